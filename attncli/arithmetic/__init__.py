@@ -1,0 +1,105 @@
+"""The number systems a graph can be evaluated in.
+
+One small set of functions, four meanings: `floating` (float64), `hand` (rounds after every
+step), `interval` (guaranteed bounds) and `exact` (SymPy). An op is written once, with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attncli.matrix import BoolArray, Matrix
+
+#: An array of one number system: float64 array, Interval, object array of SymPy numbers.
+Value: TypeAlias = Any
+Indices: TypeAlias = NDArray[np.int_]
+
+
+class Arithmetic(Protocol):
+    """What an op may do with numbers. Arrays are row-major, tokens as rows, a head axis first."""
+
+    name: str
+
+    def enter(self, matrix: Matrix) -> Value:
+        """The written numbers as numbers of this system."""
+
+    def settle(self, value: Value) -> Value:
+        """What is carried on after a step: itself, rounded, or widened to what rounding can do."""
+
+    def aside(self, value: Value) -> Value:
+        """A number worked out beside a step (√d_k), which a learner may or may not have rounded."""
+
+    def context(self) -> AbstractContextManager[Any]:
+        """Entered once around an evaluation."""
+
+    def recording(self, cells: int) -> Arithmetic:
+        """This arithmetic, made ready to keep results of so many cells in all."""
+
+    def matmul(self, a: Value, b: Value, /) -> Value: ...
+    def add(self, a: Value, b: Value, /) -> Value: ...
+    def subtract(self, a: Value, b: Value, /) -> Value: ...
+    def multiply(self, a: Value, b: Value, /) -> Value: ...
+    def divide(self, a: Value, b: Value, /) -> Value: ...
+    def exp(self, a: Value, /) -> Value: ...
+    def sqrt(self, a: Value, /) -> Value: ...
+    def tanh(self, a: Value, /) -> Value: ...
+
+    def max(self, a: Value, axis: int, /) -> Value:
+        """The maximum along `axis`, which is kept with length 1."""
+
+    def sum(self, a: Value, axis: int | tuple[int, ...], /) -> Value:
+        """The sum along `axis`, which is kept with length 1."""
+
+    def where(self, condition: BoolArray, a: Value, b: Value, /) -> Value: ...
+    def swapaxes(self, a: Value, first: int, second: int, /) -> Value: ...
+    def take(self, a: Value, rows: Indices, /) -> Value:
+        """The rows of `a` named by `rows`, from the axis before the last."""
+
+    def scatter_add(self, a: Value, rows: Indices, count: int, /) -> Value:
+        """`count` rows of zeros to which row i of `a` is added at row `rows[i]`."""
+
+    def concatenate(self, parts: Sequence[Value], axis: int, /) -> Value: ...
+    def slice(self, a: Value, axis: int, start: int, stop: int, /) -> Value: ...
+    def repeat(self, a: Value, count: int, axis: int, /) -> Value:
+        """Every entry along `axis` `count` times in a row: a, a, b, b."""
+
+    def reshape(self, a: Value, shape: tuple[int, ...], /) -> Value: ...
+    def hidden(self, a: Value, /) -> BoolArray:
+        """Where a value is −∞."""
+
+
+ROUNDINGS = ("away", "even")
+
+
+def by_name(name: str, decimals: int = 3, rounding: str = "away") -> Arithmetic:
+    """The number system called `name`: "floating", "hand", "interval" or "exact".
+
+    Raises
+    ------
+    InputError
+        `exact` without SymPy installed, or a name that does not exist.
+    """
+    if name == "floating":
+        from attncli.arithmetic.floating import FLOATING
+
+        return FLOATING
+    if name == "hand":
+        from attncli.arithmetic.hand import Hand
+
+        return Hand(decimals, rounding)
+    if name == "interval":
+        from attncli.arithmetic.interval import IntervalArithmetic
+
+        return IntervalArithmetic(decimals)
+    if name == "exact":
+        from attncli.arithmetic.exact import Exact
+
+        return Exact()
+    from attncli.message import Message, unknown
+
+    raise unknown(Message("The arithmetic"), name, ["floating", "hand", "interval", "exact"])

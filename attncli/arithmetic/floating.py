@@ -1,0 +1,122 @@
+"""Float64, as NumPy computes it. The functions are NumPy's own, so that nothing is paid for the abstraction."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Indices, Value
+from attncli.matrix import BoolArray, Matrix
+
+#: Cells from which results are written into one block of memory.
+_LARGE = 1 << 20
+#: Results smaller than this are left to NumPy.
+_SMALL = 1 << 12
+
+
+class Floating:
+    """IEEE double precision; −∞ is a number like any other, 0/0 is NaN."""
+
+    name = "floating"
+
+    matmul = staticmethod(np.matmul)
+    add = staticmethod(np.add)
+    subtract = staticmethod(np.subtract)
+    multiply = staticmethod(np.multiply)
+    divide = staticmethod(np.divide)
+    exp = staticmethod(np.exp)
+    sqrt = staticmethod(np.sqrt)
+    tanh = staticmethod(np.tanh)
+    where = staticmethod(np.where)
+    swapaxes = staticmethod(np.swapaxes)
+    concatenate = staticmethod(np.concatenate)
+
+    def enter(self, matrix: Matrix) -> Value:
+        return matrix.values
+
+    def settle(self, value: Value) -> Value:
+        return value
+
+    def aside(self, value: Value) -> Value:
+        return value
+
+    def context(self) -> AbstractContextManager[Any]:
+        return np.errstate(all="ignore")
+
+    def recording(self, cells: int) -> Arithmetic:
+        return self if cells < _LARGE else Recording(cells)
+
+    def max(self, a: Value, axis: int) -> Value:
+        return np.maximum.reduce(a, axis, keepdims=True)
+
+    def sum(self, a: Value, axis: int | tuple[int, ...]) -> Value:
+        return np.add.reduce(a, axis, keepdims=True)
+
+    def take(self, a: Value, rows: Indices) -> Value:
+        return a[..., rows, :]
+
+    def scatter_add(self, a: Value, rows: Indices, count: int) -> Value:
+        out = np.zeros((*a.shape[:-2], count, a.shape[-1]), dtype=a.dtype)
+        place: Any = (..., rows, slice(None))
+        np.add.at(out, place, a)
+        return out
+
+    def slice(self, a: Value, axis: int, start: int, stop: int) -> Value:
+        index = [slice(None)] * a.ndim
+        index[axis] = slice(start, stop)
+        return a[tuple(index)]
+
+    def reshape(self, a: Value, shape: tuple[int, ...]) -> Value:
+        return a.reshape(shape)
+
+    def hidden(self, a: Value) -> BoolArray:
+        marks: BoolArray = np.isneginf(a)
+        return marks
+
+    def repeat(self, a: Value, count: int, axis: int) -> Value:
+        return np.repeat(a, count, axis)
+
+
+class Recording(Floating):
+    """Float64 that writes its results side by side into one block.
+
+    A recorded run keeps every matrix, so each would be fresh memory; in one block the system hands
+    that out in large pages, which costs a quarter of the time (measured at 12 matrices of 512×512).
+    """
+
+    def __init__(self, cells: int) -> None:
+        self._block = np.empty(cells, dtype=np.float64)
+        self._used = 0
+
+    def _place(self, shape: tuple[int, ...]) -> Any:
+        size = math.prod(shape)
+        if size < _SMALL or self._used + size > self._block.size:
+            return None
+        place = self._block[self._used : self._used + size].reshape(shape)
+        self._used += size
+        return place
+
+    def matmul(self, a: Value, b: Value) -> Value:  # type: ignore[override]
+        heads = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return np.matmul(a, b, out=self._place((*heads, a.shape[-2], b.shape[-1])))
+
+    def add(self, a: Value, b: Value) -> Value:  # type: ignore[override]
+        return np.add(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
+
+    def subtract(self, a: Value, b: Value) -> Value:  # type: ignore[override]
+        return np.subtract(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
+
+    def multiply(self, a: Value, b: Value) -> Value:  # type: ignore[override]
+        return np.multiply(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
+
+    def divide(self, a: Value, b: Value) -> Value:  # type: ignore[override]
+        return np.divide(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
+
+    def exp(self, a: Value) -> Value:  # type: ignore[override]
+        return np.exp(a, out=self._place(a.shape))
+
+
+FLOATING = Floating()

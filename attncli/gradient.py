@@ -1,0 +1,171 @@
+"""Backward steps, appended to a graph with the ops' own rules.
+
+Gradients are ordinary steps: a product's gradient is a product. Where an array is used more than
+once, each use gives a path with a step of its own (G_X_Q, G_X_K, G_X_V), and their sum is a step (G_X).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from attncli.graph import Graph, Step, default_symbol
+from attncli.matrix import Matrix
+from attncli.message import N_, Message
+from attncli.ops import sum_paths
+
+
+class Use(NamedTuple):
+    """One use of an array: by which step, at which operand position."""
+
+    step: Step
+    position: int
+
+
+def gradient_id(id: str) -> str:
+    """The id of the gradient of `id`: G_Q for Q, self.G_Q for self.Q."""
+    prefix, dot, name = id.rpartition(".")
+    return f"{prefix}{dot}G_{name}"
+
+
+def gradient_symbol(symbol: str) -> str:
+    """LaTeX: G_A for A, G_{W_Q} for W_Q, G_{masked} for S_{masked}."""
+    if symbol.startswith("S_{"):
+        symbol = symbol[3:-1]
+    return f"G_{symbol}" if len(symbol) == 1 else f"G_{{{symbol}}}"
+
+
+def upstream(graph: Graph, matrix: Matrix, why: Message | None = None) -> str:
+    """Give the gradient that arrives at the graph's output, from outside; return its id."""
+    output = graph.output
+    axes = [axis.name for axis in graph.axes(output)]
+    # The output's axes are bound by the forward steps; a gradient has the shape of what it belongs to.
+    for axis in graph.axes(output):
+        graph.bound.setdefault(axis.name, axis)
+    return graph.input(
+        gradient_id(output),
+        matrix,
+        axes,
+        symbol=gradient_symbol(graph.symbol(output)),
+        differentiable=False,
+        phase="upstream",
+        why=why
+        or Message(N_("Given: how much the loss changes when one entry of {output} grows a little."), output=output),
+    )
+
+
+def append(graph: Graph) -> None:
+    """Append the backward steps from the output's gradient to every differentiable input."""
+    Backward(graph).run()
+
+
+class Backward:
+    """One pass from the output back to the inputs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.depth = self._depths()
+        self.uses = self._uses()
+        self.paths: dict[str, list[str]] = defaultdict(list)
+
+    def _pulls(self, step: Step) -> Iterator[tuple[int, str]]:
+        """The operands of a step that its gradient flows to: (position, id)."""
+        if step.closed is not None:
+            if self.depth.get(step.closed.source) is not None:
+                yield 0, step.closed.source
+            return
+        for position, (id, rule) in enumerate(zip(step.inputs, step.op.backward, strict=False)):
+            if rule is not None and self.depth.get(id) is not None:
+                yield position, id
+
+    def _depths(self) -> dict[str, int | None]:
+        """Steps between an id and the farthest differentiable input it depends on; None: depends on none."""
+        depth: dict[str, int | None] = {
+            input.id: 0 if input.differentiable else None for input in self.graph.inputs.values()
+        }
+        for step in self.graph.steps.values():
+            sources = step.inputs if step.closed is None else (*step.inputs, step.closed.source)
+            known = [d for d in (depth[id] for id in sources) if d is not None]
+            depth[step.id] = max(known) + 1 if known else None
+        return depth
+
+    def _uses(self) -> dict[str, list[Use]]:
+        """Every use of every id on a way to the output."""
+        uses: dict[str, list[Use]] = defaultdict(list)
+        waiting, seen = [self.graph.output], set[str]()
+        while waiting:
+            id = waiting.pop()
+            if id in seen or id not in self.graph.steps:
+                continue
+            seen.add(id)
+            step = self.graph.steps[id]
+            for position, source in self._pulls(step):
+                uses[source].append(Use(step, position))
+                waiting.append(source)
+        return uses
+
+    def run(self) -> None:
+        graph = self.graph
+        graph.phase = "backward"
+        self.done = {graph.output: gradient_id(graph.output)}
+        ready = [graph.output]
+        while ready:
+            steps = [graph.steps[id] for id in ready if id in graph.steps]
+            if not steps:
+                break
+            deepest = max(self.depth[step.id] or 0 for step in steps)
+            group = [step for step in steps if (self.depth[step.id] or 0) == deepest]
+            ready = [id for id in ready if id not in {step.id for step in group}]
+            ready.extend(self._process(group))
+        graph.phase = "forward"
+
+    def _process(self, group: list[Step]) -> list[str]:
+        """Write the gradients that these steps send back; return the ids that are complete now."""
+        order = list(self.graph.steps)
+        group = sorted(group, key=lambda step: order.index(step.id))
+        pulls = [(step, position, id) for step in group for position, id in self._pulls(step)]
+        complete: list[str] = []
+        for step, position, id in sorted(pulls, key=lambda pull: self._turn(pull[0], pull[1])):
+            self._write(step, position, id)
+            if len(self.paths[id]) == len(self.uses[id]):
+                self._join(id)
+                complete.append(id)
+        return complete
+
+    @staticmethod
+    def _turn(step: Step, position: int) -> int:
+        """The later operand first (weights before data), unless the step says otherwise."""
+        order = step.first or tuple(reversed(range(len(step.inputs))))
+        return order.index(position) if position in order else 0
+
+    def _write(self, step: Step, position: int, id: str) -> None:
+        graph, uses = self.graph, self.uses[id]
+        target = gradient_id(id)
+        symbol = gradient_symbol(graph.symbol(id))
+        if len(uses) > 1:
+            via = step.id.rpartition(".")[2]
+            again = sum(use.step.id == step.id for use in uses) > 1
+            mark = f"{via}_{position + 1}" if again else via
+            target = f"{target}_{mark}"
+            symbol = rf"{symbol}^{{({default_symbol(mark)})}}"
+        before = set(graph.steps)
+        rule = step.closed.rule if step.closed is not None else step.op.backward[position]
+        assert rule is not None
+        rule(graph, step, self.done[step.id], target)
+        self._dress(set(graph.steps) - before, target, symbol)
+        self.paths[id].append(target)
+
+    def _dress(self, written: set[str], target: str, symbol: str) -> None:
+        """Give the gradient its symbol (helper steps of a rule have their own)."""
+        from dataclasses import replace
+
+        if target in written:
+            self.graph.steps[target] = replace(self.graph.steps[target], symbol=symbol)
+
+    def _join(self, id: str) -> None:
+        paths, target = self.paths[id], gradient_id(id)
+        if len(paths) > 1:
+            symbol = gradient_symbol(self.graph.symbol(id))
+            self.graph.apply(sum_paths.OP, target, *paths, symbol=symbol, count=len(paths))
+        self.done[id] = target

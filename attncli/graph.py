@@ -1,0 +1,345 @@
+"""The calculation itself: an ordered list of steps over named inputs, evaluated in any arithmetic.
+
+Showing, rounding by hand, exact results, guaranteed bounds, error carried forward and naming a
+mistake are all `Graph.evaluate` with another arithmetic, other given numbers, or another op in a
+step's place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.arithmetic.floating import FLOATING
+from attncli.matrix import Matrix
+from attncli.message import N_, InputError, Message, ShapeError
+from attncli.ops import Op, join_axes
+
+
+class Axis(NamedTuple):
+    """One axis of an array: its name ("query", "d_k"), its length, and the operand that set it."""
+
+    name: str
+    size: int
+    setter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The closed gradient rule of a composite (softmax): from its last step straight back to its source."""
+
+    source: str
+    rule: Callable[[Graph, Step, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A given array: its id, LaTeX symbol, named axes, numbers, and whether a gradient is taken for it."""
+
+    id: str
+    symbol: str
+    axes: tuple[Axis, ...]
+    matrix: Matrix
+    differentiable: bool = True
+    phase: str = "input"
+    why: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the calculation.
+
+    Parameters
+    ----------
+    id : the name that files and commands use ("scores", "G_A")
+    symbol : LaTeX
+    op, inputs, params : what is computed from which ids
+    axes : the named axes of the result
+    phase : "forward", "backward" or "update"
+    why : what the line means and why it is there
+    closed : for the last step of a composite, its gradient rule
+    first : operand positions in the order their gradients are written down
+    weights : the result holds attention weights (rows of shares)
+    cells : numbers in the result
+    """
+
+    id: str
+    symbol: str
+    op: Op
+    inputs: tuple[str, ...]
+    params: Mapping[str, Any]
+    axes: tuple[Axis, ...]
+    phase: str
+    why: Message
+    closed: Closed | None = None
+    first: tuple[int, ...] | None = None
+    weights: bool = False
+    cells: int = 0
+
+
+class Swap(NamedTuple):
+    """Another op in a step's place, with its own inputs and parameters where they differ."""
+
+    op: Op
+    inputs: tuple[str, ...]
+    params: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Trace(Mapping[str, Any]):
+    """The numbers of one evaluation, by step id; inputs included."""
+
+    graph: Graph
+    arithmetic: str
+    numbers: dict[str, Value]
+
+    def __getitem__(self, key: str) -> Value:
+        return self.numbers[self.graph.known(key)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps that were evaluated, in order."""
+        return [step for step in self.graph.steps.values() if step.id in self.numbers]
+
+
+@dataclass(slots=True)
+class Graph:
+    """An ordered list of steps over named inputs.
+
+    Shapes are checked when a step is added, from the op's axes, so that an error can name the
+    operands and the axis; NumPy never sees operands that do not fit.
+    """
+
+    model: str
+    inputs: dict[str, Input] = field(default_factory=dict)
+    steps: dict[str, Step] = field(default_factory=dict)
+    bound: dict[str, Axis] = field(default_factory=dict)
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: list[Message] = field(default_factory=list)
+    output: str = ""
+    loss: str | None = None
+    phase: str = "forward"
+
+    def input(
+        self,
+        id: str,
+        matrix: Matrix,
+        axes: Sequence[str],
+        *,
+        symbol: str | None = None,
+        differentiable: bool = True,
+        phase: str = "input",
+        why: Message | None = None,
+    ) -> str:
+        """Add a given array whose axes carry these names, and return its id.
+
+        Raises
+        ------
+        ShapeError
+            Another number of axes, or an axis whose length was set differently before.
+        """
+        if matrix.values.ndim != len(axes):
+            raise ShapeError(
+                "{name} has shape {shape}, but it needs {count} axes: {axes}. {fix}",
+                name=id,
+                shape=show_shape(matrix.shape),
+                count=len(axes),
+                axes=" × ".join(axes),
+                fix=_fix_for_axes(len(axes)),
+            )
+        named = []
+        for position, (name, size) in enumerate(zip(axes, matrix.shape, strict=True)):
+            before = self.bound.setdefault(name, Axis(name, size, id))
+            if before.size != size:
+                raise self._misfit(id, matrix.shape, position, name, before)
+            named.append(Axis(name, size, before.setter))
+        self.inputs[id] = Input(id, symbol or default_symbol(id), tuple(named), matrix, differentiable, phase, why)
+        return id
+
+    def _misfit(self, id: str, shape: tuple[int, ...], position: int, name: str, before: Axis) -> ShapeError:
+        from_end = len(shape) - position
+        return ShapeError(
+            "{name} is {shape}: it has {found}, but the axis “{axis}” has length {size}, set by {setter} ({setter_shape})."
+            " Give {name} {expected}, or change {setter}.",
+            name=id,
+            shape=show_shape(shape),
+            found=_counted(shape[position], from_end, len(shape)),
+            axis=name,
+            size=before.size,
+            expected=_counted(before.size, from_end, len(shape)),
+            setter=before.setter,
+            setter_shape=show_shape(self.shape(before.setter)) if before.setter in self else str(before.size),
+        )
+
+    def apply(
+        self,
+        op: Op,
+        id: str,
+        *inputs: str,
+        symbol: str | None = None,
+        why: Message | None = None,
+        closed: Closed | None = None,
+        first: tuple[int, ...] | None = None,
+        weights: bool = False,
+        **params: Any,
+    ) -> str:
+        """Append a step and return its id.
+
+        Raises
+        ------
+        ShapeError
+            The operands do not fit the op's axes; the message names them.
+        """
+        if id in self:
+            raise ValueError(f"step {id!r} exists already")
+        axes = join_axes(op, id, params, [(name, self.axes(name)) for name in inputs])
+        self.steps[id] = Step(
+            id,
+            symbol or default_symbol(id),
+            op,
+            inputs,
+            params,
+            axes,
+            self.phase,
+            why or Message(op.why),
+            closed,
+            first,
+            weights,
+            math.prod(axis.size for axis in axes),
+        )
+        return id
+
+    def __contains__(self, id: object) -> bool:
+        return id in self.steps or id in self.inputs
+
+    def node(self, id: str) -> Step | Input:
+        """The step or input of this id."""
+        return self.steps.get(id) or self.inputs[id]
+
+    def axes(self, id: str) -> tuple[Axis, ...]:
+        return self.node(id).axes
+
+    def shape(self, id: str) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes(id))
+
+    def symbol(self, id: str) -> str:
+        return self.node(id).symbol
+
+    def known(self, id: str) -> str:
+        """`id`, if it is a step or input of this graph.
+
+        Raises
+        ------
+        InputError
+            It is not; the likely one is suggested.
+        """
+        if id in self:
+            return id
+        from attncli.message import unknown
+
+        raise unknown(Message(N_("The step")), id, [*self.inputs, *self.steps])
+
+    def needed(self, targets: Sequence[str]) -> set[str]:
+        """The ids that `targets` are computed from, themselves included."""
+        found: set[str] = set()
+        waiting = [self.known(target) for target in targets]
+        while waiting:
+            id = waiting.pop()
+            if id not in found:
+                found.add(id)
+                step = self.steps.get(id)
+                waiting.extend(step.inputs if step else ())
+        return found
+
+    def evaluate(
+        self,
+        arithmetic: Arithmetic = FLOATING,
+        given: Mapping[str, Value] | None = None,
+        swap: Mapping[str, Swap] | None = None,
+        until: str | Sequence[str] | None = None,
+    ) -> Trace:
+        """The numbers of every step.
+
+        Parameters
+        ----------
+        arithmetic : the number system
+        given : numbers that stand in for an input or a step, in that system, of the same shape
+        swap : another op in a step's place
+        until : only these steps and what they need
+
+        Raises
+        ------
+        ShapeError
+            A given array of another shape.
+        """
+        given = given or {}
+        swap = swap or {}
+        for id, value in given.items():
+            expected = self.shape(self.known(id))
+            if tuple(value.shape) != expected:
+                raise ShapeError(
+                    "{name} is {shape}, but this calculation has {expected} there.",
+                    name=id,
+                    shape=show_shape(value.shape),
+                    expected=show_shape(expected),
+                )
+        wanted = None if until is None else self.needed([until] if isinstance(until, str) else until)
+        steps = [step for step in self.steps.values() if wanted is None or step.id in wanted]
+        values: dict[str, Value] = {}
+        with arithmetic.context():
+            for input in self.inputs.values():
+                if wanted is None or input.id in wanted:
+                    value = given.get(input.id)
+                    values[input.id] = arithmetic.enter(input.matrix) if value is None else value
+            xp = arithmetic.recording(sum(step.cells for step in steps))
+            for step in steps:
+                value = given.get(step.id)
+                if value is None:
+                    op, inputs, params = swap.get(step.id) or (step.op, step.inputs, step.params)
+                    value = xp.settle(op.compute(xp, *[values[i] for i in inputs], **params))
+                values[step.id] = value
+        return Trace(self, arithmetic.name, values)
+
+
+def default_symbol(id: str) -> str:
+    """The LaTeX symbol of an id: W_Q is W_Q, G_W_Q is G_{W_Q}, K_past is K_{past}."""
+    head, _, tail = id.rpartition(".")[2].partition("_")
+    if not tail:
+        return head
+    return f"{head}_{{{tail}}}" if len(tail) > 1 else f"{head}_{tail}"
+
+
+def show_shape(shape: Sequence[int]) -> str:
+    """3×2; a single number has the shape “1 number”."""
+    return "×".join(map(str, shape)) if shape else "1"
+
+
+def _counted(count: int, from_end: int, ndim: int) -> Message:
+    """“3 rows”: how long an axis is, said with what it is in a matrix."""
+    if ndim == 1:
+        return Message(N_("1 entry")) if count == 1 else Message(N_("{count} entries"), count=count)
+    if from_end == 1:
+        return Message(N_("1 column")) if count == 1 else Message(N_("{count} columns"), count=count)
+    if from_end == 2:
+        return Message(N_("1 row")) if count == 1 else Message(N_("{count} rows"), count=count)
+    return Message(N_("1 head")) if count == 1 else Message(N_("{count} heads"), count=count)
+
+
+def _fix_for_axes(count: int) -> Message:
+    if count == 1:
+        return Message(N_("Write one row of numbers, like “0 1 2”."))
+    if count == 2:
+        return Message(N_("Write rows separated by “;”, like “1 2; 3 4”."))
+    return Message(N_("Write one block per head, separated by “|”, like “1 2; 3 4 | 5 6; 7 8”."))
+
+
+__all__ = ["Axis", "Closed", "Graph", "Input", "InputError", "Step", "Swap", "Trace", "default_symbol", "show_shape"]

@@ -1,0 +1,201 @@
+"""A loss written as text, added to a graph: sum(O), O[1,1] + 2*O[1,2], mse(O, T).
+
+Its gradient at the output is what the backward steps start from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from attncli.gradient import gradient_id, gradient_symbol, upstream
+from attncli.graph import Graph, show_shape
+from attncli.matrix import Matrix, as_matrix
+from attncli.message import N_, InputError, Message, ShapeError, closest
+from attncli.ops import mean_square, scale, subtract, weighted_sum
+
+MOST_CHARACTERS = 10_000
+
+_CALL = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<inside>[^()]*)\)\s*\Z")
+_TERM = re.compile(
+    r"\s*(?P<sign>[-+])?\s*(?:(?P<factor>[^-+*\[\]\s][^*\[\]]*?)\s*\*\s*)?(?P<name>[A-Za-z_]\w*)\s*\[(?P<index>[\d,\s]+)\]"
+    r"(?:\s*/\s*(?P<divisor>[\d.]+))?"
+)
+
+
+def apply(graph: Graph, text: str, matrices: Mapping[str, Matrix], parse_number: Callable[[str], float]) -> None:
+    """Add the loss L and the gradient at the graph's output.
+
+    Parameters
+    ----------
+    text : the loss
+    matrices : further matrices it may name (a target)
+    parse_number : reads one factor
+
+    Raises
+    ------
+    InputError
+        Says what cannot be read and which forms there are.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise InputError(
+            "The loss has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_CHARACTERS
+        )
+    call = _CALL.match(text)
+    if call is None:
+        _linear(graph, text, parse_number)
+        return
+    functions: dict[str, Callable[[Graph, list[str], Mapping[str, Matrix]], None]] = {"sum": _sum, "mse": _mse}
+    name = call["name"]
+    if name not in functions:
+        likely = closest(name, list(functions))
+        raise InputError(
+            "The loss “{name}(…)” is not known here{likely}. {forms}",
+            name=name,
+            likely=Message(N_("; did you mean {likely}?"), likely=likely) if likely else "",
+            forms=forms(graph.output),
+        )
+    functions[name](graph, [part.strip() for part in call["inside"].split(",")], matrices)
+    graph.loss = "L"
+
+
+def forms(output: str) -> Message:
+    """The forms a loss may have, for messages."""
+    return Message(N_("Write sum({output}), {output}[1,1] + 2*{output}[1,2], or mse({output}, target)."), output=output)
+
+
+def _output_named(graph: Graph, name: str) -> None:
+    if name != graph.output:
+        raise InputError(
+            "The loss names “{name}”, but the output here is {output}. {forms}",
+            name=name,
+            output=graph.output,
+            forms=forms(graph.output),
+        )
+
+
+def _weighted(graph: Graph, coefficients: np.ndarray[tuple[int, ...], np.dtype[np.float64]], text: str) -> None:
+    given = upstream(
+        graph,
+        as_matrix(coefficients),
+        Message(
+            N_("Read off the loss L = {loss}: the number in front of each entry of {output}."),
+            loss=text,
+            output=graph.output,
+        ),
+    )
+    graph.apply(
+        weighted_sum.OP,
+        "L",
+        graph.output,
+        given,
+        symbol="L",
+        ndim=coefficients.ndim,
+        why=Message(N_("The loss as it was asked for: {loss}."), loss=text),
+    )
+    graph.loss = "L"
+
+
+def _sum(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
+    if len(arguments) != 1:
+        raise InputError("sum takes one matrix. {forms}", forms=forms(graph.output))
+    _output_named(graph, arguments[0])
+    _weighted(graph, np.ones(graph.shape(graph.output)), f"sum({graph.output})")
+
+
+def _linear(graph: Graph, text: str, parse_number: Callable[[str], float]) -> None:
+    """Σ factor · O[i, j], indices counted from 1."""
+    output = graph.output
+    shape = graph.shape(output)
+    coefficients = np.zeros(shape)
+    position, plain = 0, text.translate(_SIGNS).strip()
+    while position < len(plain):
+        term = _TERM.match(plain, position)
+        if term is None or (position > 0 and term["sign"] is None):
+            raise InputError(
+                "The loss “{loss}” cannot be read from “{rest}” on. {forms}",
+                loss=plain[:60],
+                rest=plain[position : position + 20],
+                forms=forms(output),
+            )
+        _output_named(graph, term["name"])
+        index = [int(part) for part in term["index"].split(",") if part.strip()]
+        if len(index) != len(shape) or not all(1 <= i <= size for i, size in zip(index, shape, strict=False)):
+            raise InputError(
+                "The loss names {name}[{index}], but {name} is {shape}: rows and columns are counted from 1.",
+                name=output,
+                index=",".join(map(str, index)),
+                shape=show_shape(shape),
+            )
+        factor = parse_number(term["factor"]) if term["factor"] else 1.0
+        if term["divisor"]:
+            factor /= parse_number(term["divisor"])
+        coefficients[tuple(i - 1 for i in index)] += -factor if term["sign"] == "-" else factor
+        position = term.end()
+        while position < len(plain) and plain[position].isspace():
+            position += 1
+    if not plain:
+        raise InputError("The loss is empty. {forms}", forms=forms(output))
+    if not np.isfinite(coefficients).all():
+        raise InputError("The loss “{loss}” has a factor that is not finite. Write ordinary numbers.", loss=plain[:60])
+    _weighted(graph, coefficients, plain)
+
+
+_SIGNS = {ord("−"): "-", ord("·"): "*", ord("×"): "*", ord("，"): ",", ord("＋"): "+", ord("－"): "-"}
+
+
+def _mse(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
+    """Mean of the squared differences over all entries (torch.nn.MSELoss, reduction "mean")."""
+    if len(arguments) != 2:
+        raise InputError("mse takes the output and a target. {forms}", forms=forms(graph.output))
+    output, target = arguments
+    _output_named(graph, output)
+    if target not in matrices:
+        raise InputError(
+            "The loss names the target “{target}”, which is not given. Give it beside the loss, in [gradient] of the"
+            ' problem file ({target} = "…") or with --set {target}="…".',
+            target=target,
+        )
+    matrix = matrices[target]
+    shape = graph.shape(output)
+    if matrix.shape != shape:
+        raise ShapeError(
+            "The target {target} is {shape}, but the output {output} is {expected}. Give one target number for each entry.",
+            target=target,
+            shape=show_shape(matrix.shape),
+            output=output,
+            expected=show_shape(shape),
+        )
+    for axis in graph.axes(output):
+        graph.bound.setdefault(axis.name, axis)
+    given = graph.input(
+        target, matrix, [axis.name for axis in graph.axes(output)], differentiable=False, phase="target",
+        why=Message(N_("The target: what the output should have been.")),
+    )  # fmt: skip
+    error = graph.apply(
+        subtract.OP, "error", output, given, symbol=r"\Delta", why=Message(N_("How far each entry is from its target."))
+    )
+    graph.apply(
+        mean_square.OP,
+        "L",
+        error,
+        symbol="L",
+        ndim=len(shape),
+        why=Message(N_("The loss: the mean of the squared errors.")),
+    )
+    graph.loss = "L"
+    count = int(np.prod(shape))
+    graph.phase = "backward"
+    graph.apply(
+        scale.OP,
+        gradient_id(output),
+        error,
+        symbol=gradient_symbol(graph.symbol(output)),
+        factor=Matrix(np.asarray(2.0 / count), None, (("/", ("num", "2"), ("num", str(count))),)),
+        why=Message(
+            N_("The slope of a square is twice its base, and the mean shares it among {count} entries."), count=count
+        ),
+    )
+    graph.phase = "forward"

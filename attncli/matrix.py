@@ -1,0 +1,64 @@
+"""A matrix as somebody wrote it: its numbers, how many decimals each was written with, and the expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+#: One entry as written: ("num", "0.33") or an operator over further entries: ("/", a, b), ("sqrt", a), ("exp", a) …
+Entry: TypeAlias = tuple[object, ...]
+
+#: `Matrix.decimals` where a cell was not written as a plain decimal number (√2/2, 1/3, ∞): it is exact.
+EXACT = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matrix:
+    """Numbers with what was written.
+
+    Parameters
+    ----------
+    values : float64 array, any shape; −∞ and +∞ allowed, NaN only in a blank cell
+    decimals : int array of the same shape: decimals each cell was written with, or `EXACT`; None: full float64
+    entries : the expressions cell by cell in row-major order; None: the float64 values themselves
+    blank : bool array of the same shape: cells left open (answers only); None: no blanks
+    """
+
+    values: FloatArray
+    decimals: NDArray[np.int_] | None = None
+    entries: tuple[Entry, ...] | None = None
+    blank: BoolArray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def each(self) -> Iterator[Entry]:
+        """The expression of every cell, row by row."""
+        if self.entries is not None:
+            return iter(self.entries)
+        return (("num", repr(float(value))) for value in self.values.flat)
+
+    def transposed(self) -> Matrix:
+        """The last two axes exchanged."""
+        if self.values.ndim < 2:
+            return self
+        order = np.arange(self.values.size).reshape(self.shape).swapaxes(-1, -2)
+        return Matrix(
+            self.values.swapaxes(-1, -2),
+            None if self.decimals is None else self.decimals.swapaxes(-1, -2),
+            None if self.entries is None else tuple(self.entries[i] for i in order.flat),
+            None if self.blank is None else self.blank.swapaxes(-1, -2),
+        )
+
+
+def as_matrix(values: object) -> Matrix:
+    """A matrix of plain float64 numbers."""
+    return Matrix(np.asarray(values, dtype=np.float64))

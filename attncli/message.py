@@ -1,0 +1,96 @@
+"""Text for people, kept apart from the language it will be read in.
+
+A :class:`Message` is an English template and its fields. It becomes a sentence only when
+a language is known (``attncli.locale``), so nothing below the renderers speaks a language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def N_(text: str) -> str:
+    """Mark a text for the message catalogues and return it unchanged."""
+    return text
+
+
+class Message:
+    """An English template with named fields; a field may be a Message itself."""
+
+    __slots__ = ("fields", "template")
+
+    def __init__(self, template: str, **fields: object) -> None:
+        self.template = template
+        self.fields = fields
+
+    def text(self, translate: Callable[[str], str] = str) -> str:
+        """The sentence, in the language of `translate`."""
+        fields = {
+            name: value.text(translate) if isinstance(value, Message) else value for name, value in self.fields.items()
+        }
+        return translate(self.template).format(**fields)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"Message({self.text()!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and (self.template, self.fields) == (other.template, other.fields)
+
+    def __hash__(self) -> int:
+        return hash(self.template)
+
+
+class AttnError(Exception):
+    """Something the user can put right: what was given, where, what was expected, what to write."""
+
+    def __init__(self, template: str, **fields: object) -> None:
+        self.message = Message(template, **fields)
+        super().__init__(template)
+
+    def __str__(self) -> str:
+        return self.message.text()
+
+    def at(self, where: Message | str) -> AttnError:
+        """The same error with the place it happened in front (a file, a key, an option)."""
+        return type(self)("{where}: {what}", where=where, what=self.message)
+
+
+class InputError(AttnError):
+    """What was given cannot be read or does not make sense."""
+
+
+class ShapeError(InputError):
+    """Two operands do not fit together."""
+
+
+class LimitError(InputError):
+    """What was asked for is larger than this tool takes on."""
+
+
+def closest(word: str, known: list[str] | tuple[str, ...]) -> str | None:
+    """The known word that `word` was probably meant to be, or None."""
+    from difflib import get_close_matches
+
+    folded = {name.casefold(): name for name in reversed(known)}
+    found = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+def unknown(what: Message, word: str, known: list[str] | tuple[str, ...]) -> InputError:
+    """The error for a word that is not among the known ones, with the likely one suggested."""
+    likely = closest(word, known)
+    choices = ", ".join(known)
+    if likely is None:
+        return InputError(
+            "{what} “{word}” does not exist. Choose from: {choices}.", what=what, word=word, choices=choices
+        )
+    return InputError(
+        "{what} “{word}” does not exist. Did you mean “{likely}”? Choose from: {choices}.",
+        what=what,
+        word=word,
+        likely=likely,
+        choices=choices,
+    )

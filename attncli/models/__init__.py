@@ -1,0 +1,139 @@
+"""The architectures: one a file, found by listing this folder.
+
+A model is a function that writes a graph with ops. It names its inputs with their axes and its
+settings; everything else (tables, gradients, exact results, marking) follows from the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attncli.graph import Graph
+from attncli.matrix import Matrix
+from attncli.message import N_, InputError, Message, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An input of a model.
+
+    Parameters
+    ----------
+    name : its id
+    axes : names of its axes; a model that knows a head axis takes one more in front
+    text : what it is
+    required : whether it must be given
+    kind : "matrix", "ids" (whole numbers from 0) or "text"
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    text: str
+    required: bool = True
+    kind: str = "matrix"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of a model: its kind is "flag", "number", "count", "scale", "mask", "booleans", "window",
+    "words", "text" or "choice"."""
+
+    name: str
+    kind: str
+    text: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a model gets: matrices by name, text by name, settings read and checked."""
+
+    inputs: Mapping[str, Matrix]
+    texts: Mapping[str, str]
+    settings: Mapping[str, Any]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.inputs or name in self.texts
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        return self.settings.get(name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An architecture: what it takes and the function that writes its graph.
+
+    `build(graph, given)` adds inputs and steps and returns the id of the output, where the
+    upstream gradient enters. `after(graph, given)` may add steps behind the gradients (an update).
+    """
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    settings: tuple[Setting, ...]
+    build: Callable[[Graph, Given], str]
+    after: Callable[[Graph, Given], None] | None = None
+    aliases: Mapping[str, str] | None = None
+
+
+def names() -> list[str]:
+    """The names of all models: the files in this folder."""
+    import pkgutil
+
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def get(name: str) -> Model:
+    """The model of this name.
+
+    Raises
+    ------
+    InputError
+        There is none; the likely one is suggested.
+    """
+    import importlib
+
+    known = names()
+    if name not in known:
+        raise unknown(Message(N_("The model")), name, known)
+    model: Model = importlib.import_module(f"{__name__}.{name}").MODEL
+    return model
+
+
+def check(model: Model, given: Given) -> None:
+    """Refuse inputs and settings the model does not know, and say which required ones are missing.
+
+    Raises
+    ------
+    InputError
+    """
+    arguments = {argument.name: argument for argument in model.arguments}
+    for name in (*given.inputs, *given.texts):
+        if name not in arguments:
+            raise unknown(Message(N_("Model {model}: the input"), model=model.name), name, list(arguments))
+    settings = [setting.name for setting in model.settings]
+    for name in given.settings:
+        if name not in settings:
+            if not settings:
+                raise InputError(
+                    "Model {model} has no settings, but “{name}” was given. Leave it out.", model=model.name, name=name
+                )
+            raise unknown(Message(N_("Model {model}: the setting"), model=model.name), name, settings)
+    missing = [argument.name for argument in model.arguments if argument.required and argument.name not in given]
+    if missing:
+        raise InputError(
+            "Model {model} needs {missing}. Give it like this: {example}",
+            model=model.name,
+            missing=", ".join(missing),
+            example=" ".join(_example(arguments[name]) for name in missing),
+        )
+
+
+def _example(argument: Argument) -> str:
+    if argument.kind == "text":
+        return f'--set {argument.name}="我爱你"'
+    if argument.kind == "ids":
+        return f'--set {argument.name}="0 1 2"'
+    return f'--set {argument.name}="1 2; 3 4"' if argument.name not in "QKV" else f'-{argument.name} "1 2; 3 4"'

@@ -1,0 +1,248 @@
+"""Scaled dot-product attention, the core every attention model shares.
+
+Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V (Vaswani et al., arXiv 1706.03762, equation 1), with a
+soft cap before the mask, a mask before softmax, and a cache of earlier keys and values in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attncli.graph import Graph, show_shape
+from attncli.matrix import BoolArray, Matrix, as_matrix
+from attncli.message import N_, InputError, Message, ShapeError
+from attncli.models import Given, Setting
+from attncli.models._softmax import hidden_rows, softmax
+from attncli.ops import join_rows, mask, product, scale, share_heads, softcap
+
+SETTINGS = (
+    Setting("causal", "flag", N_("a token sees itself and what came before, never what comes after")),
+    Setting("mask", "mask", N_("numbers added to the scaled scores: 0 = visible, -inf = hidden")),
+    Setting("keep", "booleans", N_("true = this key may be seen")),
+    Setting("hide", "booleans", N_("true = this key is hidden")),
+    Setting("scale", "scale", N_("sqrt: divide by √d_k (the default); none; or a number that multiplies")),
+    Setting("softcap", "number", N_("c: bend scores softly into −c … c, before the mask")),
+    Setting("window", "window", N_("[left, right]: how far back and ahead a token sees; -1 = no limit")),
+    Setting(
+        "max_over", "choice", N_("whose maximum is subtracted: the visible scores, or all of them"), ("visible", "all")
+    ),
+)
+
+
+def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "") -> str:
+    """Write the steps scores … O for queries, keys and values, and return the id of O.
+
+    Parameters
+    ----------
+    q, k, v : ids of Q ([head] query d_k), K ([kv_head] key d_k), V ([kv_head] key d_v)
+    """
+    past = 0
+    if "K_past" in given or "V_past" in given:
+        past, k, v = _with_cache(graph, given, k, v)
+    k, v = _shared(graph, q, k, "K", prefix), _shared(graph, q, v, "V", prefix)
+    scores = graph.apply(
+        product.OP,
+        f"{prefix}scores",
+        q,
+        k,
+        symbol="S",
+        first=(0, 1),
+        transpose_b=True,
+        why=Message(
+            N_(
+                "Each query meets each key: multiply entry by entry and add up. Row i, column j says how well query i matches key j."
+                " K is transposed so that its rows, the keys, become columns."
+            )
+        ),
+    )
+    source = _scaled(graph, scores, given, prefix)
+    cap = given.setting("softcap")
+    if cap is not None:
+        source = graph.apply(softcap.OP, f"{prefix}capped", source, symbol="S_{capped}", cap=as_matrix(cap))
+    unmasked = source
+    visible = _mask(graph, scores, given, past)
+    empty = None
+    if visible is not None:
+        id = graph.input(
+            f"{prefix}M",
+            visible,
+            [axis.name for axis in graph.axes(scores)][-visible.values.ndim :],
+            symbol="M",
+            differentiable=False,
+            why=Message(N_("The mask: 0 where row i may look at column j, −∞ where it may not.")),
+        )
+        source = graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}")
+        empty = hidden_rows(visible)
+    if empty is not None:
+        graph.notes.append(_empty_note(empty))
+    weights = softmax(
+        graph,
+        source,
+        prefix=prefix,
+        empty=empty,
+        maximum_of=unmasked if given.setting("max_over") == "all" else None,
+    )
+    return graph.apply(
+        product.OP,
+        f"{prefix}O",
+        weights,
+        v,
+        why=Message(
+            N_(
+                "Mix the values: each output row is a weighted average of the rows of V, with that row's attention weights."
+                " V is not transposed, because weight j belongs to row j of V."
+            )
+        ),
+    )
+
+
+def _with_cache(graph: Graph, given: Given, k: str, v: str) -> tuple[int, str, str]:
+    for name in ("K_past", "V_past"):
+        if name not in given:
+            raise InputError("A cache needs both K_past and V_past; {name} is missing.", name=name)
+    ids = []
+    for name, new in (("K", k), ("V", v)):
+        axes = [axis.name for axis in graph.axes(new)]
+        axes[-2] = "past_key"
+        old = graph.input(f"{name}_past", given.inputs[f"{name}_past"], axes)
+        ids.append(
+            graph.apply(
+                join_rows.OP,
+                f"{name}_all",
+                old,
+                new,
+                axis="key",
+                why=Message(
+                    N_("Keys and values of earlier tokens are not computed again: the cached rows come first.")
+                ),
+            )
+        )
+    return graph.shape("K_past")[-2], ids[0], ids[1]
+
+
+def _shared(graph: Graph, q: str, id: str, name: str, prefix: str) -> str:
+    """Repeat heads of keys or values until every query head has one."""
+    heads, own = graph.axes(q)[:-2], graph.axes(id)[:-2]
+    if len(heads) != len(own):
+        raise ShapeError(
+            "{q} is {q_shape} and {name} is {shape}: give both a head axis, or neither.",
+            q=q,
+            q_shape=show_shape(graph.shape(q)),
+            name=id,
+            shape=show_shape(graph.shape(id)),
+        )
+    if not heads or heads[0].size == own[0].size:
+        return id
+    if own[0].size == 0 or heads[0].size % own[0].size:
+        raise ShapeError(
+            "{name} has {own} heads and {q} has {heads}: {heads} query heads cannot share {own} heads evenly."
+            " Give {name} a number of heads that divides {heads}.",
+            name=id,
+            own=own[0].size,
+            q=q,
+            heads=heads[0].size,
+        )
+    return graph.apply(
+        share_heads.OP, f"{prefix}{name}_shared", id, group=heads[0].size // own[0].size, heads=heads[0].size
+    )
+
+
+def _scaled(graph: Graph, scores: str, given: Given, prefix: str) -> str:
+    kind = given.setting("scale", "sqrt")
+    width = graph.axes(graph.steps[scores].inputs[0])[-1]
+    if kind == "none" or kind == 1.0 or (kind == "sqrt" and width.size == 1):
+        return scores
+    if kind == "sqrt":
+        return graph.apply(
+            scale.OP,
+            f"{prefix}scaled",
+            scores,
+            symbol="S_{scaled}",
+            root=as_matrix(width.size),
+            label=default_label(width.name),
+            why=Message(
+                N_(
+                    "A sum of {d} products spreads about √{d} times as wide as one. Dividing by √{d} brings it back,"
+                    " so that softmax does not put nearly all weight on one key."
+                ),
+                d=width.size,
+            ),
+        )
+    return graph.apply(
+        scale.OP,
+        f"{prefix}scaled",
+        scores,
+        symbol="S_{scaled}",
+        factor=as_matrix(kind),
+        why=Message(N_("Every score is multiplied by the scale that was asked for, {scale}."), scale=f"{kind:g}"),
+    )
+
+
+def default_label(axis: str) -> str:
+    """LaTeX of an axis name: d_k stays d_k, d_model becomes d_{model}."""
+    from attncli.graph import default_symbol
+
+    return default_symbol(axis)
+
+
+def _mask(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None:
+    """All masks that were asked for, added up to one: ([head] query key), or None."""
+    *_, rows, columns = graph.axes(scores)
+    n, m = rows.size, columns.size
+    i, j = np.arange(n)[:, None] + past, np.arange(m)[None, :]
+    hidden: BoolArray = np.zeros((n, m), dtype=np.bool_)
+    asked = False
+    if given.setting("causal"):
+        hidden, asked = hidden | (j > i), True
+    window = given.setting("window")
+    if window is not None:
+        left, right = window
+        if left >= 0:
+            hidden = hidden | (j < i - left)
+        if right >= 0:
+            hidden = hidden | (j > i + right)
+        asked = True
+    for name in ("keep", "hide"):
+        marks = given.setting(name)
+        if marks is not None:
+            marks = _fitted(marks, graph.shape(scores), name)
+            hidden, asked = hidden | (~marks if name == "keep" else marks), True
+    added = given.setting("mask")
+    if added is None:
+        return Matrix(np.where(hidden, -np.inf, 0.0)) if asked else None
+    values = _fitted(added.values, graph.shape(scores), "mask")
+    if not hidden.any() and values.shape == added.shape:
+        return Matrix(values, added.decimals, added.entries)
+    return Matrix(np.where(hidden, -np.inf, values))
+
+
+def _fitted(marks: Any, shape: Sequence[int], name: str) -> Any:
+    """Marks as (query key) or (head query key); a single row counts for every query."""
+    if marks.ndim == 1:
+        marks = marks[None, :]
+    allowed = [tuple(shape[-2:]), tuple(shape), (1, shape[-1])]
+    if marks.shape not in allowed:
+        raise ShapeError(
+            "{name} is {shape}, but the scores are {scores}. Give {name} one row per query and one column per key ({expected}),"
+            " or a single row of {keys} that holds for every query.",
+            name=name,
+            shape=show_shape(marks.shape),
+            scores=show_shape(shape),
+            expected=show_shape(shape[-2:]),
+            keys=shape[-1],
+        )
+    return np.broadcast_to(marks, np.broadcast_shapes(marks.shape, shape[-2:])).copy()
+
+
+def _empty_note(empty: BoolArray) -> Message:
+    rows = sorted({int(index[-2]) + 1 for index in np.argwhere(empty)})
+    return Message(
+        N_(
+            "Row {rows} sees nothing at all. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax; other"
+            " frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
+        ),
+        rows=", ".join(map(str, rows)),
+    )

@@ -1,0 +1,154 @@
+"""Softmax over rows, in its visible steps, with its closed gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attncli.graph import Closed, Graph, Step
+from attncli.matrix import Matrix, as_matrix
+from attncli.message import N_, Message
+from attncli.ops import divide, exp, multiply, row_max, row_sum, subtract
+
+
+def softmax(
+    graph: Graph,
+    source: str,
+    *,
+    prefix: str = "",
+    empty: Any = None,
+    maximum_of: str | None = None,
+    shift: Matrix | None = None,
+    result: str = "A",
+) -> str:
+    """softmax over the last axis of `source`, shifted by the row maximum; returns the id of the weights.
+
+    Parameters
+    ----------
+    empty : rows (bool, … i 1) where nothing is visible; their weights are 0
+    maximum_of : take the maximum of this id instead (over scores that are not masked yet)
+    shift : subtract this constant instead of the row maximum; 0 shows the bare formula
+    """
+    shifted = source
+    if shift is None:
+        top = graph.apply(row_max.OP, f"{prefix}row_max", maximum_of or source, symbol="m")
+        shifted = graph.apply(
+            subtract.OP,
+            f"{prefix}shifted",
+            source,
+            top,
+            symbol="S_{shifted}",
+            column=True,
+            why=Message(
+                N_(
+                    "Take each row's maximum away from the whole row. The largest entry becomes 0 and e^x cannot overflow;"
+                    " the weights stay the same, because the common factor cancels in the division."
+                )
+            ),
+        )
+    elif float(shift.values) != 0.0:
+        shape = (*(axis.size for axis in graph.axes(source)[:-1]), 1)
+        names = (*(axis.name for axis in graph.axes(source)[:-1]), "")
+        graph.bound.setdefault("", graph.axes(source)[0]._replace(name="", size=1, setter="c"))
+        constant = graph.input(
+            f"{prefix}c",
+            Matrix(np.full(shape, float(shift.values)), None, tuple(shift.each()) * int(np.prod(shape))),
+            names,
+            differentiable=False,
+            why=Message(N_("The constant that is taken away from every score.")),
+        )
+        shifted = graph.apply(
+            subtract.OP,
+            f"{prefix}shifted",
+            source,
+            constant,
+            symbol="S_{shifted}",
+            column=True,
+            why=Message(
+                N_("Take the same constant away from every score. Softmax does not notice: the factor e^−c cancels.")
+            ),
+        )
+    power = graph.apply(exp.OP, f"{prefix}exp", shifted, symbol="U")
+    total = graph.apply(
+        row_sum.OP,
+        f"{prefix}row_sum",
+        power,
+        symbol="z",
+        why=Message(N_("Add up each row: this is what every entry of the row is divided by.")),
+    )
+    params = {} if empty is None else {"empty": empty}
+    return graph.apply(
+        divide.OP,
+        f"{prefix}{result}",
+        power,
+        total,
+        closed=Closed(source, softmax_gradient),
+        weights=True,
+        why=Message(
+            N_(
+                "Each entry as a share of its row: attention weights. Every row adds up to exactly 1, because numerators and denominator are the same numbers."
+            )
+        ),
+        **params,
+    )
+
+
+def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    """∂L/∂s = A ⊙ (G_A − rowsum(G_A ⊙ A)): the Jacobian diag(a) − a aᵀ of each row, applied without building it."""
+    prefix = step.id.removesuffix(step.id.rpartition(".")[2])
+    weighted = graph.apply(
+        multiply.OP,
+        f"{prefix}weighted",
+        upstream,
+        step.id,
+        symbol="H",
+        why=Message(N_("Each weight times its own gradient: how much it would pull on the loss.")),
+    )
+    dot = graph.apply(
+        row_sum.OP,
+        f"{prefix}row_dot",
+        weighted,
+        symbol="r",
+        why=Message(
+            N_(
+                "The row's average gradient, weighted by attention. Weights share a total of 1: what one gains, the others lose."
+            )
+        ),
+    )
+    deviation = graph.apply(
+        subtract.OP,
+        f"{prefix}deviation",
+        upstream,
+        dot,
+        symbol="D",
+        column=True,
+        why=Message(
+            N_(
+                "Only what differs from that average changes anything: raising all scores of a row alike changes no weight."
+            )
+        ),
+    )
+    graph.apply(
+        multiply.OP,
+        id,
+        step.id,
+        deviation,
+        why=Message(
+            N_(
+                "Softmax's own rule: weight times deviation. Each row adds up to 0,"
+                " and a key with weight 0 gets gradient 0."
+            )
+        ),
+    )
+
+
+def hidden_rows(mask: Matrix) -> Any:
+    """Rows (bool, … i 1) of a mask or of scores in which everything is −∞; None if there is none."""
+    empty = np.isneginf(mask.values).all(-1, keepdims=True)
+    return empty if empty.any() else None
+
+
+def constant(value: float) -> Matrix:
+    """A single number as a matrix without axes."""
+    return as_matrix(value)

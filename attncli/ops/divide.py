@@ -1,0 +1,51 @@
+"""Every row divided by its own number: the last line of softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import as_matrix
+from attncli.message import N_
+from attncli.ops import Op, at, fixed, multiply, row_sum, scale
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def compute(xp: Arithmetic, a: Value, b: Value, *, empty: Any = None) -> Value:
+    """a / b for each row; rows marked in `empty` (bool, … i 1), where nothing is visible, become 0."""
+    share = xp.divide(a, b)
+    if empty is None:
+        return share
+    return xp.where(empty, xp.enter(as_matrix(0.0)), share)
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    a, b = step.inputs
+    return Term("quotient", at(values, a, index), at(values, b, index))
+
+
+def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    graph.apply(OP, id, upstream, step.inputs[1])
+
+
+def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    """∂(a/b)/∂b = −(a/b)/b, added up along the row."""
+    product = graph.apply(multiply.OP, f"{id}_product", upstream, step.id)
+    total = graph.apply(row_sum.OP, f"{id}_total", product)
+    share = graph.apply(OP, f"{id}_share", total, step.inputs[1])
+    graph.apply(scale.OP, id, share, factor=as_matrix(-1.0))
+
+
+OP = Op(
+    name="divide",
+    compute=compute,
+    axes="i j, i 1 -> i j",
+    formula=fixed(r"\frac{{{0}}}{{{1}}}"),
+    terms=terms,
+    why=N_("Each entry as a share of its row, so every row adds up to exactly 1."),
+    backward=(gradient_a, gradient_b),
+)

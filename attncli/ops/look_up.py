@@ -1,0 +1,45 @@
+"""Rows of a table by their ids: X = E[T]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.message import N_
+from attncli.ops import Op, at, fixed, scatter_add
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def compute(xp: Arithmetic, table: Value, ids: Value, *, rows: Any) -> Value:
+    """Row `rows[i]` of the table (vocabulary d) for every token i (token d). `ids` is only shown."""
+    return xp.take(table, rows)
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    *head, i, j = index
+    return at(values, step.inputs[0], (*head, int(step.params["rows"][i]), j))
+
+
+def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    table, ids = step.inputs
+    axis = graph.axes(table)[-2]
+    graph.apply(
+        scatter_add.OP, id, upstream, ids, rows=np.asarray(step.params["rows"]), count=axis.size, axis=axis.name
+    )
+
+
+OP = Op(
+    name="look_up",
+    compute=compute,
+    axes="v d, n -> n d",
+    formula=fixed("{0}[{1}]"),
+    terms=terms,
+    why=N_("Each id names a row of the table; that row becomes the token's vector."),
+    backward=(gradient, None),
+)

@@ -1,0 +1,39 @@
+"""The mean of the squares of all entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import as_matrix
+from attncli.message import N_
+from attncli.ops import Op, at, fixed
+from attncli.terms import Index, Term, number
+
+if TYPE_CHECKING:
+    from attncli.graph import Step
+
+
+def compute(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
+    """Σ a² / (number of entries), as a 1×1 array."""
+    total = xp.reshape(xp.sum(xp.multiply(a, a), tuple(range(-len(a.shape), 0))), (1, 1))
+    return xp.divide(total, xp.enter(as_matrix(float(np.prod(a.shape)))))
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    source = step.inputs[0]
+    squares = [Term("product", at(values, source, i), at(values, source, i)) for i in np.ndindex(values[source].shape)]
+    return Term("quotient", Term("sum", *squares), number(float(len(squares))))
+
+
+OP = Op(
+    name="mean_square",
+    compute=compute,
+    axes=lambda params: "i j -> 1 1" if params.get("ndim", 2) == 2 else "h i j -> 1 1",
+    formula=fixed(r"\frac{{1}}{{N}} \sum {0}^2"),
+    terms=terms,
+    why=N_("Square every entry, so that signs do not cancel, and take the mean."),
+)

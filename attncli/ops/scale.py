@@ -1,0 +1,68 @@
+"""Every entry divided by the square root of a width, or multiplied by a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import Matrix
+from attncli.message import N_
+from attncli.ops import Op, Params, at
+from attncli.terms import Index, Term, number
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def compute(
+    xp: Arithmetic, a: Value, *, root: Matrix | None = None, factor: Matrix | None = None, label: str = ""
+) -> Value:
+    """a / √root, or a · factor."""
+    if root is not None:
+        return xp.divide(a, xp.aside(xp.sqrt(xp.enter(root))))
+    assert factor is not None
+    return xp.multiply(a, xp.enter(factor))
+
+
+def formula(params: Params, columns: bool) -> str:
+    label = params.get("label") or "c"
+    if params.get("root") is not None:
+        return rf"\frac{{{{{{0}}}}}}{{{{\sqrt{{{{{label}}}}}}}}}"
+    return rf"{label} \cdot {{0}}" if params.get("label") else numbers(params)
+
+
+def numbers(params: Params) -> str:
+    if params.get("root") is not None:
+        return rf"\frac{{{{{{0}}}}}}{{{{\sqrt{{{{{_plain(params['root'])}}}}}}}}}"
+    return rf"{_plain(params['factor'])} \cdot {{0}}"
+
+
+def _plain(matrix: Matrix) -> str:
+    value = float(matrix.values)
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    entry = at(values, step.inputs[0], index)
+    root = step.params.get("root")
+    if root is not None:
+        return Term("quotient", entry, Term("root", number(float(root.values))))
+    return Term("product", number(float(step.params["factor"].values)), entry)
+
+
+def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    """A factor on the way there is the same factor on the way back."""
+    graph.apply(OP, id, upstream, **step.params)
+
+
+OP = Op(
+    name="scale",
+    compute=compute,
+    axes="i j -> i j",
+    formula=formula,
+    numbers=numbers,
+    terms=terms,
+    why=N_("Every entry gets the same factor. A factor on the way forward is the same factor on the way back."),
+    backward=(gradient,),
+)

@@ -1,0 +1,38 @@
+"""A column repeated to a width: what a row sum gives back to every entry of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.message import N_
+from attncli.ops import Op, at, fixed, row_sum
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def compute(xp: Arithmetic, a: Value, *, width: int, axis: str = "") -> Value:
+    """Column a (… i 1) repeated `width` times (… i j)."""
+    return xp.repeat(a, width, -1)
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    return at(values, step.inputs[0], index)
+
+
+def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    graph.apply(row_sum.OP, id, upstream)
+
+
+OP = Op(
+    name="spread",
+    compute=compute,
+    axes="i 1 -> i =j:width",
+    formula=fixed(r"{0} \mathbf{{1}}^{{\top}}"),
+    terms=terms,
+    why=N_("Every entry of a row counts once in its sum, so each gets the sum's gradient in full."),
+    backward=(gradient,),
+)

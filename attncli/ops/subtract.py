@@ -1,0 +1,54 @@
+"""One array minus another; a column is taken from every entry of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import as_matrix
+from attncli.message import N_
+from attncli.ops import Op, Params, at, fixed, pass_on, row_sum, scale
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def compute(xp: Arithmetic, a: Value, b: Value, *, column: bool = False) -> Value:
+    """a − b. What is hidden (−∞) stays hidden, also where b is −∞ because a whole row is hidden."""
+    difference = xp.subtract(a, b)
+    lost = xp.hidden(b)
+    if lost.any():
+        return xp.where(lost & xp.hidden(a), xp.enter(as_matrix(-float("inf"))), difference)
+    return difference
+
+
+def axes(params: Params) -> str:
+    return "i j, i 1 -> i j" if params.get("column") else "i j, i j -> i j"
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    a, b = step.inputs
+    return Term("difference", at(values, a, index), at(values, b, index))
+
+
+def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    graph.apply(pass_on.OP, id, upstream)
+
+
+def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    """Minus one for every entry it was taken from."""
+    total = graph.apply(row_sum.OP, f"{id}_total", upstream) if step.params.get("column") else upstream
+    graph.apply(scale.OP, id, total, factor=as_matrix(-1.0))
+
+
+OP = Op(
+    name="subtract",
+    compute=compute,
+    axes=axes,
+    formula=fixed("{0} - {1}"),
+    terms=terms,
+    why=N_("Subtract, entry by entry."),
+    backward=(gradient_a, gradient_b),
+)

@@ -1,0 +1,54 @@
+"""The sum of several arrays of one shape: where paths meet, their gradients are added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.message import N_
+from attncli.ops import Op, Params, Rule, at, pass_on
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+#: Paths that may meet in one place.
+MOST = 64
+
+
+def compute(xp: Arithmetic, *parts: Value, count: int) -> Value:
+    """The sum of all parts, entry by entry, from the first to the last."""
+    return reduce(xp.add, parts)
+
+
+def axes(params: Params) -> str:
+    return ", ".join(["i j"] * params["count"]) + " -> i j"
+
+
+def formula(params: Params, columns: bool) -> str:
+    return " + ".join(f"{{{i}}}" for i in range(params["count"]))
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    return Term("sum", *(at(values, part, index) for part in step.inputs))
+
+
+def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    graph.apply(pass_on.OP, id, upstream)
+
+
+_RULES: tuple[Rule, ...] = (gradient,) * MOST
+
+OP = Op(
+    name="sum_paths",
+    compute=compute,
+    axes=axes,
+    formula=formula,
+    terms=terms,
+    why=N_(
+        "Several paths lead from here to the loss. A small change travels along all of them, so their gradients add."
+    ),
+    backward=_RULES,
+)

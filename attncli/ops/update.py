@@ -1,0 +1,56 @@
+"""One step of gradient descent: a small step against the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import Matrix
+from attncli.message import N_
+from attncli.ops import Op, Params, at, pass_on, scale
+from attncli.terms import Index, Term, number
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def compute(xp: Arithmetic, a: Value, gradient: Value, *, eta: Matrix) -> Value:
+    """a − η · gradient."""
+    return xp.subtract(a, xp.multiply(xp.enter(eta), gradient))
+
+
+def formula(params: Params, columns: bool) -> str:
+    return r"{0} - \eta \, {1}"
+
+
+def numbers(params: Params) -> str:
+    return rf"{{0}} - {float(params['eta'].values):g} \cdot {{1}}"
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    a, gradient = step.inputs
+    eta = number(float(step.params["eta"].values))
+    return Term("difference", at(values, a, index), Term("product", eta, at(values, gradient, index)))
+
+
+def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    graph.apply(pass_on.OP, id, upstream)
+
+
+def gradient_g(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    from attncli.matrix import as_matrix
+
+    graph.apply(scale.OP, id, upstream, factor=as_matrix(-float(step.params["eta"].values)))
+
+
+OP = Op(
+    name="update",
+    compute=compute,
+    axes="i j, i j -> i j",
+    formula=formula,
+    numbers=numbers,
+    terms=terms,
+    why=N_("The gradient points uphill, so a small step the other way (η is the step size) makes the loss smaller."),
+    backward=(gradient_a, gradient_g),
+)

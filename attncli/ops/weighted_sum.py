@@ -1,0 +1,49 @@
+"""A loss that is a weighted sum of entries: L = Σ c·O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.message import N_
+from attncli.ops import Op, Params, at, fixed
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Step
+
+
+def compute(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2) -> Value:
+    """Σ a ⊙ coefficients, as a 1×1 array."""
+    total = xp.sum(xp.multiply(a, coefficients), tuple(range(-len(a.shape), 0)))
+    return xp.reshape(total, (1, 1))
+
+
+def axes(params: Params) -> str:
+    own = "i j" if params.get("ndim", 2) == 2 else "h i j"
+    return f"{own}, {own} -> 1 1"
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    a, coefficients = step.inputs
+    used = np.argwhere(np.asarray(values[coefficients], dtype=np.float64) != 0)
+    return Term(
+        "sum",
+        *(
+            Term("product", at(values, coefficients, tuple(map(int, i))), at(values, a, tuple(map(int, i))))
+            for i in used
+        ),
+    )
+
+
+OP = Op(
+    name="weighted_sum",
+    compute=compute,
+    axes=axes,
+    formula=fixed(r"\sum {1} \odot {0}"),
+    terms=terms,
+    why=N_("The loss: one number that says how far off we are."),
+)

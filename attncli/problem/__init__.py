@@ -1,0 +1,1 @@
+"""Problems: matrices as text, problem files, the worked examples."""

@@ -1,0 +1,243 @@
+"""One number as written: -0.5, 1/3, √2/2, e^-1, -∞. Parsed by this grammar and nothing else; never evaluated as code.
+
+sum     = product (("+" | "-") product)*
+product = signed (("*" | "/") signed | √…)*
+signed  = ("+" | "-") signed | power
+power   = atom ("^" signed)?
+atom    = number | "inf" | "∞" | "e" | "(" sum ")" | "√" atom | ("sqrt" | "exp") "(" sum ")"
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from attncli.matrix import EXACT, Entry
+from attncli.message import N_, InputError, Message
+
+#: Signs a single entry may have; longer ones are not numbers that a person writes.
+MOST_TOKENS = 100
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<num>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z]+|[∞√])|(?P<sign>[-+*/^()]))"
+)
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.(\d*))?|\.(\d+))(?:[eE]([-+]?\d{1,4}))?\Z")
+
+
+class EntryError(InputError):
+    """This is not a number."""
+
+
+def parse_entry(text: str) -> tuple[float, int, Entry]:
+    """The value, the decimals it was written with (`EXACT` for an expression), and the expression.
+
+    Raises
+    ------
+    EntryError
+        Says what is wrong with it and what to write.
+    """
+    plain = _PLAIN.match(text)
+    if plain is not None:
+        value = float(text)
+        if math.isinf(value):
+            raise _too_large(text)
+        places = len(plain[1] or plain[2] or "") - int(plain[3] or 0)
+        return value, max(places, 0), ("num", text)
+    parser = _Parser(text)
+    entry = parser.sum()
+    parser.expect_end()
+    value = _value(entry, text)
+    if math.isnan(value):
+        raise EntryError("“{text}” is not a number: it has no value. Write −∞ as -inf.", text=shown(text))
+    return value, EXACT, entry
+
+
+def shown(text: str) -> str:
+    """A piece of input for a message: short, and without control characters."""
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text.strip())
+    return clean if len(clean) <= 40 else clean[:37] + "…"
+
+
+def _too_large(text: str) -> EntryError:
+    return EntryError(
+        "“{text}” is too large: numbers here go up to about 1.8e308. Write inf or -inf if you mean infinity.",
+        text=shown(text),
+    )
+
+
+class _Parser:
+    """Recursive descent over the tokens of one entry."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = self._tokens(text)
+        self.next = 0
+
+    @staticmethod
+    def _tokens(text: str) -> list[str]:
+        tokens, position = [], 0
+        stripped = text.rstrip()
+        while position < len(stripped):
+            found = _TOKEN.match(stripped, position)
+            if found is None:
+                raise EntryError(
+                    "“{text}” is not a number: “{sign}” does not belong in one. {allowed}",
+                    text=shown(text),
+                    sign=shown(stripped[position:].lstrip()[:1]),
+                    allowed=ALLOWED,
+                )
+            tokens.append(found.group().strip())
+            position = found.end()
+            if len(tokens) > MOST_TOKENS:
+                raise EntryError(
+                    "“{text}” is too long for one number (more than {limit} signs). Write its value instead.",
+                    text=shown(text),
+                    limit=MOST_TOKENS,
+                )
+        return tokens
+
+    def peek(self) -> str:
+        return self.tokens[self.next] if self.next < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        self.next += 1
+        return token
+
+    def expect_end(self) -> None:
+        if self.peek():
+            raise self._unexpected()
+
+    def _unexpected(self) -> EntryError:
+        token = self.peek()
+        if not token:
+            return EntryError(
+                "“{text}” stops in the middle of a number. {allowed}", text=shown(self.text), allowed=ALLOWED
+            )
+        return EntryError(
+            "“{text}” is not a number: “{sign}” does not belong there. {allowed}",
+            text=shown(self.text),
+            sign=shown(token),
+            allowed=ALLOWED,
+        )
+
+    def sum(self) -> Entry:
+        left = self.product()
+        while self.peek() in ("+", "-"):
+            left = (self.take(), left, self.product())
+        return left
+
+    def product(self) -> Entry:
+        left = self.signed()
+        while True:
+            if self.peek() in ("*", "/"):
+                left = (self.take(), left, self.signed())
+            elif self.peek() in ("√", "sqrt", "exp", "e") and self.next and self.tokens[self.next - 1][-1].isdigit():
+                left = ("*", left, self.power())  # 2√2, 3e^-1
+            else:
+                return left
+
+    def signed(self) -> Entry:
+        if self.peek() == "-":
+            self.take()
+            return ("neg", self.signed())
+        if self.peek() == "+":
+            self.take()
+            return self.signed()
+        return self.power()
+
+    def power(self) -> Entry:
+        base = self.atom()
+        if self.peek() == "^":
+            self.take()
+            return ("^", base, self.signed())
+        return base
+
+    def atom(self) -> Entry:
+        token = self.take()
+        if token and (token[0].isdigit() or token[0] == "."):
+            return ("num", token)
+        if token in ("∞", "inf", "Inf", "INF", "infinity", "Infinity"):
+            return ("inf",)
+        if token == "e":
+            return ("e",)
+        if token == "√":
+            return ("sqrt", self.atom())
+        if token == "(":
+            inside = self.sum()
+            self._close()
+            return inside
+        if token in ("sqrt", "exp"):
+            if self.take() != "(":
+                self.next -= 1
+                raise EntryError(
+                    "“{text}”: write {name} with brackets, like {name}(2).", text=shown(self.text), name=token
+                )
+            inside = self.sum()
+            self._close()
+            return (token, inside)
+        self.next -= 1
+        if token.casefold() == "nan":
+            raise EntryError("NaN is not a number to calculate with. Leave the cell out, or write a value.")
+        raise self._unexpected()
+
+    def _close(self) -> None:
+        if self.take() != ")":
+            raise EntryError("“{text}”: a bracket “(” is not closed.", text=shown(self.text))
+
+
+def _value(entry: Entry, text: str) -> float:
+    """The float64 value of an expression."""
+    kind = entry[0]
+    if kind == "num":
+        value = float(str(entry[1]))
+        if math.isinf(value):
+            raise _too_large(text)
+        return value
+    if kind == "inf":
+        return math.inf
+    if kind == "e":
+        return math.e
+    parts = [_value(part, text) for part in entry[1:] if isinstance(part, tuple)]
+    try:
+        value = _apply(str(kind), parts)
+    except ZeroDivisionError:
+        raise EntryError(
+            "“{text}” divides by zero. Write inf or -inf if you mean infinity.", text=shown(text)
+        ) from None
+    except OverflowError:
+        raise _too_large(text) from None
+    except ValueError:
+        raise EntryError(
+            "“{text}” takes the square root of a negative number, which is not real.", text=shown(text)
+        ) from None
+    if isinstance(value, complex):
+        raise EntryError("“{text}” is not a real number.", text=shown(text))
+    if math.isinf(value) and not any(math.isinf(part) for part in parts):
+        raise _too_large(text)
+    return float(value)
+
+
+def _apply(kind: str, parts: list[float]) -> float | complex:
+    match kind:
+        case "neg":
+            return -parts[0]
+        case "+":
+            return parts[0] + parts[1]
+        case "-":
+            return parts[0] - parts[1]
+        case "*":
+            return parts[0] * parts[1]
+        case "/":
+            return parts[0] / parts[1]
+        case "^":
+            result: float | complex = parts[0] ** parts[1]
+            return result
+        case "sqrt":
+            return math.sqrt(parts[0])
+        case "exp":
+            return math.exp(parts[0])
+    raise AssertionError(kind)
+
+
+ALLOWED = Message(N_("Write numbers like -0.5, 1/3, √2, e^-1 or -inf."))

@@ -1,0 +1,195 @@
+"""A problem: what is to be calculated, and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from attncli import gradient, loss, models
+from attncli.graph import Graph
+from attncli.matrix import Matrix
+from attncli.message import InputError
+from attncli.problem.settings import read_settings
+from attncli.problem.text import parse_matrix
+
+DEFAULT_DECIMALS = 3
+
+Text = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An exercise, or just a calculation.
+
+    Parameters
+    ----------
+    model : a name from `attncli models`
+    inputs : matrices by name; `texts`: inputs that are text
+    settings : as written; the model says what they may be
+    upstream : the gradient at the output; or `loss`: a loss as text, with `extras` (targets)
+    decimals : places a written answer is judged and shown at; `step_decimals` by step
+    title, prompt, hint, notice : learner-facing text by language
+    labels : names of rows by axis ("query", "key", "token")
+    published : a source's printed numbers by step, as text; `how` by step: "rounded", "carried", "truncated", "wrong: why"
+    shapes : published shapes by step, as text
+    contrast : settings and inputs that differ in a second run shown beside the first, and the steps to show of it
+    marking : points and credits, as written
+    """
+
+    model: str
+    inputs: Mapping[str, Matrix] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    upstream: Matrix | None = None
+    loss: str | None = None
+    extras: Mapping[str, Matrix] = field(default_factory=dict)
+    id: str = ""
+    decimals: int = DEFAULT_DECIMALS
+    step_decimals: Mapping[str, int] = field(default_factory=dict)
+    source: str = ""
+    title: Text = field(default_factory=dict)
+    prompt: Text = field(default_factory=dict)
+    hint: Text = field(default_factory=dict)
+    notice: Text = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    published: Mapping[str, str] = field(default_factory=dict)
+    how: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, str] = field(default_factory=dict)
+    contrast: Mapping[str, Any] | None = None
+    marking: Mapping[str, Any] = field(default_factory=dict)
+    layout: str = "rows"
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the backward steps are turned on."""
+        return self.upstream is not None or self.loss is not None
+
+    def decimals_of(self, step: str) -> int:
+        """Places that this step is judged and shown at."""
+        return self.step_decimals.get(step, self.decimals)
+
+    def graph(self, *, backward: bool | None = None) -> Graph:
+        """The calculation, with its backward steps where a gradient is given (or as `backward` says).
+
+        Raises
+        ------
+        InputError, ShapeError
+            The inputs do not fit the model, or there is nothing to start the backward steps from.
+        """
+        model = models.get(self.model)
+        given = models.Given(
+            {name: _as_kind(model, name, matrix, self.layout) for name, matrix in self.inputs.items()},
+            self.texts,
+            read_settings(model, self.settings, self.layout),
+        )
+        models.check(model, given)
+        graph = Graph(self.model)
+        graph.output = model.build(graph, given)
+        if backward if backward is not None else self.has_gradient:
+            self._backward(graph, model, given)
+        self._label(graph)
+        return graph
+
+    def _backward(self, graph: Graph, model: models.Model, given: models.Given) -> None:
+        if not any(input.differentiable for input in graph.inputs.values()):
+            raise InputError("Model {model} has no gradients: nothing in it can be changed a little.", model=self.model)
+        if self.upstream is not None and self.loss is not None:
+            raise InputError(
+                "Both an upstream gradient and a loss are given. Keep one: the gradient G_{output}, or the loss it comes from.",
+                output=graph.output,
+            )
+        if self.loss is not None:
+            extras = {**self.inputs, **self.extras}
+            oriented = {name: _oriented(matrix, self.layout) for name, matrix in extras.items()}
+            loss.apply(graph, self.loss, oriented, _number)
+        elif self.upstream is not None:
+            gradient.upstream(graph, _oriented(self.upstream, self.layout))
+        else:
+            raise InputError(
+                "The backward steps need a gradient to start from: --upstream MATRIX (the gradient G_{output}, the shape of"
+                ' {output}), or --loss TEXT, like --loss "sum({output})".',
+                output=graph.output,
+            )
+        gradient.append(graph)
+        if model.after is not None:
+            model.after(graph, given)
+        graph.phase = "forward"
+
+    def _label(self, graph: Graph) -> None:
+        """Names for rows and columns, checked against the axes they belong to."""
+        labels = dict(self.labels)
+        sizes = {axis.name: axis.size for id in (*graph.inputs, *graph.steps) for axis in graph.axes(id)}
+        if "token" in sizes and "token" not in labels:
+            named = labels.pop("query", None) or labels.get("key")
+            if named is not None:
+                labels["token"] = named
+            labels.pop("key", None)
+        for axis, names in labels.items():
+            if axis not in sizes:
+                raise InputError(
+                    "labels: this calculation has no axis “{axis}”. Its axes are {axes}.",
+                    axis=axis,
+                    axes=", ".join(name for name in sizes if name),
+                )
+            if len(names) != sizes[axis]:
+                raise InputError(
+                    "labels: {count} names for the axis “{axis}”, which has length {size}. Give {size} names.",
+                    count=len(names),
+                    axis=axis,
+                    size=sizes[axis],
+                )
+            graph.labels[axis] = tuple(names)
+
+    def changed(self, **changes: Any) -> Problem:
+        """This problem with some fields replaced."""
+        return replace(self, **changes)
+
+
+def _number(text: str) -> float:
+    matrix = parse_matrix(text)
+    if matrix.values.size != 1:
+        raise InputError("“{text}” is not one number.", text=text)
+    return float(matrix.values.flat[0])
+
+
+def _oriented(matrix: Matrix, layout: str) -> Matrix:
+    """Tokens as rows, whichever way the matrix was given."""
+    return matrix.transposed() if layout == "columns" else matrix
+
+
+def _as_kind(model: models.Model, name: str, matrix: Matrix, layout: str) -> Matrix:
+    """Ids as a flat list, everything else with tokens as rows."""
+    kind = next((argument.kind for argument in model.arguments if argument.name == name), "matrix")
+    if kind == "text":
+        raise InputError("{name} is text, but a matrix was given. Write it as text.", name=name)
+    if kind == "ids":
+        if matrix.values.ndim == 2 and 1 not in matrix.shape:
+            raise InputError(
+                "{name} is a list of ids, but {rows} rows were given. Write one row, like “0 2 1”.",
+                name=name,
+                rows=matrix.shape[0],
+            )
+        return Matrix(
+            matrix.values.ravel(), None if matrix.decimals is None else matrix.decimals.ravel(), matrix.entries
+        )
+    return _oriented(matrix, layout)
+
+
+def finite(matrix: Matrix, name: str) -> Matrix:
+    """The matrix, if all its numbers are finite.
+
+    Raises
+    ------
+    InputError
+    """
+    if not np.isfinite(matrix.values).all():
+        index = np.argwhere(~np.isfinite(matrix.values))[0] + 1
+        raise InputError(
+            "{name}[{index}] is not a finite number. Only scores and masks may hold -inf.",
+            name=name,
+            index=",".join(map(str, index)),
+        )
+    return matrix

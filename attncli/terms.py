@@ -1,0 +1,49 @@
+"""The arithmetic behind one cell, as a small expression tree.
+
+`1×1 + 2×0` is a sum of products of two cells each. Renderers put the numbers in; `why` opens
+the cells it refers to, one after another, back to the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+Index = tuple[int, ...]
+
+
+class Term:
+    """A node: what is done (`kind`) with which parts.
+
+    Kinds: "cell" (step id, index), "number" (a float), "text" (a word), and over further terms
+    "sum", "product", "difference", "quotient", "exp", "root", "tanh", "max".
+    """
+
+    __slots__ = ("kind", "parts")
+
+    def __init__(self, kind: str, *parts: object) -> None:
+        self.kind = kind
+        self.parts = parts
+
+    def __repr__(self) -> str:
+        return f"Term({self.kind!r}, {', '.join(map(repr, self.parts))})"
+
+    def cells(self) -> Iterator[tuple[str, Index]]:
+        """The cells this arithmetic refers to, in reading order."""
+        if self.kind == "cell":
+            step, index = self.parts
+            assert isinstance(step, str) and isinstance(index, tuple)
+            yield step, index
+            return
+        for part in self.parts:
+            if isinstance(part, Term):
+                yield from part.cells()
+
+
+def cell(step: str, index: Index) -> Term:
+    """A reference to one number of another step or input."""
+    return Term("cell", step, index)
+
+
+def number(value: float) -> Term:
+    """A number that belongs to the formula itself."""
+    return Term("number", value)

@@ -1,0 +1,127 @@
+"""A vocabulary: tokens to ids and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from attncli.message import InputError
+
+#: Tokens a vocabulary, and a text, may have.
+MOST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens in the order of their ids, counted from 0.
+
+    Parameters
+    ----------
+    tokens : the known tokens
+    split : "characters" (longest known token first, else one character) or "words" (cut at white space)
+    unknown : a token of the vocabulary that stands in for unknown ones; None: they are an error
+    """
+
+    tokens: tuple[str, ...]
+    split: str = "characters"
+    unknown: str | None = None
+
+    @classmethod
+    def of(cls, tokens: Sequence[str], *, split: str = "characters", unknown: str | None = None) -> Vocabulary:
+        """The vocabulary with these tokens; an unknown token that is not among them is added at the end.
+
+        Raises
+        ------
+        InputError
+            No token, an empty one, or one that stands twice.
+        """
+        words = list(tokens)
+        if unknown is not None and unknown not in words:
+            words.append(unknown)
+        if not words:
+            raise InputError("The vocabulary is empty. Give at least one token.")
+        if len(words) > MOST:
+            raise InputError("The vocabulary has {count} tokens; the limit is {limit}.", count=len(words), limit=MOST)
+        seen: dict[str, int] = {}
+        for id, word in enumerate(words):
+            if not word:
+                raise InputError("The vocabulary: token {id} is empty. Write a character or a word.", id=id)
+            if word in seen:
+                raise InputError(
+                    "The vocabulary: “{word}” stands twice, as id {first} and as id {second}. Keep one.",
+                    word=word,
+                    first=seen[word],
+                    second=id,
+                )
+            seen[word] = id
+        return cls(tuple(words), split, unknown)
+
+    @classmethod
+    def built_from(cls, corpus: str, *, split: str = "characters", unknown: str | None = None) -> Vocabulary:
+        """The tokens of a text in the order in which they first appear."""
+        pieces: Iterable[str] = corpus.split() if split == "words" else (c for c in corpus if not c.isspace())
+        return cls.of(tuple(dict.fromkeys(pieces)), split=split, unknown=unknown)
+
+    def cut(self, text: str) -> list[str]:
+        """The tokens of a text, known or not."""
+        if len(text) > MOST:
+            raise InputError("The text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST)
+        if self.split == "words":
+            return text.split()
+        longest = max(map(len, self.tokens))
+        known = set(self.tokens)
+        pieces, start = [], 0
+        while start < len(text):
+            if text[start].isspace() and text[start] not in known:
+                start += 1
+                continue
+            size = next((n for n in range(longest, 0, -1) if text[start : start + n] in known), 1)
+            pieces.append(text[start : start + size])
+            start += size
+        return pieces
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text's tokens.
+
+        Raises
+        ------
+        InputError
+            An unknown token, named with its place; or an empty text.
+        """
+        ids = {token: id for id, token in enumerate(self.tokens)}
+        out = []
+        for position, piece in enumerate(self.cut(text), start=1):
+            id = ids.get(piece, ids.get(self.unknown) if self.unknown is not None else None)
+            if id is None:
+                raise InputError(
+                    "“{token}” (token {position} of the text) is not in the vocabulary: {known}. Add it there, or name an"
+                    " unknown token (setting unknown) that stands in for it.",
+                    token=piece,
+                    position=position,
+                    known=" ".join(self.tokens[:20]) + (" …" if len(self.tokens) > 20 else ""),
+                )
+            out.append(id)
+        if not out:
+            raise InputError("The text is empty. Write at least one token.")
+        return out
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """The tokens of these ids.
+
+        Raises
+        ------
+        InputError
+            An id out of range.
+        """
+        out = []
+        for position, id in enumerate(ids, start=1):
+            if not 0 <= id < len(self.tokens):
+                raise InputError(
+                    "Entry {position}: id {id} is out of range. The vocabulary has {count} tokens, so ids go from 0 to {last}.",
+                    position=position,
+                    id=id,
+                    count=len(self.tokens),
+                    last=len(self.tokens) - 1,
+                )
+            out.append(self.tokens[id])
+        return out
