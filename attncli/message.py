@@ -14,6 +14,34 @@ def N_(text: str) -> str:
     return text
 
 
+class Language:
+    """A language to say messages in: a translation and the words that depend on the layout.
+
+    With tokens as columns, what a text calls a row is a column; so texts say ``{row}`` where they
+    mean one token's line of a matrix, and the language fills it in.
+    """
+
+    __slots__ = ("code", "translate", "words")
+
+    def __init__(self, code: str, translate: Callable[[str], str], *, columns: bool = False) -> None:
+        self.code = code
+        self.translate = translate
+        row, rows, column, columns_ = (translate(word) for word in _LINES)
+        if columns:
+            row, rows, column, columns_ = column, columns_, row, rows
+        self.words = {"row": row, "rows": rows, "column": column, "columns": columns_}
+        self.words |= {name.capitalize(): word.capitalize() for name, word in self.words.items()}
+
+    def with_columns(self) -> Language:
+        """The same language for a layout with tokens as columns."""
+        return Language(self.code, self.translate, columns=True)
+
+
+_LINES = (N_("row"), N_("rows"), N_("column"), N_("columns"))
+
+ENGLISH = Language("en", str)
+
+
 class Message:
     """An English template with named fields; a field may be a Message itself."""
 
@@ -23,12 +51,12 @@ class Message:
         self.template = template
         self.fields = fields
 
-    def text(self, translate: Callable[[str], str] = str) -> str:
-        """The sentence, in the language of `translate`."""
+    def text(self, language: Language = ENGLISH) -> str:
+        """The sentence in `language`."""
         fields = {
-            name: value.text(translate) if isinstance(value, Message) else value for name, value in self.fields.items()
+            name: value.text(language) if isinstance(value, Message) else value for name, value in self.fields.items()
         }
-        return translate(self.template).format(**fields)
+        return language.translate(self.template).format(**{**language.words, **fields})
 
     def __str__(self) -> str:
         return self.text()

@@ -53,8 +53,8 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
         transpose_b=True,
         why=Message(
             N_(
-                "Each query meets each key: multiply entry by entry and add up. Row i, column j says how well query i matches key j."
-                " K is transposed so that its rows, the keys, become columns."
+                "Each query meets each key: multiply entry by entry and add up. {Row} i, {column} j says how well query i matches key j."
+                " K is transposed so that its {rows}, the keys, become {columns}."
             )
         ),
     )
@@ -72,7 +72,7 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
             [axis.name for axis in graph.axes(scores)][-visible.values.ndim :],
             symbol="M",
             differentiable=False,
-            why=Message(N_("The mask: 0 where row i may look at column j, −∞ where it may not.")),
+            why=Message(N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not.")),
         )
         source = graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}")
         empty = hidden_rows(visible)
@@ -92,8 +92,8 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
         v,
         why=Message(
             N_(
-                "Mix the values: each output row is a weighted average of the rows of V, with that row's attention weights."
-                " V is not transposed, because weight j belongs to row j of V."
+                "Mix the values: each output {row} is a weighted average of the {rows} of V, with that {row}'s attention weights."
+                " V is not transposed, because weight j belongs to {row} j of V."
             )
         ),
     )
@@ -116,7 +116,7 @@ def _with_cache(graph: Graph, given: Given, k: str, v: str) -> tuple[int, str, s
                 new,
                 axis="key",
                 why=Message(
-                    N_("Keys and values of earlier tokens are not computed again: the cached rows come first.")
+                    N_("Keys and values of earlier tokens are not computed again: the cached {rows} come first.")
                 ),
             )
         )
@@ -241,8 +241,8 @@ def _empty_note(empty: BoolArray) -> Message:
     rows = sorted({int(index[-2]) + 1 for index in np.argwhere(empty)})
     return Message(
         N_(
-            "Row {rows} sees nothing at all. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax; other"
+            "{Row} {which} sees nothing at all. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax; other"
             " frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
         ),
-        rows=", ".join(map(str, rows)),
+        which=", ".join(map(str, rows)),
     )

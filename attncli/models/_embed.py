@@ -70,7 +70,7 @@ def tokens(graph: Graph, given: Given) -> str:
         given.inputs["T"],
         ("token",),
         differentiable=False,
-        why=Message(N_("The tokens as ids: each names a row of the table, counted from 0.")),
+        why=Message(N_("The tokens as ids: each names a {row} of the table, counted from 0.")),
     )
 
 
@@ -80,7 +80,7 @@ def embed(graph: Graph, given: Given) -> str:
         "E",
         given.inputs["E"],
         ("vocabulary", "d_model"),
-        why=Message(N_("The embedding table: one row of numbers for every entry of the vocabulary.")),
+        why=Message(N_("The embedding table: one {row} of numbers for every entry of the vocabulary.")),
     )
     ids = tokens(graph, given)
     numbers = graph.inputs[ids].matrix.values if ids in graph.inputs else graph.steps[ids].params["ids"]

@@ -42,7 +42,7 @@ def softmax(
             column=True,
             why=Message(
                 N_(
-                    "Take each row's maximum away from the whole row. The largest entry becomes 0 and e^x cannot overflow;"
+                    "Take each {row}'s maximum away from the whole {row}. The largest entry becomes 0 and e^x cannot overflow;"
                     " the weights stay the same, because the common factor cancels in the division."
                 )
             ),
@@ -75,7 +75,7 @@ def softmax(
         f"{prefix}row_sum",
         power,
         symbol="z",
-        why=Message(N_("Add up each row: this is what every entry of the row is divided by.")),
+        why=Message(N_("Add up each {row}: this is what every entry of the {row} is divided by.")),
     )
     params = {} if empty is None else {"empty": empty}
     return graph.apply(
@@ -87,7 +87,7 @@ def softmax(
         weights=True,
         why=Message(
             N_(
-                "Each entry as a share of its row: attention weights. Every row adds up to exactly 1, because numerators and denominator are the same numbers."
+                "Each entry as a share of its {row}: attention weights. Every {row} adds up to exactly 1, because numerators and denominator are the same numbers."
             )
         ),
         **params,
@@ -112,7 +112,7 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
         symbol="r",
         why=Message(
             N_(
-                "The row's average gradient, weighted by attention. Weights share a total of 1: what one gains, the others lose."
+                "The {row}'s average gradient, weighted by attention. Weights share a total of 1: what one gains, the others lose."
             )
         ),
     )
@@ -125,7 +125,7 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
         column=True,
         why=Message(
             N_(
-                "Only what differs from that average changes anything: raising all scores of a row alike changes no weight."
+                "Only what differs from that average changes anything: raising all scores of a {row} alike changes no weight."
             )
         ),
     )
@@ -136,7 +136,7 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
         deviation,
         why=Message(
             N_(
-                "Softmax's own rule: weight times deviation. Each row adds up to 0,"
+                "Softmax's own rule: weight times deviation. Each {row} adds up to 0,"
                 " and a key with weight 0 gets gradient 0."
             )
         ),

@@ -18,7 +18,7 @@ def build(graph: Graph, given: Given) -> str:
         "O",
         a,
         v,
-        why=Message(N_("Each output row is a weighted average of the rows of V; weight j belongs to row j.")),
+        why=Message(N_("Each output {row} is a weighted average of the {rows} of V; weight j belongs to {row} j.")),
     )
 
 

@@ -46,6 +46,6 @@ OP = Op(
     axes="i j, i 1 -> i j",
     formula=fixed(r"\frac{{{0}}}{{{1}}}"),
     terms=terms,
-    why=N_("Each entry as a share of its row, so every row adds up to exactly 1."),
+    why=N_("Each entry as a share of its {row}, so every {row} adds up to exactly 1."),
     backward=(gradient_a, gradient_b),
 )

@@ -42,6 +42,6 @@ OP = Op(
     axes="a d, b d -> a+b d",
     formula=fixed(r"\begin{{bmatrix}}{0}\\ {1}\end{{bmatrix}}"),
     terms=terms,
-    why=N_("The cached rows come first, the new ones after them."),
+    why=N_("The cached {rows} come first, the new ones after them."),
     backward=(gradient_first, gradient_second),
 )

@@ -40,6 +40,6 @@ OP = Op(
     axes="v d, n -> n d",
     formula=fixed("{0}[{1}]"),
     terms=terms,
-    why=N_("Each id names a row of the table; that row becomes the token's vector."),
+    why=N_("Each id names a {row} of the table; that {row} becomes the token's vector."),
     backward=(gradient, None),
 )

@@ -35,6 +35,6 @@ OP = Op(
     axes="i j -> i 1",
     formula=fixed(r"\sum_j {0}"),
     terms=terms,
-    why=N_("Add up each row."),
+    why=N_("Add up each {row}."),
     backward=(gradient,),
 )

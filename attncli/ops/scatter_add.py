@@ -40,8 +40,8 @@ OP = Op(
     formula=fixed(r"\sum_{{i:\, {1}_i = v}} ({0})_i"),
     terms=terms,
     why=N_(
-        "Each token sends its gradient back to the row it was looked up from. A repeated token adds, it never overwrites;"
-        " a row nobody looked up gets 0."
+        "Each token sends its gradient back to the {row} it was looked up from. A repeated token adds, it never overwrites;"
+        " a {row} nobody looked up gets 0."
     ),
     backward=(gradient, None),
 )

@@ -35,5 +35,5 @@ OP = Op(
     axes="n d -> =row:length d",
     formula=formula,
     terms=terms,
-    why=N_("The rows that belong to this part."),
+    why=N_("The {rows} that belong to this part."),
 )

@@ -33,6 +33,6 @@ OP = Op(
     axes="i 1 -> i =j:width",
     formula=fixed(r"{0} \mathbf{{1}}^{{\top}}"),
     terms=terms,
-    why=N_("Every entry of a row counts once in its sum, so each gets the sum's gradient in full."),
+    why=N_("Every entry of a {row} counts once in its sum, so each gets the sum's gradient in full."),
     backward=(gradient,),
 )

@@ -199,8 +199,9 @@ def _value(entry: Entry, text: str) -> float:
     if kind == "e":
         return math.e
     parts = [_value(part, text) for part in entry[1:] if isinstance(part, tuple)]
+    result: float | complex
     try:
-        value = _apply(str(kind), parts)
+        result = _apply(str(kind), parts)
     except ZeroDivisionError:
         raise EntryError(
             "“{text}” divides by zero. Write inf or -inf if you mean infinity.", text=shown(text)
@@ -211,11 +212,11 @@ def _value(entry: Entry, text: str) -> float:
         raise EntryError(
             "“{text}” takes the square root of a negative number, which is not real.", text=shown(text)
         ) from None
-    if isinstance(value, complex):
+    if isinstance(result, complex):
         raise EntryError("“{text}” is not a real number.", text=shown(text))
-    if math.isinf(value) and not any(math.isinf(part) for part in parts):
+    if math.isinf(result) and not any(math.isinf(part) for part in parts):
         raise _too_large(text)
-    return float(value)
+    return float(result)
 
 
 def _apply(kind: str, parts: list[float]) -> float | complex:

@@ -1,0 +1,262 @@
+"""Problem files: TOML (or JSON with the same keys) ⇄ Problem. The schema is pydantic's to check."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from attncli import models
+from attncli.matrix import Matrix
+from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.problem.problem import Problem
+from attncli.problem.settings import matrix_of
+from attncli.problem.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
+
+#: Cells that a seeded random input may have.
+MOST_RANDOM = 1_000_000
+
+Decimals = Annotated[int, Field(ge=0, le=15, strict=True)]
+Fraction01 = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0, le=1000)]
+LearnerText = dict[Literal["en", "zh"], str]
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Random(_Table):
+    """A seeded random input: `random` says which distribution, frozen by NumPy's RandomState."""
+
+    random: Literal["normal", "uniform"]
+    shape: Annotated[list[Annotated[int, Field(ge=1, strict=True)]], Field(min_length=1, max_length=3)]
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1, strict=True)]
+
+
+class Marking(_Table):
+    points: dict[str, Positive] = {}
+    follow_through: Fraction01 = 1.0
+    imprecise: Fraction01 = 0.5
+    rounding: Literal["hand", "printed"] = "hand"
+
+
+class Contrast(_Table):
+    settings: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
+    steps: list[str] = []
+
+
+class ProblemFile(_Table):
+    """The keys of a problem file (FORMATS)."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")] = 1
+    id: Id = "problem"
+    model: str
+    decimals: Decimals | dict[str, Decimals] = 3
+    source: str = ""
+    layout: Literal["rows", "columns"] = "rows"
+    title: LearnerText = {}
+    prompt: LearnerText = {}
+    hint: LearnerText = {}
+    notice: LearnerText = {}
+    inputs: dict[str, Any]
+    labels: dict[str, list[str]] = {}
+    settings: dict[str, Any] = {}
+    gradient: dict[str, Any] = {}
+    published: dict[str, str] = {}
+    published_how: dict[str, str] = {}
+    shapes: dict[str, str] = {}
+    contrast: Contrast | None = None
+    marking: Marking = Marking()
+
+
+def load(path: str | Path) -> Problem:
+    """The problem in a file.
+
+    Raises
+    ------
+    InputError
+        Names the file, the key, what stands there, and what to write.
+    """
+    name = str(path)
+    try:
+        return parse(as_text(read_bounded(name, MOST_TEXT_BYTES), name), json=name.endswith(".json"))
+    except AttnError as error:
+        raise error.at(name) from None
+
+
+def parse(text: str, *, json: bool = False) -> Problem:
+    """The problem in a text."""
+    if json or text.lstrip().startswith("{"):
+        data = parse_json(text)
+    else:
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError("is not valid TOML: {what}.", what=str(error)[:200]) from None
+        except RecursionError:
+            raise InputError("is nested too deep to be read.") from None
+    return from_data(data)
+
+
+def from_data(data: Any) -> Problem:
+    """The problem in nested dictionaries with the keys of a problem file."""
+    if not isinstance(data, dict):
+        raise InputError(
+            "A problem is a table of keys (model, inputs, …), but this is a {kind}.", kind=type(data).__name__
+        )
+    try:
+        file = ProblemFile.model_validate(data)
+    except ValidationError as error:
+        raise _first(error) from None
+    return _problem(file)
+
+
+def _problem(file: ProblemFile) -> Problem:
+    model = models.get(file.model)
+    kinds = {argument.name: argument.kind for argument in model.arguments}
+    texts = {name: value for name, value in file.inputs.items() if kinds.get(name) == "text"}
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise InputError(
+                "inputs.{name}: “{value}” is not text. Write it in quotes.", name=name, value=str(value)[:40]
+            )
+    by_step = file.decimals if isinstance(file.decimals, dict) else {"default": file.decimals}
+    upstream, loss, extras = _gradient(file.gradient)
+    return Problem(
+        model=file.model,
+        inputs={name: _matrix("inputs", name, value) for name, value in file.inputs.items() if name not in texts},
+        texts=texts,
+        settings=file.settings,
+        upstream=upstream,
+        loss=loss,
+        extras=extras,
+        id=file.id,
+        decimals=by_step.get("default", 3),
+        step_decimals={name: places for name, places in by_step.items() if name != "default"},
+        source=file.source,
+        title={str(code): text for code, text in file.title.items()},
+        prompt={str(code): text for code, text in file.prompt.items()},
+        hint={str(code): text for code, text in file.hint.items()},
+        notice={str(code): text for code, text in file.notice.items()},
+        labels={name: tuple(words) for name, words in file.labels.items()},
+        published=file.published,
+        how=file.published_how,
+        shapes=file.shapes,
+        contrast=None if file.contrast is None else file.contrast.model_dump(),
+        marking=file.marking.model_dump(),
+        layout=file.layout,
+    )
+
+
+def _gradient(table: dict[str, Any]) -> tuple[Matrix | None, str | None, dict[str, Matrix]]:
+    """The upstream gradient (a key G_…), or a loss with the matrices it names."""
+    loss = table.get("loss")
+    if loss is not None and not isinstance(loss, str):
+        raise InputError(
+            'gradient.loss: “{value}” is not text. Write it in quotes, like "sum(O)".', value=str(loss)[:40]
+        )
+    rest = {name: _matrix("gradient", name, value) for name, value in table.items() if name != "loss"}
+    arriving = [name for name in rest if name.startswith("G_")]
+    if len(arriving) > 1:
+        raise InputError(
+            "gradient: {names} are given. Give one: the gradient of the model's output.", names=", ".join(arriving)
+        )
+    upstream = rest.pop(arriving[0]) if arriving else None
+    if upstream is not None and loss is not None:
+        raise InputError("gradient: both {name} and loss are given. Keep one.", name=arriving[0])
+    if rest and loss is None:
+        raise unknown(Message(N_("gradient: the key")), next(iter(rest)), ["G_O", "loss"])
+    return upstream, loss, rest
+
+
+def _matrix(table: str, name: str, value: Any) -> Matrix:
+    try:
+        if isinstance(value, dict):
+            return _random(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return matrix_of([value])
+        return matrix_of(value)
+    except AttnError as error:
+        raise error.at(f"{table}.{name}") from None
+
+
+def _random(value: dict[str, Any]) -> Matrix:
+    try:
+        spec = Random.model_validate(value)
+    except ValidationError as error:
+        raise _first(error) from None
+    size = int(np.prod(spec.shape, dtype=object))
+    if size > MOST_RANDOM:
+        raise InputError("{size} random numbers are asked for; the limit is {limit}.", size=size, limit=MOST_RANDOM)
+    generator = np.random.RandomState(spec.seed)
+    draw = generator.standard_normal if spec.random == "normal" else generator.random_sample
+    return Matrix(np.asarray(draw(size), dtype=np.float64).reshape(spec.shape))
+
+
+_EXPECTED = {
+    "string_type": N_("text in quotes"),
+    "int_type": N_("a whole number"),
+    "int_parsing": N_("a whole number"),
+    "int_from_float": N_("a whole number"),
+    "float_type": N_("a number"),
+    "float_parsing": N_("a number"),
+    "bool_type": N_("true or false"),
+    "dict_type": N_("a table of keys"),
+    "model_type": N_("a table of keys"),
+    "list_type": N_("a list in [ ]"),
+}
+
+
+def _first(error: ValidationError) -> InputError:
+    """pydantic's first complaint, said in our words: the key, what stands there, what was expected."""
+    found = error.errors()[0]
+    path = [
+        str(part)
+        for part in found["loc"]
+        if str(part) not in ("int", "dict[str,constrained-int]") and "[" not in str(part)
+    ]
+    key = ".".join(path) or "problem"
+    kind, context = found["type"], found.get("ctx", {})
+    if kind == "extra_forbidden":
+        return unknown(Message(N_("The key")), key, _known_keys(path))
+    if kind == "missing":
+        return InputError("the key “{key}” is missing. Add it.", key=key)
+    given = str(found.get("input"))[:40]
+    if kind == "literal_error":
+        return InputError(
+            "{key}: “{given}” does not work here. Write {choices}.", key=key, given=given, choices=context["expected"]
+        )
+    if kind in ("greater_than_equal", "less_than_equal", "greater_than"):
+        return InputError(
+            "{key}: {given} is out of range: it must be {relation} {bound}.",
+            key=key,
+            given=given,
+            relation={"greater_than_equal": "≥", "less_than_equal": "≤", "greater_than": ">"}[kind],
+            bound=context.get("ge", context.get("le", context.get("gt"))),
+        )
+    if kind == "string_pattern_mismatch":
+        return InputError(
+            "{key}: “{given}” does not work as a name. Use letters, digits, “-”, “_” and “.”.", key=key, given=given
+        )
+    expected = _EXPECTED.get(kind)
+    if expected is None:
+        return InputError("{key}: “{given}” does not work here ({what}).", key=key, given=given, what=found["msg"])
+    return InputError(
+        "{key}: “{given}” stands there, expected {expected}.", key=key, given=given, expected=Message(expected)
+    )
+
+
+def _known_keys(path: list[str]) -> list[str]:
+    """The keys that may stand where an unknown one was found."""
+    tables: dict[str, type[BaseModel]] = {"marking": Marking, "contrast": Contrast}
+    table = tables.get(path[0], ProblemFile) if len(path) > 1 else ProblemFile
+    if len(path) > 1 and table is ProblemFile:
+        table = Random
+    prefix = f"{path[0]}." if table in (Marking, Contrast) else ""
+    return [f"{prefix}{field.alias or name}" for name, field in table.model_fields.items()]
