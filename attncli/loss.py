@@ -131,7 +131,8 @@ def _linear(graph: Graph, text: str, parse_number: Callable[[str], float]) -> No
             )
         factor = parse_number(term["factor"]) if term["factor"] else 1.0
         if term["divisor"]:
-            factor /= parse_number(term["divisor"])
+            divisor = parse_number(term["divisor"])
+            factor = factor / divisor if divisor else np.nan
         coefficients[tuple(i - 1 for i in index)] += -factor if term["sign"] == "-" else factor
         position = term.end()
         while position < len(plain) and plain[position].isspace():
@@ -157,6 +158,13 @@ def _mse(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> 
             "The loss names the target “{target}”, which is not given. Give it beside the loss, in [gradient] of the"
             ' problem file ({target} = "…") or with --set {target}="…".',
             target=target,
+        )
+    if target in graph:
+        raise InputError(
+            "The loss names “{target}” as its target, but that is part of this calculation already. Give the target a name"
+            " of its own, like target: mse({output}, target).",
+            target=target,
+            output=output,
         )
     matrix = matrices[target]
     shape = graph.shape(output)
