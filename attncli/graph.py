@@ -248,15 +248,16 @@ class Graph:
 
         raise unknown(Message(N_("The step")), id, [*self.inputs, *self.steps])
 
-    def needed(self, targets: Sequence[str]) -> set[str]:
-        """The ids that `targets` are computed from, themselves included."""
+    def needed(self, targets: Sequence[str], swap: Mapping[str, Swap] | None = None) -> set[str]:
+        """The ids that `targets` are computed from, themselves included; a swapped step needs its swap's inputs."""
+        swap = swap or {}
         found: set[str] = set()
         waiting = [self.known(target) for target in targets]
         while waiting:
             id = waiting.pop()
             if id not in found:
                 found.add(id)
-                step = self.steps.get(id)
+                step = swap.get(id) or self.steps.get(id)
                 waiting.extend(step.inputs if step else ())
         return found
 
@@ -292,7 +293,7 @@ class Graph:
                     shape=show_shape(value.shape),
                     expected=show_shape(expected),
                 )
-        wanted = None if until is None else self.needed([until] if isinstance(until, str) else until)
+        wanted = None if until is None else self.needed([until] if isinstance(until, str) else until, swap)
         steps = [step for step in self.steps.values() if wanted is None or step.id in wanted]
         values: dict[str, Value] = {}
         with arithmetic.context():
