@@ -198,7 +198,7 @@ def _mask(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None:
     if given.setting("causal"):
         hidden, asked = hidden | (j > i), True
     window = given.setting("window")
-    if window is not None:
+    if window is not None and window != (-1, -1):
         left, right = window
         if left >= 0:
             hidden = hidden | (j < i - left)
