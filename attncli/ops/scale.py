@@ -26,7 +26,7 @@ def compute(
 
 
 def formula(params: Params, columns: bool) -> str:
-    label = params.get("label") or "c"
+    label = (params.get("label") or "c").replace("{", "{{").replace("}", "}}")
     if params.get("root") is not None:
         return rf"\frac{{{{{{0}}}}}}{{{{\sqrt{{{{{label}}}}}}}}}"
     return rf"{label} \cdot {{0}}" if params.get("label") else numbers(params)
