@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import as_matrix
 from attncli.message import N_
 from attncli.ops import Op, at, fixed, multiply, row_sum, scale
-from attncli.terms import Index, Term
+from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.graph import Graph, Step
@@ -24,7 +26,11 @@ def compute(xp: Arithmetic, a: Value, b: Value, *, empty: Any = None) -> Value:
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    """a / b; where nothing is visible, the 0 that stands in for 0/0."""
     a, b = step.inputs
+    empty = step.params.get("empty")
+    if empty is not None and np.broadcast_to(empty, values[a].shape)[tuple(index)]:
+        return number(0.0)
     return Term("quotient", at(values, a, index), at(values, b, index))
 
 

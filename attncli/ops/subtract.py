@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import as_matrix
 from attncli.message import N_
@@ -29,8 +31,11 @@ def axes(params: Params) -> str:
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
-    a, b = step.inputs
-    return Term("difference", at(values, a, index), at(values, b, index))
+    """a − b; where both are −∞, a alone: what is hidden stays hidden."""
+    a, b = (at(values, id, index) for id in step.inputs)
+    if all(float(values[id][place]) == -np.inf for id, place in (*a.cells(), *b.cells())):
+        return a
+    return Term("difference", a, b)
 
 
 def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
