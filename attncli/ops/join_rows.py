@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
-from attncli.ops import Op, at, fixed, slice_rows
+from attncli.ops import Op, Params, at, slice_rows
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 def compute(xp: Arithmetic, first: Value, second: Value, *, axis: str = "") -> Value:
     """Rows of `first` (… a d), then rows of `second` (… b d)."""
     return xp.concatenate([first, second], -2)
+
+
+def formula(params: Params, columns: bool) -> str:
+    between = "&" if columns else r"\\"
+    return rf"\begin{{{{bmatrix}}}}{{0}}{between} {{1}}\end{{{{bmatrix}}}}"
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
@@ -40,7 +45,7 @@ OP = Op(
     name="join_rows",
     compute=compute,
     axes="a d, b d -> a+b d",
-    formula=fixed(r"\begin{{bmatrix}}{0}\\ {1}\end{{bmatrix}}"),
+    formula=formula,
     terms=terms,
     why=N_("The cached {rows} come first, the new ones after them."),
     backward=(gradient_first, gradient_second),

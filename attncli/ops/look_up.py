@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
-from attncli.ops import Op, at, fixed, scatter_add
+from attncli.ops import Op, Params, at, scatter_add
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 def compute(xp: Arithmetic, table: Value, ids: Value, *, rows: Any) -> Value:
     """Row `rows[i]` of the table (vocabulary d) for every token i (token d). `ids` is only shown."""
     return xp.take(table, rows)
+
+
+def formula(params: Params, columns: bool) -> str:
+    return "{0}[:, {1}]" if columns else "{0}[{1}]"
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
@@ -38,7 +42,7 @@ OP = Op(
     name="look_up",
     compute=compute,
     axes="v d, n -> n d",
-    formula=fixed("{0}[{1}]"),
+    formula=formula,
     terms=terms,
     why=N_("Each id names a {row} of the table; that {row} becomes the token's vector."),
     backward=(gradient, None),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
-from attncli.ops import Op, at, fixed, row_sum
+from attncli.ops import Op, Params, at, row_sum
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 def compute(xp: Arithmetic, a: Value, *, width: int, axis: str = "") -> Value:
     """Column a (… i 1) repeated `width` times (… i j)."""
     return xp.repeat(a, width, -1)
+
+
+def formula(params: Params, columns: bool) -> str:
+    return r"\mathbf{{1}} \, {0}" if columns else r"{0} \mathbf{{1}}^{{\top}}"
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
@@ -31,7 +35,7 @@ OP = Op(
     name="spread",
     compute=compute,
     axes="i 1 -> i =j:width",
-    formula=fixed(r"{0} \mathbf{{1}}^{{\top}}"),
+    formula=formula,
     terms=terms,
     why=N_("Every entry of a {row} counts once in its sum, so each gets the sum's gradient in full."),
     backward=(gradient,),
