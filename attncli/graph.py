@@ -99,6 +99,12 @@ class Trace(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Value:
         return self.numbers[self.graph.known(key)]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.numbers
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.numbers.get(key, default)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.numbers)
 
