@@ -1,0 +1,76 @@
+"""Numbers as text. Exact whole numbers are bare; everything else has the decimals that were asked for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic.rounding import round_decimal
+
+#: From here on a decimal number says less than powers of ten.
+_HUGE = 1e15
+
+
+def number_text(value: Any, decimals: int) -> str:
+    """One number: 2, 0.707, -1.500, −∞, 0/0; an exact one as it is, like √2/2."""
+    if not isinstance(value, (float, int, np.floating, np.integer)):
+        from attncli.render._exact import exact_text
+
+        return exact_text(value)
+    number = float(value)
+    if math.isnan(number):
+        return "0/0"
+    if math.isinf(number):
+        return "−∞" if number < 0 else "∞"
+    if abs(number) >= _HUGE:
+        return f"{number:.6e}"
+    if number.is_integer():
+        return str(int(number))
+    rounded = float(round_decimal(number, decimals))
+    text = f"{rounded:.{decimals}f}"
+    return text.removeprefix("-") if rounded == 0 else text
+
+
+def number_latex(value: Any, decimals: int) -> str:
+    """The same in LaTeX."""
+    if not isinstance(value, (float, int, np.floating, np.integer)):
+        from attncli.render._exact import exact_latex
+
+        return exact_latex(value)
+    number = float(value)
+    if math.isnan(number):
+        return r"\tfrac{0}{0}"
+    if math.isinf(number):
+        return r"-\infty" if number < 0 else r"\infty"
+    if abs(number) >= _HUGE:
+        mantissa, _, power = f"{number:.6e}".partition("e")
+        return rf"{mantissa} \times 10^{{{int(power)}}}"
+    return number_text(number, decimals)
+
+
+def plain(values: Any) -> Any:
+    """Numbers as nested lists for data formats: floats in full, infinities as "inf" and "-inf", 0/0 as "nan"."""
+    if values.dtype == object:
+        values = values.astype(np.float64)
+    if np.isfinite(values).all():
+        return values.tolist()
+    return _plain_part(values.tolist())
+
+
+def _plain_part(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_plain_part(entry) for entry in part]
+    return part if math.isfinite(part) else str(part)
+
+
+def padded(texts: list[str]) -> list[str]:
+    """A column of numbers, aligned at the point by spaces on the right of whole numbers."""
+    tails = [len(text) - text.index(".") if "." in text else 0 for text in texts]
+    width = max(tails, default=0)
+    return [text + " " * (width - tail) if _is_decimal(text) else text for text, tail in zip(texts, tails, strict=True)]
+
+
+def _is_decimal(text: str) -> bool:
+    return text.lstrip("-").replace(".", "", 1).isdigit()

@@ -1,0 +1,355 @@
+"""What is to be shown of a run, before any format: names, formulas and texts, but no layout of characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from attncli.graph import Axis, Input, Step, show_shape
+from attncli.message import ENGLISH, N_, Language, Message
+from attncli.render._arithmetic import cell_term, term_text
+from attncli.render._math import latex_text
+from attncli.render._numbers import number_latex, number_text
+from attncli.run import Run
+from attncli.terms import Index
+
+#: A matrix with more rows or columns than this is shown by its first ones, with a word on how to see all.
+MOST_LINES = 64
+
+_PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k"}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One matrix to show: a step's, or one head of it.
+
+    Parameters
+    ----------
+    values : 2-D array as shown (with tokens as columns it is turned already)
+    rows, columns : names
+    head : its number, counted from 1, or None
+    indices : for a cell (i, j) of `values`, its index in the step's array
+    """
+
+    values: Any
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    head: int | None
+    turned: bool
+    ndim: int
+
+    def index(self, i: int, j: int) -> Index:
+        """The index in the step's own array of cell (i, j) as shown."""
+        if self.ndim == 1:
+            return (j,)
+        pair = (j, i) if self.turned else (i, j)
+        return pair if self.head is None else (self.head - 1, *pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A step or an input, ready to be shown."""
+
+    id: str
+    symbol: str
+    phase: str
+    formula: str
+    numbers: str
+    inputs: tuple[str, ...]
+    values: Any
+    blocks: tuple[Block, ...]
+    why: Message | None
+    decimals: int
+    weights: bool
+    step: Step | None
+
+    @property
+    def name(self) -> str:
+        """The symbol as text."""
+        return latex_text(self.symbol)
+
+    @property
+    def formula_text(self) -> str:
+        """The formula as text, with the numbers put in where that says more."""
+        text = latex_text(self.formula)
+        return f"{text} = {latex_text(self.numbers)}" if self.numbers else text
+
+    @property
+    def formula_latex(self) -> str:
+        return f"{self.formula} = {self.numbers}" if self.numbers else self.formula
+
+    @property
+    def array(self) -> Any:
+        """The numbers as shown: with tokens as columns, the last two axes exchanged."""
+        turned = self.blocks[0].turned and self.values.ndim > 1
+        return np.swapaxes(self.values, -1, -2) if turned else self.values
+
+    @property
+    def shape(self) -> str:
+        """3×2, as shown."""
+        return show_shape(self.array.shape)
+
+    def text(self, value: Any) -> str:
+        return number_text(value, self.decimals)
+
+    def latex(self, value: Any) -> str:
+        return number_latex(value, self.decimals)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A run, ready to be laid out in any format.
+
+    Parameters
+    ----------
+    inputs, steps : in order
+    notes, summary : sentences
+    language : of the texts
+    expand : every cell's arithmetic is to be shown
+    layout : "rows" or "columns": which way tokens run
+    width : characters a line may have, or None
+    """
+
+    run: Run
+    inputs: tuple[Item, ...]
+    steps: tuple[Item, ...]
+    notes: tuple[Message, ...]
+    summary: tuple[Message, ...]
+    language: Language
+    expand: bool = False
+    layout: str = "rows"
+    width: int | None = None
+    full: bool = False
+
+    def say(self, message: Message | str) -> str:
+        """A message in the view's language."""
+        return (message if isinstance(message, Message) else Message(message)).text(self.language)
+
+    def title(self) -> str:
+        """The problem's title, or the model's description."""
+        from attncli import models
+
+        own = localized(self.run.problem.title, self.language.code)
+        return own or self.say(models.get(self.run.problem.model).text)
+
+    def arithmetic(self, item: Item) -> Iterator[tuple[str, str]]:
+        """Every cell's name and arithmetic: ("S[1,2]", "1×0 + 2×1 = 2")."""
+        if item.step is None:
+            return
+        for block in item.blocks:
+            for i, j in np.ndindex(*block.values.shape):
+                index = block.index(i, j)
+                yield cell_name(item.name, index, self.layout), self.cell_arithmetic(item.id, index)
+
+    def cell_arithmetic(self, id: str, index: Index) -> str:
+        """The arithmetic of one cell with its numbers and result."""
+        step = self.run.graph.steps[id]
+        values = self.run.trace.numbers
+        term = cell_term(step, index, self.run.graph, values)
+        left = term_text(term, self.show_cell, lambda value: number_text(value, 6).rstrip("0").rstrip("."))
+        result = self.show_cell(id, index)
+        return left if left == result and term.kind in ("cell", "number") else f"{left} = {result}"
+
+    def show_cell(self, id: str, index: Index) -> str:
+        """One number of a step as text."""
+        return number_text(self.run.trace.numbers[id][index], self.run.places(id))
+
+    def in_language(self, language: Language) -> View:
+        """The same view in another language."""
+        return replace(self, language=language.with_columns() if self.layout == "columns" else language)
+
+
+def localized(texts: Mapping[str, str], code: str) -> str:
+    """The text in this language, else in English, else in any."""
+    return texts.get(code) or texts.get("en") or next(iter(texts.values()), "")
+
+
+def cell_name(name: str, index: Index, layout: str = "rows") -> str:
+    """S[1,2], counted from 1; with tokens as columns, row and column change places."""
+    shown = [i + 1 for i in index]
+    if layout == "columns" and len(shown) > 1:
+        shown[-2:] = shown[:-3:-1]
+    return f"{name}[{','.join(map(str, shown))}]"
+
+
+def view(
+    run: Run,
+    language: Language = ENGLISH,
+    *,
+    expand: bool = False,
+    layout: str = "rows",
+    width: int | None = None,
+    full: bool = False,
+) -> View:
+    """What is to be shown of `run`."""
+    turned = layout == "columns"
+    graph, trace = run.graph, run.trace
+    inputs = tuple(
+        _item(run, graph.inputs[id], turned)
+        for id in graph.inputs
+        if id in trace.numbers and graph.inputs[id].phase == "input"
+    )
+    late = {
+        id: _item(run, graph.inputs[id], turned)
+        for id in graph.inputs
+        if graph.inputs[id].phase != "input" and id in trace.numbers
+    }
+    steps = _with_late_inputs(run, late, turned)
+    return View(
+        run,
+        inputs,
+        steps,
+        tuple(graph.notes),
+        tuple(_summary(run)),
+        language.with_columns() if turned else language,
+        expand,
+        layout,
+        width,
+        full,
+    )
+
+
+def _with_late_inputs(run: Run, late: dict[str, Item], turned: bool) -> tuple[Item, ...]:
+    """The steps shown, each target or upstream gradient put before the first step that uses it or the backward part."""
+    items: list[Item] = []
+    waiting = dict(late)
+    for id in run.shown:
+        step = run.graph.steps[id]
+        for name in [name for name in waiting if name in step.inputs or step.phase == "backward"]:
+            items.append(waiting.pop(name))
+        items.append(_item(run, step, turned))
+    return tuple([*items, *waiting.values()] if len(run.shown) == len(run.graph.steps) else items)
+
+
+def _item(run: Run, node: Step | Input, turned: bool) -> Item:
+    values = run.trace.numbers[node.id]
+    step = node if isinstance(node, Step) else None
+    formula = numbers = ""
+    if step is not None:
+        symbols = [run.graph.symbol(id) for id in step.inputs]
+        formula = step.op.formula(step.params, turned).format(*symbols)
+        if step.op.numbers is not None:
+            with_numbers = step.op.numbers(step.params).format(*symbols)
+            numbers = with_numbers if with_numbers != formula else ""
+    return Item(
+        node.id,
+        node.symbol,
+        node.phase,
+        formula,
+        numbers,
+        step.inputs if step else (),
+        values,
+        tuple(_blocks(values, node.axes, run.graph.labels, turned)),
+        node.why,
+        run.places(node.id),
+        bool(step and step.weights),
+        step,
+    )
+
+
+def _blocks(
+    values: Any, axes: tuple[Axis, ...], labels: Mapping[str, tuple[str, ...]], turned: bool
+) -> Iterator[Block]:
+    if values.ndim == 1:
+        yield Block(values[None, :], ("",), names(axes[0], labels), None, False, 1)
+        return
+    rows, columns = names(axes[-2], labels), names(axes[-1], labels)
+    heads = values if values.ndim == 3 else [values]
+    for number, head in enumerate(heads, start=1):
+        own = number if values.ndim == 3 else None
+        if turned:
+            yield Block(np.swapaxes(head, 0, 1), columns, rows, own, True, values.ndim)
+        else:
+            yield Block(head, rows, columns, own, False, values.ndim)
+
+
+def names(axis: Axis, labels: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Names of the lines of an axis: tokens where given, q1, q2 … for queries, ids for the vocabulary."""
+    given = labels.get(axis.name)
+    if axis.name == "vocabulary":
+        return tuple(f"{i} {printable(given[i])}" if given else str(i) for i in range(axis.size))
+    if given and len(given) == axis.size:
+        return tuple(printable(name) for name in given)
+    if axis.name == "":
+        return ("",) * axis.size
+    prefix = _PREFIX.get(axis.name, "")
+    return tuple(f"{prefix}{i}" for i in range(1, axis.size + 1))
+
+
+def printable(text: str) -> str:
+    """Text from a file without control characters, which must not reach a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _summary(run: Run) -> Iterator[Message]:
+    """What to take away, from the numbers of the run."""
+    output = run.graph.output
+    if output in run.shown and run.trace.numbers[output].ndim == 2 and run.trace.numbers[output].size <= 24:
+        rows = "; ".join(" ".join(number_text(v, run.places(output)) for v in row) for row in run.trace.numbers[output])
+        yield Message(N_("Result: {output} = {rows}"), output=output, rows=rows)
+    yield from _carried(run)
+    yield from _lost(run)
+    yield from _tiny(run)
+
+
+def _carried(run: Run) -> Iterator[Message]:
+    """Where carrying rounded values changes a printed digit."""
+    if run.full is None:
+        return
+    for id in run.shown:
+        carried, full = run.trace.numbers[id], run.full.numbers[id]
+        for index in np.ndindex(carried.shape):
+            ours, theirs = (number_text(v[index], run.places(id)) for v in (carried, full))
+            if _filled(ours) != _filled(theirs):
+                yield Message(
+                    N_(
+                        "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
+                        " Both are right answers on paper."
+                    ),
+                    cell=cell_name(id, index),
+                    carried=ours,
+                    full=theirs,
+                )
+                return
+
+
+def _filled(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _lost(run: Run) -> Iterator[Message]:
+    """Rows that became 0/0."""
+    for id in run.shown:
+        values = run.trace.numbers[id]
+        if values.dtype == np.float64 and run.graph.steps[id].weights and np.isnan(values).any():
+            rows = sorted({int(index[-2]) + 1 for index in np.argwhere(np.isnan(values))})
+            yield Message(
+                N_(
+                    "{Row} {which} is lost: every e^x in it became 0, so its sum is 0 and 0/0 has no value."
+                    " The maximum that was subtracted is far above everything visible."
+                ),
+                which=", ".join(map(str, rows)),
+            )
+
+
+def _tiny(run: Run) -> Iterator[Message]:
+    """Numbers that are not 0 but look like it."""
+    for id in run.shown:
+        values = run.trace.numbers[id]
+        if values.dtype != np.float64 or not values.size:
+            continue
+        small = np.abs(values[(values != 0) & np.isfinite(values)])
+        if small.size and small.max() < 0.5 * 10.0 ** -run.places(id):
+            yield Message(
+                N_("{id} is not 0, only too small for {places} decimals. See more with --decimals {more}."),
+                id=id,
+                places=run.places(id),
+                more=min(15, int(np.ceil(-np.log10(small.max()))) + 3),
+            )
+            return

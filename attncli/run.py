@@ -1,0 +1,104 @@
+"""A problem, calculated: what the commands and the Python interface show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attncli.arithmetic import by_name
+from attncli.graph import Graph, Step, Trace
+from attncli.problem.problem import Problem
+from attncli.verify import Verification, verify
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One evaluation of a problem.
+
+    Parameters
+    ----------
+    problem, graph : what was calculated
+    trace : the numbers, in the arithmetic that was asked for
+    shown : ids of the steps to show, in order
+    decimals : places to show; None: as the problem says, step by step
+    full : the numbers in full precision, where `trace` carries rounded ones
+    verification : the finite-difference check, where it was asked for
+    """
+
+    problem: Problem
+    graph: Graph
+    trace: Trace
+    shown: tuple[str, ...]
+    decimals: int | None = None
+    full: Trace | None = None
+    verification: Verification | None = None
+
+    def __getitem__(self, id: str) -> Any:
+        """The numbers of a step or input: a NumPy array."""
+        return self.trace[id]
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps in order."""
+        return self.trace.steps
+
+    def places(self, id: str) -> int:
+        """Decimals that this step is shown at."""
+        return self.decimals if self.decimals is not None else self.problem.decimals_of(id)
+
+    def __str__(self) -> str:
+        from attncli.render import render
+
+        return str(render(self, "table"))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from attncli.render import render
+
+        return str(render(self, "html"))
+
+
+def run(
+    problem: Problem,
+    *,
+    backward: bool | None = None,
+    arithmetic: str = "floating",
+    decimals: int | None = None,
+    rounding: str = "away",
+    steps: Sequence[str] = (),
+    check: bool = False,
+) -> Run:
+    """Calculate a problem.
+
+    Parameters
+    ----------
+    backward : with the backward steps; None: where the problem gives a gradient
+    arithmetic : "floating", "hand" (carry rounded values) or "exact"
+    decimals : places to show and, by hand, to round at; None: the problem's
+    rounding : "away" or "even", by hand
+    steps : only these; others are calculated as far as they are needed
+    check : compare the gradients with finite differences
+
+    Raises
+    ------
+    InputError, ShapeError, LimitError
+        What was given does not work; the message says what to write.
+    """
+    graph = problem.graph(backward=backward)
+    wanted = [graph.known(step) for step in steps]
+    until = wanted or None
+    places = problem.decimals if decimals is None else decimals
+    trace = graph.evaluate(by_name(arithmetic, places, rounding), until=until)
+    shown = tuple(step for step in graph.steps if step in trace.numbers and (not wanted or step in wanted))
+    return Run(
+        problem,
+        graph,
+        trace,
+        shown if wanted else tuple(graph.steps),
+        decimals,
+        full=graph.evaluate(until=until) if arithmetic == "hand" else None,
+        verification=verify(graph) if check else None,
+    )
