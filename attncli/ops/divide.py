@@ -35,14 +35,14 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
 
 
 def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
-    graph.apply(OP, id, upstream, step.inputs[1])
+    graph.apply(OP, id, upstream, step.inputs[1], **step.params)
 
 
 def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
-    """∂(a/b)/∂b = −(a/b)/b, added up along the row."""
+    """∂(a/b)/∂b = −(a/b)/b, added up along the row; 0 for a row that is marked empty."""
     product = graph.apply(multiply.OP, f"{id}_product", upstream, step.id)
     total = graph.apply(row_sum.OP, f"{id}_total", product)
-    share = graph.apply(OP, f"{id}_share", total, step.inputs[1])
+    share = graph.apply(OP, f"{id}_share", total, step.inputs[1], **step.params)
     graph.apply(scale.OP, id, share, factor=as_matrix(-1.0))
 
 
