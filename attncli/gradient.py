@@ -153,6 +153,8 @@ class Backward:
         rule = step.closed.rule if step.closed is not None else step.op.backward[position]
         assert rule is not None
         rule(graph, step, self.done[step.id], target)
+        if graph.shape(target) != graph.shape(id):
+            raise ValueError(f"the rule of {step.op.name!r} writes {target!r} in another shape than {id!r}")
         self._dress(set(graph.steps) - before, target, symbol)
         self.paths[id].append(target)
 
