@@ -1,0 +1,111 @@
+"""Every op with operands to try it on. An op without a sample fails test_ops.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from attncli import ops
+from attncli.graph import Graph
+from attncli.matrix import as_matrix
+
+INF = np.inf
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Operands by name, parameters, and the operands that are constants."""
+
+    operands: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    constants: tuple[str, ...] = ()
+
+    def graph(self, name: str) -> Graph:
+        """One step Y over the operands."""
+        graph = Graph("sample")
+        for id, values in self.operands.items():
+            matrix = as_matrix(values)
+            axes = [f"{id}{position}" for position in range(matrix.values.ndim)]
+            graph.input(id, matrix, axes, differentiable=id not in self.constants)
+        graph.output = graph.apply(ops.get(name), "Y", *self.operands, **self.params)
+        return graph
+
+
+def some(*shape: int) -> np.ndarray:
+    """Numbers without pattern and away from 0, the same for the same shape."""
+    values = np.random.default_rng(sum(shape) + 10 * len(shape)).normal(size=shape)
+    return np.round(values + np.sign(values) * 0.1, 3)
+
+
+def positive(*shape: int) -> np.ndarray:
+    return np.abs(some(*shape)) + 0.5
+
+
+A, B, H = some(2, 3), some(3, 2).T, some(2, 2, 3)
+MASK = np.array([[0.0, -INF, 0.5], [-1.0, 0.0, -INF]])
+LOST = np.array([[1.0, -INF, 2.0], [-INF, -INF, -INF]])
+
+SAMPLES: dict[str, list[Sample]] = {
+    "cap_slope": [Sample({"a": A}, {"cap": as_matrix(2.0)}), Sample({"a": H}, {"cap": as_matrix(0.5)})],
+    "divide": [
+        Sample({"a": A, "b": positive(2, 1)}),
+        Sample({"a": H, "b": positive(2, 2, 1)}),
+        Sample({"a": A * [[1], [0]], "b": [[2.0], [0.0]]}, {"empty": np.array([[False], [True]])}, ("b",)),
+    ],
+    "encode": [Sample({}, {"ids": np.array([0.0, 2.0]), "tokens": ("我", "你"), "count": 2})],
+    "exp": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
+    "join_rows": [
+        Sample({"a": A, "b": some(1, 3)}, {"axis": "joined"}),
+        Sample({"a": H, "b": some(2, 4, 3)}, {"axis": "joined"}),
+    ],
+    "look_up": [Sample({"a": some(4, 2), "T": [2.0, 0.0, 2.0]}, {"rows": np.array([2, 0, 2])}, ("T",))],
+    "mask": [
+        Sample({"a": A, "M": MASK}, constants=("M",)),
+        Sample({"a": H, "M": MASK}, constants=("M",)),
+    ],
+    "mean_square": [Sample({"a": A}), Sample({"a": H}, {"ndim": 3})],
+    "multiply": [Sample({"a": A, "b": B}), Sample({"a": H, "b": some(2, 2, 3) * 2})],
+    "pass_on": [Sample({"a": A}), Sample({"a": H})],
+    "product": [
+        Sample({"a": A, "b": some(3, 4)}),
+        Sample({"a": A, "b": some(4, 3)}, {"transpose_b": True}),
+        Sample({"a": some(3, 2), "b": some(3, 4)}, {"transpose_a": True}),
+        Sample({"a": some(3, 2), "b": some(4, 3)}, {"transpose_a": True, "transpose_b": True}),
+        Sample({"a": H, "b": some(2, 4, 3)}, {"transpose_b": True}),
+        Sample({"a": H, "b": some(2, 3, 1)}),
+    ],
+    "row_max": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
+    "row_sum": [Sample({"a": A}), Sample({"a": H})],
+    "scale": [
+        Sample({"a": A}, {"root": as_matrix(2.0), "label": "d_k"}),
+        Sample({"a": A}, {"root": as_matrix(5.0), "label": "d_{model}"}),
+        Sample({"a": A}, {"factor": as_matrix(-0.25)}),
+        Sample({"a": H}, {"factor": as_matrix(3.0), "label": "s"}),
+    ],
+    "scatter_add": [
+        Sample({"a": some(3, 2), "T": [0.0, 2.0, 0.0]}, {"rows": np.array([0, 2, 0]), "count": 4}, ("T",)),
+    ],
+    "share_heads": [Sample({"a": H}, {"group": 3, "heads": 6})],
+    "slice_rows": [Sample({"a": some(4, 2)}, {"start": 1, "length": 2}), Sample({"a": H}, {"start": 0, "length": 1})],
+    "softcap": [Sample({"a": A}, {"cap": as_matrix(0.8)}), Sample({"a": H}, {"cap": as_matrix(30.0)})],
+    "spread": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
+    "subtract": [
+        Sample({"a": A, "b": B}),
+        Sample({"a": A, "b": some(2, 1)}, {"column": True}),
+        Sample({"a": H, "b": some(2, 2, 1)}, {"column": True}),
+        Sample({"a": LOST, "b": [[2.0], [-INF]]}, {"column": True}, ("b",)),
+    ],
+    "sum_groups": [Sample({"a": some(4, 2, 3)}, {"group": 2, "heads": 2})],
+    "sum_paths": [
+        Sample({"a": A, "b": B}, {"count": 2}),
+        Sample({"a": H, "b": 2 * H, "c": 1 - H}, {"count": 3}),
+    ],
+    "update": [Sample({"a": A, "b": B}, {"eta": as_matrix(0.1)})],
+    "weighted_sum": [
+        Sample({"a": A, "b": np.where(B > 0, B, 0)}, constants=("b",)),
+        Sample({"a": H, "b": 1 - H}, {"ndim": 3}, ("b",)),
+    ],
+}

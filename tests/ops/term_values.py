@@ -1,0 +1,45 @@
+"""The number that a Term stands for, worked out from the numbers of a trace."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from attncli.graph import Step, Trace
+from attncli.terms import Term
+
+_WORKED: Mapping[str, Callable[..., float]] = {
+    "sum": lambda *parts: float(sum(parts)),
+    "product": lambda *parts: math.prod(parts),
+    "difference": lambda a, b: a - b,
+    "quotient": lambda a, b: a / b,
+    "exp": math.exp,
+    "root": math.sqrt,
+    "tanh": math.tanh,
+    "max": lambda *parts: max(parts),
+}
+
+
+def value_of(term: Term, trace: Trace) -> float:
+    if term.kind == "cell":
+        id, index = term.parts
+        return float(trace[str(id)][index])
+    if term.kind == "number":
+        return float(term.parts[0])  # type: ignore[arg-type]
+    return _WORKED[term.kind](*(value_of(part, trace) for part in term.parts if isinstance(part, Term)))
+
+
+def assert_cells_agree(step: Step, trace: Trace) -> None:
+    """`terms` of every cell of a step gives the number that was computed, from cells of its own operands."""
+    computed = trace[step.id]
+    for index in itertools.product(*map(range, computed.shape)):
+        term = step.op.terms(step, index, trace)
+        assert {id for id, _ in term.cells()} <= set(step.inputs)
+        if term.kind == "text":
+            assert term.parts == (step.params["tokens"][index[0]],)
+            continue
+        worked = value_of(term, trace)
+        np.testing.assert_allclose(worked, computed[index], rtol=1e-12, atol=1e-14, err_msg=f"{step.id}{index}: {term}")

@@ -1,0 +1,208 @@
+"""Every op of the registry: axes, formula, the arithmetic of each cell, and its gradient against central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from samples import SAMPLES, Sample, some
+from term_values import assert_cells_agree
+
+from attncli import gradient, loss, ops
+from attncli.graph import Graph, Trace
+from attncli.matrix import as_matrix
+from attncli.models._softmax import softmax
+from attncli.problem.problem import Problem
+
+EACH = [(name, sample) for name, samples in SAMPLES.items() for sample in samples]
+IDS = [f"{name}-{number}" for name, samples in SAMPLES.items() for number in range(len(samples))]
+each_sample = pytest.mark.parametrize(("name", "sample"), EACH, ids=IDS)
+
+
+def test_every_op_has_a_sample() -> None:
+    assert set(SAMPLES) == set(ops.names())
+    assert all(SAMPLES.values())
+
+
+@pytest.mark.parametrize("name", ops.names())
+def test_the_name_is_the_file(name: str) -> None:
+    op = ops.get(name)
+    assert op.name == name
+    assert op.why.strip().endswith((".", "?", "!"))
+
+
+@each_sample
+def test_the_axes_are_those_of_the_result(name: str, sample: Sample) -> None:
+    graph = sample.graph(name)
+    trace = graph.evaluate()
+    assert trace["Y"].shape == graph.shape("Y")
+    assert graph.steps["Y"].cells == trace["Y"].size
+
+
+@each_sample
+def test_the_arithmetic_of_every_cell_gives_its_value(name: str, sample: Sample) -> None:
+    graph = sample.graph(name)
+    assert_cells_agree(graph.steps["Y"], graph.evaluate())
+
+
+@each_sample
+@pytest.mark.parametrize("columns", [False, True], ids=["rows", "columns"])
+def test_the_formula_is_latex_that_names_every_operand(name: str, sample: Sample, columns: bool) -> None:
+    op = ops.get(name)
+    symbols = [rf"\mathsf{{{id}}}" for id in sample.operands]
+    forms = [op.formula(sample.params, columns)]
+    if op.numbers is not None:
+        forms.append(op.numbers(sample.params))
+    for form in forms:
+        text = form.format(*symbols)
+        assert text.strip()
+        assert all(symbol in text for symbol in symbols)
+        assert balanced(text), text
+
+
+def balanced(text: str) -> bool:
+    depth = 0
+    for sign in text.replace(r"\{", "").replace(r"\}", ""):
+        depth += (sign == "{") - (sign == "}")
+        if depth < 0:
+            return False
+    return depth == 0 and text.count(r"\begin") == text.count(r"\end")
+
+
+def test_a_product_turns_round_where_tokens_are_columns() -> None:
+    form = ops.get("product").formula
+    assert form({"transpose_b": True}, False).format("Q", "K") == r"Q K^{\top}"
+    assert form({"transpose_b": True}, True).format("Q", "K") == r"K^{\top} Q"
+    assert ops.get("look_up").formula({}, True).format("E", "T") == "E[:, T]"
+    assert ops.get("join_rows").formula({}, True).format("P", "K") == r"\begin{bmatrix}P& K\end{bmatrix}"
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+
+
+def slopes(f: Callable[[np.ndarray], float], values: np.ndarray, h: float = 1e-6) -> np.ndarray:
+    """Central differences of a number, for every finite entry; 0 where an entry is −∞."""
+    found = np.zeros(values.shape)
+    for index in np.ndindex(values.shape):
+        if np.isfinite(values[index]):
+            up, down = values.copy(), values.copy()
+            up[index] += h
+            down[index] -= h
+            found[index] = (f(up) - f(down)) / (2 * h)
+    return found
+
+
+def projected(trace: Trace, id: str, v: np.ndarray) -> float:
+    """⟨v, f⟩, where v is 0 at what is hidden."""
+    return float(np.sum(v * np.where(np.isfinite(trace[id]), trace[id], 0.0)))
+
+
+def direction(values: np.ndarray) -> np.ndarray:
+    """A random v of this shape; nothing arrives at what is hidden, since its weight is 0."""
+    v = np.random.default_rng(7).normal(size=values.shape)
+    return np.where(np.isfinite(values), v, 0.0)
+
+
+WITH_RULES = [(n, s) for n, s in EACH if ops.get(n).backward]
+
+
+@pytest.mark.parametrize(("name", "sample"), WITH_RULES, ids=[i for i, (n, _) in zip(IDS, EACH, strict=True) if ops.get(n).backward])  # fmt: skip
+def test_the_gradient_is_that_of_central_differences(name: str, sample: Sample) -> None:
+    graph = sample.graph(name)
+    v = direction(graph.evaluate()["Y"])
+    gradient.upstream(graph, as_matrix(v))
+    gradient.append(graph)
+    trace = graph.evaluate()
+    moved = [id for id in sample.operands if id not in sample.constants]
+    assert moved, "a sample needs an operand to move"
+    for id in moved:
+
+        def f(values: np.ndarray, id: str = id) -> float:
+            return projected(graph.evaluate(given={id: values}, until="Y"), "Y", v)
+
+        ours = np.where(np.isfinite(trace[id]), trace[f"G_{id}"], 0.0)
+        np.testing.assert_allclose(ours, slopes(f, trace[id]), rtol=1e-6, atol=1e-8, err_msg=id)
+    for step in graph.steps.values():
+        assert trace[step.id].shape == graph.shape(step.id), step.id
+        assert_cells_agree(step, trace)
+
+
+@pytest.mark.parametrize("name", [n for n in ops.names() if ops.get(n).backward])
+def test_there_is_a_rule_or_none_for_each_operand(name: str) -> None:
+    for sample in SAMPLES.get(name, []):
+        rules = ops.get(name).backward[: len(sample.operands)]
+        assert len(rules) == len(sample.operands)
+        without = [id for id, rule in zip(sample.operands, rules, strict=True) if rule is None]
+        assert set(without) <= set(sample.constants)
+
+
+# --- ops without a rule, and why that is right ------------------------------------------------------------------------
+
+
+def check_closed_rule_of_softmax() -> None:
+    """Moving the maximum that is subtracted does not move the weights, so no gradient goes through it."""
+    graph = Graph("sample")
+    graph.input("a", as_matrix(some(2, 3)), ("i", "j"))
+    graph.output = softmax(graph, "a")
+    assert graph.steps["A"].closed is not None
+    trace = graph.evaluate()
+    moved = graph.evaluate(given={"row_max": trace["row_max"] + 0.7})
+    np.testing.assert_allclose(moved["A"], trace["A"], rtol=1e-14)
+
+
+def backward_only(name: str) -> Callable[[], None]:
+    def check() -> None:
+        """No model writes it on the way forward, so nothing asks for its gradient."""
+        matrices = {"Q": some(2, 2, 2), "K": some(1, 2, 2), "V": some(1, 2, 2)}
+        matrices |= {"K_past": some(1, 1, 2), "V_past": some(1, 1, 2)}
+        inputs = {id: as_matrix(values) for id, values in matrices.items()}
+        problem = Problem("attention", inputs, settings={"softcap": 2.0, "causal": True}, loss="sum(O)")
+        phases = {step.phase for step in problem.graph().steps.values() if step.op.name == name}
+        assert phases == {"backward"}
+
+    return check
+
+
+def check_no_operand() -> None:
+    """It takes nothing that could be moved."""
+    assert all(not sample.operands for sample in SAMPLES["encode"])
+    assert str(ops.get("encode").axes).startswith("->")
+
+
+def loss_writes_it(text: str, name: str) -> Callable[[], None]:
+    def check() -> None:
+        """A loss ends the graph; attncli.loss writes its gradient itself."""
+        for values in (some(2, 3), some(2, 2, 3)):
+            graph = Graph("sample")
+            axes = ("head", "i", "j")[-values.ndim :]
+            graph.input("O", as_matrix(values), axes)
+            graph.output = "O"
+            entry = "O[1,1]" if values.ndim == 2 else "O[1,1,1]"
+            last = "O[2,3]" if values.ndim == 2 else "O[2,2,3]"
+            loss.apply(graph, text.format(entry, last), {"goal": as_matrix(values * 0.3 + 1)}, float)
+            assert name in {step.op.name for step in graph.steps.values()}
+            trace = graph.evaluate()
+            found = slopes(lambda v, g=graph: float(g.evaluate(given={"O": v})["L"][0, 0]), values)
+            np.testing.assert_allclose(trace["G_O"], found, rtol=1e-6, atol=1e-8)
+
+    return check
+
+
+WITHOUT_RULES = {
+    "row_max": check_closed_rule_of_softmax,
+    "cap_slope": backward_only("cap_slope"),
+    "slice_rows": backward_only("slice_rows"),
+    "encode": check_no_operand,
+    "mean_square": loss_writes_it("mse(O, goal)", "mean_square"),
+    "weighted_sum": loss_writes_it("{} - 2.5*{}", "weighted_sum"),
+}
+
+
+def test_every_op_without_a_rule_says_why() -> None:
+    assert {name for name in ops.names() if not ops.get(name).backward} == set(WITHOUT_RULES)
+
+
+@pytest.mark.parametrize("name", WITHOUT_RULES)
+def test_an_op_without_a_rule_needs_none(name: str) -> None:
+    WITHOUT_RULES[name]()
