@@ -64,13 +64,15 @@ def _factor(text: str, kind: str, *, first: bool) -> str:
 
 
 def _joined_sum(parts: list[str]) -> str:
-    """Terms joined by +, or by − where a single number is negative."""
+    """Terms joined by +, or by − where a single number is negative; another negative one gets brackets: 1 + (-1×2)."""
     if not parts:
         return "0"
     out = parts[0]
     for part in parts[1:]:
-        plain_negative = part.startswith("-") and _single(part)
-        out += f" - {part[1:]}" if plain_negative else f" + {part}"
+        if part.startswith("-") and _single(part):
+            out += f" - {part[1:]}"
+        else:
+            out += f" + ({part})" if part.startswith(("-", "−")) else f" + {part}"
     return out
 
 

@@ -8,7 +8,7 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
 
-class _Text(StrPrinter):
+class _Text(StrPrinter):  # type: ignore[misc]  # SymPy has no types
     """√2/2, e^(√2/2), 1/(1 + e^2): the signs a person writes."""
 
     def _print_Pow(self, expr: Any, rational: bool = False) -> str:
@@ -40,6 +40,13 @@ class _Text(StrPrinter):
         return "0/0"
 
 
+class _Latex(LatexPrinter):  # type: ignore[misc]
+    """SymPy's LaTeX, with 0/0 for what has no value."""
+
+    def _print_NaN(self, expr: Any) -> str:
+        return r"\tfrac{0}{0}"
+
+
 def exact_text(value: Any) -> str:
     """A SymPy number as one line of text."""
     return str(_Text({"order": "lex"}).doprint(value)).replace("*", "·")
@@ -47,4 +54,4 @@ def exact_text(value: Any) -> str:
 
 def exact_latex(value: Any) -> str:
     """A SymPy number in LaTeX."""
-    return str(LatexPrinter().doprint(value))
+    return str(_Latex().doprint(value))

@@ -50,6 +50,12 @@ def number_latex(value: Any, decimals: int) -> str:
     return number_text(number, decimals)
 
 
+def constant_text(value: float) -> str:
+    """A number of the formula itself, without the zeros at its end: 0.1, 10, 0.333333."""
+    text = number_text(value, 6)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
 def plain(values: Any) -> Any:
     """Numbers as nested lists for data formats: floats in full, infinities as "inf" and "-inf", 0/0 as "nan"."""
     if values.dtype == object:
