@@ -12,7 +12,7 @@ from attncli.graph import Axis, Input, Step, show_shape
 from attncli.message import ENGLISH, N_, Language, Message
 from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._math import latex_text
-from attncli.render._numbers import number_latex, number_text
+from attncli.render._numbers import constant_text, number_latex, number_text
 from attncli.run import Run
 from attncli.terms import Index
 
@@ -144,12 +144,12 @@ class View:
                 index = block.index(i, j)
                 yield cell_name(item.name, index, self.layout), self.cell_arithmetic(item.id, index)
 
-    def cell_arithmetic(self, id: str, index: Index) -> str:
-        """The arithmetic of one cell with its numbers and result."""
+    def cell_arithmetic(self, id: str, index: Index, *, open_weights: bool = True) -> str:
+        """The arithmetic of one cell with its numbers and result; attention weights down to the powers of e."""
         step = self.run.graph.steps[id]
         values = self.run.trace.numbers
-        term = cell_term(step, index, self.run.graph, values)
-        left = term_text(term, self.show_cell, lambda value: number_text(value, 6).rstrip("0").rstrip("."))
+        term = cell_term(step, index, self.run.graph, values) if open_weights else step.op.terms(step, index, values)
+        left = term_text(term, self.show_cell, constant_text)
         result = self.show_cell(id, index)
         return left if left == result and term.kind in ("cell", "number") else f"{left} = {result}"
 

@@ -1,0 +1,125 @@
+"""Where words go: results to standard output, one message to standard error, in the reader's language."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from attncli.locale import CODES, from_environment, language
+from attncli.message import N_, AttnError, Language, Message
+
+
+class Say:
+    """The language of one run of the command line, and its two outputs."""
+
+    def __init__(self, code: str, *, asked: bool) -> None:
+        self.code = code
+        self.asked = asked
+        self._language: Language | None = None
+
+    @classmethod
+    def from_words(cls, words: Sequence[str], environment: Mapping[str, str]) -> Say:
+        """The language named by --lang, else by ATTNCLI_LANG, else by the locale."""
+        code, asked = from_environment(environment), bool(environment.get("ATTNCLI_LANG", "").strip())
+        for i, word in enumerate(words):
+            if word == "--lang" and i + 1 < len(words):
+                code, asked = words[i + 1], True
+            elif word.startswith("--lang="):
+                code, asked = word.partition("=")[2], True
+        return cls(code, asked=asked)
+
+    def check(self) -> None:
+        """Raise InputError if the language that was asked for does not exist."""
+        if self.code not in CODES:
+            language(self.code)
+
+    @property
+    def language(self) -> Language:
+        """The language; English where the terminal cannot show Chinese, or the code is unknown."""
+        if self._language is None:
+            code = self.code if self.code in CODES else "en"
+            if code == "zh" and not _can_show_chinese(sys.stdout.encoding):
+                code = "en"
+            self._language = language(code)
+        return self._language
+
+    def text(self, template: str, **fields: object) -> str:
+        """A text in the language. Templates are marked for the catalogues by this name."""
+        return Message(template, **fields).text(self.language)
+
+    def out(self, text: str) -> None:
+        """Write to standard output, whole; signs that it cannot show are replaced."""
+        from attncli.render._glyphs import fitted
+
+        encoding = sys.stdout.encoding or "utf-8"
+        shown = text if encoding.lower().startswith("utf") else fitted(text, encoding)
+        self.out_bytes(shown.encode(encoding, "backslashreplace"))
+
+    @staticmethod
+    def out_bytes(data: bytes) -> None:
+        stream = getattr(sys.stdout, "buffer", None)
+        if sys.stdout is None or stream is None:
+            raise OSError("standard output is closed")
+        stream.write(data)
+        stream.flush()
+
+    def error(self, message: Message) -> int:
+        """One message on standard error; returns the exit status 2."""
+        text = f"attncli: {message.text(self.language)}\n"
+        if sys.stderr is not None:
+            encoding = sys.stderr.encoding or "utf-8"
+            try:
+                sys.stderr.buffer.write(_visible(text).encode(encoding, "backslashreplace"))
+                sys.stderr.flush()
+            except (OSError, AttributeError):
+                pass
+        return 2
+
+    @staticmethod
+    def interrupted() -> Message:
+        return Message(N_("stopped."))
+
+    @staticmethod
+    def too_deep() -> Message:
+        return Message(N_("the input is nested too deep to be read. Write it flatter."))
+
+    @staticmethod
+    def too_large() -> Message:
+        return Message(N_("this needs more memory than there is. Use smaller matrices."))
+
+    @staticmethod
+    def output_failed(error: OSError) -> Message:
+        """What to say where writing failed; Python's own attempt to flush at exit is called off."""
+        if isinstance(error, BrokenPipeError) or "closed" in str(error):
+            _drop_output()
+            return Message(N_("the output was closed before everything was written."))
+        _drop_output()
+        return Message(
+            N_("cannot write the output ({reason}). Check the place and the permissions."),
+            reason=error.strerror or str(error),
+        )
+
+
+def _drop_output() -> None:
+    import os
+
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError:
+        pass
+
+
+def _can_show_chinese(encoding: str | None) -> bool:
+    try:
+        "苹果".encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _visible(text: str) -> str:
+    """No control characters: what came from a file must not drive the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+__all__ = ["AttnError", "Say"]

@@ -1,0 +1,56 @@
+"""The screen: how wide it is, whether it has colours, and what it can spell."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any
+
+from attncli.cli._say import Say
+
+WIDTH = 80
+NARROWEST = 20
+
+
+def width(*, to_file: bool = False) -> int:
+    """Characters a line has: COLUMNS if it is set, else the terminal's, else 80."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return max(NARROWEST, min(int(columns), 1000))
+    if not to_file and sys.stdout is not None and sys.stdout.isatty():
+        try:
+            return max(NARROWEST, os.get_terminal_size(sys.stdout.fileno()).columns)
+        except (OSError, ValueError):
+            return WIDTH
+    return WIDTH
+
+
+class _Buffer(io.StringIO):
+    """Text kept back until all of it is there, with the encoding of the screen it is for."""
+
+    encoding = "utf-8"
+
+
+def console() -> tuple[Any, io.StringIO]:
+    """A Rich console for standard output, and the text it writes into."""
+    from rich.console import Console
+
+    buffer = _Buffer()
+    buffer.encoding = (sys.stdout.encoding or "utf-8").lower()
+    tty = sys.stdout is not None and sys.stdout.isatty()
+    return Console(file=buffer, width=width(), force_terminal=True if tty else None, legacy_windows=False), buffer
+
+
+def print_table(say: Say, view: Any) -> None:
+    """Print the terminal view of a run."""
+    from attncli.render.table import print_view
+
+    screen, buffer = console()
+    print_view(view, screen)
+    say.out(trimmed(buffer.getvalue()))
+
+
+def trimmed(text: str) -> str:
+    """Lines without the spaces Rich pads them with."""
+    return "\n".join(line.rstrip(" ") for line in text.split("\n"))

@@ -1,0 +1,61 @@
+"""What Typer says about wrong words on the command line, in our words and languages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attncli.cli.main import COMMANDS
+from attncli.message import N_, Message, closest
+
+
+def usage_message(error: Any) -> Message:
+    """The message for a usage error: what was given, what was likely meant, where to look."""
+    kind = type(error).__name__
+    command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "attncli"
+    hint = Message(N_("See {command} --help."), command=command)
+    if kind == "NoSuchOption":
+        likely = error.possibilities or [name for name in [closest(error.option_name, _options(error))] if name]
+        if likely:
+            return Message(
+                N_("the option {name} does not exist. Did you mean {likely}? {hint}"),
+                name=error.option_name,
+                likely=", ".join(likely),
+                hint=hint,
+            )
+        return Message(N_("the option {name} does not exist. {hint}"), name=error.option_name, hint=hint)
+    if kind == "BadOptionUsage":
+        return Message(N_("the option {name} needs a value after it. {hint}"), name=error.option_name, hint=hint)
+    if kind == "MissingParameter":
+        return Message(N_("{name} is missing. {hint}"), name=_name(error), hint=hint)
+    if kind == "BadParameter":
+        return Message(N_("{name}: {what}. {hint}"), name=_name(error), what=str(error.message).rstrip("."), hint=hint)
+    unknown = _unknown_command(error)
+    if unknown is not None:
+        likely = closest(unknown, list(COMMANDS))
+        if likely:
+            return Message(
+                N_("the command {name} does not exist. Did you mean {likely}? {hint}"),
+                name=unknown,
+                likely=likely,
+                hint=hint,
+            )
+        return Message(N_("the command {name} does not exist. {hint}"), name=unknown, hint=hint)
+    return Message(N_("{what} {hint}"), what=error.format_message(), hint=hint)
+
+
+def _options(error: Any) -> list[str]:
+    return [option for parameter in error.ctx.command.params for option in parameter.opts] if error.ctx else []
+
+
+def _name(error: Any) -> str:
+    parameter = getattr(error, "param", None)
+    if parameter is None:
+        return "?"
+    return str(max(parameter.opts, key=len)) if parameter.param_type_name == "option" else str(parameter.name).upper()
+
+
+def _unknown_command(error: Any) -> str | None:
+    import re
+
+    found = re.match(r"No such command '([^']*)'", error.format_message())
+    return found.group(1) if found else None

@@ -1,0 +1,90 @@
+"""The entry point: finds the language, runs the command, and says every error in one message."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from attncli import __version__
+from attncli.cli._say import Say
+
+#: Commands in the order of the help page; each is a file of this name.
+COMMANDS = ("forward", "backward", "why", "examples", "models")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status: 0 done, 1 something is wrong, 2 bad usage or input."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    say = Say.from_words(words, os.environ)
+    try:
+        return _run(words, say)
+    except KeyboardInterrupt:
+        return say.error(say.interrupted())
+
+
+def _run(words: list[str], say: Say) -> int:
+    from attncli.message import AttnError
+
+    try:
+        say.check()
+        status = application(say)(args=words, prog_name="attncli", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except AttnError as error:
+        return say.error(error.message)
+    except typer.TyperException as error:
+        from attncli.cli._usage import usage_message
+
+        return say.error(usage_message(error))
+    except RecursionError:
+        return say.error(say.too_deep())
+    except MemoryError:
+        return say.error(say.too_large())
+    except OSError as error:
+        return say.error(say.output_failed(error))
+
+
+def application(say: Say) -> Callable[..., Any]:
+    """The Typer application in one language."""
+
+    class Commands(TyperGroup):
+        """Commands that are imported only when they are used."""
+
+        def list_commands(self, ctx: typer.Context) -> list[str]:
+            return list(COMMANDS)
+
+        def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+            if cmd_name not in COMMANDS:
+                return None
+            import importlib
+
+            return importlib.import_module(f"attncli.cli.{cmd_name}").command(say)
+
+    app = typer.Typer(
+        cls=Commands,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help=say.text("Transformer attention by hand: every step, every gradient, with its arithmetic."),
+    )
+
+    @app.callback(invoke_without_command=True)
+    def start(
+        ctx: typer.Context,
+        version: bool = typer.Option(False, "--version", help=say.text("Show the version and stop.")),
+        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text("Language of everything shown.")),
+    ) -> None:
+        if version:
+            say.out(f"attncli {__version__}\n")
+            raise typer.Exit
+        if ctx.invoked_subcommand is None:
+            from attncli.cli._greeting import greeting
+
+            say.out(greeting(say))
+
+    return typer.main.get_command(app)

@@ -1,0 +1,94 @@
+"""A worked example in the terminal: its question, and after the calculation its printed numbers and what to notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from attncli.message import N_, Message
+from attncli.problem.published import Checked
+from attncli.render._view import View, localized
+from attncli.render.table import Page
+
+_HOW = {
+    "rounded": N_("rounded"),
+    "carried": N_("rounded values carried on"),
+    "truncated": N_("cut off, not rounded"),
+    "shape": N_("shape"),
+}
+
+
+def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
+    """Print renderables without reading anything as markup."""
+    for part in parts:
+        console.print(part, markup=False, highlight=False, emoji=False)
+
+
+def question(view: View, console: Console, *, hint: bool) -> Iterator[RenderableType]:
+    """What is given and what is asked; the hint only where it was asked for."""
+    page = Page(view, console)
+    problem, code = view.run.problem, view.language.code
+    yield page.text(f"{problem.id}: {view.title()}", "bold")
+    yield page.text(localized(problem.prompt, code))
+    yield Text()
+    yield from page.inputs()
+    if problem.source:
+        yield page.say(Message(N_("Source: {source}"), source=problem.source), "dim")
+    if hint:
+        yield page.say(Message(N_("Hint: {hint}"), hint=localized(problem.hint, code)))
+    else:
+        yield page.say(Message(N_("A hint: attncli examples show {id} --hint"), id=problem.id), "dim")
+    yield page.say(Message(N_("The solution, step by step: attncli examples run {id}"), id=problem.id), "dim")
+
+
+def before(view: View, console: Console) -> Iterator[RenderableType]:
+    """The question above a solution."""
+    page = Page(view, console)
+    yield page.text(localized(view.run.problem.prompt, view.language.code))
+    yield Text()
+
+
+def after(
+    view: View,
+    checks: Sequence[Checked],
+    notice: str,
+    contrast: View | None,
+    changes: str,
+    steps: Sequence[str],
+    console: Console,
+) -> Iterator[RenderableType]:
+    """The printed numbers with a tick or a cross, the second run for comparison, and what to notice."""
+    page = Page(view, console)
+    if checks:
+        yield Text()
+        yield page.say(N_("The printed numbers"), "bold underline")
+        for checked in checks:
+            yield from _checked(page, checked)
+    if contrast is not None:
+        yield Text()
+        yield page.say(N_("For comparison"), "bold underline")
+        yield page.say(Message(N_("The same with {changes}:"), changes=changes))
+        other = Page(contrast, console)
+        for item in contrast.steps:
+            if not steps or item.id in steps:
+                yield Text()
+                yield from other.item(item, None)
+        for line in contrast.summary:
+            if not line.template.startswith("Result"):
+                yield other.say(line)
+    if notice:
+        yield Text()
+        yield page.say(N_("What to notice"), "bold underline")
+        yield page.text(notice)
+
+
+def _checked(page: Page, checked: Checked) -> Iterator[RenderableType]:
+    mark, style = ("✓", "green") if checked.ok else ("✗", "bold red")
+    how = _HOW.get(checked.how)
+    said = page.view.say(how) if how else checked.how
+    printed = "; ".join(line.strip() for line in checked.printed.strip().splitlines())
+    yield page.text(f"{mark} {checked.step}: {printed}  ({said})", style)
+    if checked.message is not None:
+        yield page.say(checked.message)

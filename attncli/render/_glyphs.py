@@ -1,0 +1,32 @@
+"""Signs for terminals that cannot show all of Unicode: ᵀ becomes ^T, √ becomes sqrt, only where it must."""
+
+from __future__ import annotations
+
+_PLAIN = {
+    "ᵀ": "^T", "²": "^2", "−": "-", "∞": "inf", "√": "sqrt", "×": "*", "·": "*", "⊙": "(*)", "Σ": "sum", "η": "eta",
+    "Δ": "Delta", "σ": "sigma", "∂": "d", "→": "->", "…": "...", "“": '"', "”": '"', "‘": "'", "’": "'", "–": "-",
+    "✓": "ok", "✗": "x", "≤": "<=", "≥": ">=", "∛": "cbrt", "ε": "eps", "│": "|", "├": "|", "└": "`", "─": "-", "↑": "^",
+    "，": ", ", "。": ". ", "；": "; ", "：": ": ", "（": " (", "）": ") ", "、": ", ", "\N{REPLACEMENT CHARACTER}": "?",
+}  # fmt: skip
+
+
+def fits(text: str, encoding: str) -> bool:
+    """Whether every sign of the text exists in this encoding."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def fitted(text: str, encoding: str) -> str:
+    """The text with every sign that the encoding lacks replaced by one that it has."""
+    if encoding.startswith("utf") or fits(text, encoding):
+        return text
+    return "".join(_fitted_sign(sign, encoding) for sign in text)
+
+
+def _fitted_sign(sign: str, encoding: str) -> str:
+    if fits(sign, encoding):
+        return sign
+    return _PLAIN.get(sign) or sign.encode("ascii", "backslashreplace").decode("ascii")

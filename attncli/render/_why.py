@@ -1,0 +1,91 @@
+"""One number traced back to the inputs: a tree of arithmetic."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from attncli.message import N_, Message
+from attncli.render._glyphs import fitted
+from attncli.render._view import View, cell_name
+from attncli.terms import Index
+
+#: Lines after which the rest is left out; a cell of a long chain refers to hundreds.
+MOST_LINES = 400
+
+
+class Why:
+    """The tree of one cell. A cell that was opened before is not opened again."""
+
+    def __init__(self, view: View, console: Console) -> None:
+        self.view = view
+        self.graph = view.run.graph
+        self.encoding = console.encoding
+        self.opened: set[tuple[str, Index]] = set()
+        self.lines = 0
+
+    def tree(self, id: str, index: Index, depth: int | None) -> Tree:
+        root = Tree(self._label(id, index), guide_style="dim")
+        self._open(root, id, index, depth)
+        return root
+
+    def _open(self, tree: Tree, id: str, index: Index, depth: int | None) -> None:
+        if id not in self.graph.steps or depth == 0:
+            return
+        self.opened.add((id, index))
+        step = self.graph.steps[id]
+        seen: set[tuple[str, Index]] = set()
+        for cell in step.op.terms(step, index, self.view.run.trace.numbers).cells():
+            if cell in seen:
+                continue
+            seen.add(cell)
+            self.lines += 1
+            if self.lines > MOST_LINES:
+                return
+            again = cell in self.opened
+            branch = tree.add(self._label(*cell, again=again and cell[0] in self.graph.steps))
+            if not again:
+                self._open(branch, *cell, None if depth is None else depth - 1)
+
+    def _label(self, id: str, index: Index, *, again: bool = False) -> Text:
+        """S[1,2] = 1×0 + 2×1 = 2, or for an input the number itself."""
+        view = self.view
+        name = cell_name(fitted_name(view, id), index, view.layout)
+        label = Text(overflow="fold")
+        label.append(fitted(name, self.encoding), style="bold")
+        if id not in self.graph.steps:
+            given = view.say(Message(N_("given")))
+            label.append(fitted(f" = {view.show_cell(id, index)}  ({given})", self.encoding))
+        elif again:
+            shown = view.say(Message(N_("see above")))
+            label.append(fitted(f" = {view.show_cell(id, index)}  ({shown})", self.encoding))
+        else:
+            label.append(fitted(f" = {self._own_arithmetic(id, index)}", self.encoding))
+        return label
+
+    def _own_arithmetic(self, id: str, index: Index) -> str:
+        return self.view.cell_arithmetic(id, index, open_weights=False)
+
+
+def fitted_name(view: View, id: str) -> str:
+    """The symbol of a step as text."""
+    from attncli.render._math import latex_text
+
+    return latex_text(view.run.graph.symbol(id))
+
+
+def print_why(view: View, id: str, index: Index, depth: int | None, console: Console) -> None:
+    """Print the tree of one cell, a legend of the symbols in it, and what was left out."""
+    why = Why(view, console)
+    tree = why.tree(id, index, depth)
+    console.print(tree, markup=False, highlight=False)
+    if why.lines > MOST_LINES:
+        console.print(
+            Text(
+                view.say(
+                    Message(N_("… and more. Look at fewer steps with --depth, or at a cell nearer to the inputs."))
+                )
+            ),
+            highlight=False,
+        )
