@@ -77,6 +77,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": H, "b": some(2, 4, 3)}, {"transpose_b": True}),
         Sample({"a": H, "b": some(2, 3, 1)}),
     ],
+    "root": [Sample({"a": positive(2, 1)}), Sample({"a": positive(2, 2, 1)})],
     "row_max": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
     "row_sum": [Sample({"a": A}), Sample({"a": H})],
     "scale": [

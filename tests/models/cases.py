@@ -1,0 +1,124 @@
+"""Every model with inputs and settings to try it on. A model without a case fails test_models.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from attncli.matrix import as_matrix
+from attncli.problem.problem import Problem
+
+
+def some(*shape: int) -> np.ndarray:
+    """Numbers without pattern, the same for the same shape."""
+    return np.round(np.random.default_rng(sum(shape) + 10 * len(shape)).normal(size=shape), 3)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model's inputs and settings; `output` and its shape say what the upstream gradient belongs to."""
+
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def problem(self, model: str, *, loss: str | None = None, **more: Any) -> Problem:
+        inputs = {name: as_matrix(values) for name, values in self.inputs.items()}
+        return Problem(model, inputs, self.texts, self.settings, loss=loss, **more)
+
+    def with_upstream(self, model: str) -> Problem:
+        graph = self.problem(model).graph()
+        v = np.random.default_rng(3).normal(size=graph.shape(graph.output))
+        return self.problem(model, upstream=as_matrix(v))
+
+
+def qkv(n: int, m: int, d_k: int, d_v: int, heads: int = 0, kv: int = 0) -> dict[str, np.ndarray]:
+    q, k = ((heads,), (kv or heads,)) if heads else ((), ())
+    return {"Q": some(*q, n, d_k), "K": -some(*k, m, d_k)[..., ::-1], "V": some(*k, m, d_v) * 2}
+
+
+def cached(n: int, past: int, d_k: int, d_v: int, heads: int = 0, kv: int = 0) -> dict[str, np.ndarray]:
+    k = (kv or heads,) if heads else ()
+    return qkv(n, n, d_k, d_v, heads, kv) | {"K_past": some(*k, past, d_k) * 1.5, "V_past": some(*k, past, d_v)}
+
+
+def weights(d_model: int, d_k: int, d_v: int) -> dict[str, np.ndarray]:
+    return {"W_Q": some(d_model, d_k), "W_K": some(d_model, d_k)[::-1] * 0.9, "W_V": some(d_model, d_v) - 0.2}
+
+
+def tokens(n: int, d_model: int, d_k: int, d_v: int) -> dict[str, np.ndarray]:
+    return {"X": some(n, d_model)} | weights(d_model, d_k, d_v)
+
+
+def table(vocabulary: int, d_model: int, ids: list[int]) -> dict[str, Any]:
+    return {"E": some(vocabulary, d_model), "T": ids}
+
+
+NUMBERS = [[0.5, -1.0, 0.25], [0.0, 2.0, -0.75], [1.5, 0.0, -2.0]]
+MASKED = [["0", "-inf", "0.5"], ["-1", "0", "-inf"], ["0.25", "0", "0"]]
+KEEP_BUT_ROW_2 = [[True, False, True], [False, False, False], [True, True, True]]
+VOCABULARY = ["我", "爱", "你", "<unk>"]
+
+CASES: dict[str, list[Case]] = {
+    "attention": [
+        Case(qkv(3, 3, 2, 4)),
+        Case(qkv(1, 1, 1, 1)),
+        Case(qkv(2, 3, 1, 2), {"causal": True}),
+        Case(qkv(3, 3, 2, 2), {"causal": True}),
+        Case(qkv(4, 2, 3, 2), {"causal": True, "scale": "none"}),
+        Case(qkv(3, 3, 2, 2), {"mask": MASKED}),
+        Case(qkv(3, 3, 2, 2), {"mask": NUMBERS, "scale": 0.3}),
+        Case(qkv(3, 3, 2, 2), {"keep": KEEP_BUT_ROW_2}),
+        Case(qkv(3, 3, 2, 2, heads=2), {"keep": KEEP_BUT_ROW_2, "causal": True}),
+        Case(qkv(3, 4, 2, 2), {"hide": [[False, True, False, False]]}),
+        Case(qkv(3, 3, 2, 2), {"softcap": 0.8}),
+        Case(qkv(3, 3, 2, 2), {"softcap": 2.0, "causal": True, "max_over": "all"}),
+        Case(qkv(4, 4, 2, 2), {"window": [1, 0]}),
+        Case(qkv(3, 3, 2, 2, heads=2), {"scale": -0.5}),
+        Case(qkv(2, 3, 2, 3, heads=4, kv=2), {"causal": True}),
+        Case(qkv(2, 2, 2, 2, heads=3, kv=1), {"softcap": 1.0, "window": [0, 1]}),
+        Case(cached(2, 3, 2, 2), {"causal": True}),
+        Case(cached(2, 1, 2, 3, heads=4, kv=2), {"causal": True, "window": [1, -1], "softcap": 1.5}),
+    ],
+    "self_attention": [
+        Case(tokens(3, 2, 2, 2)),
+        Case(tokens(3, 4, 2, 3), {"causal": True}),
+        Case(tokens(3, 2, 1, 3), {"mask": MASKED}),
+        Case(tokens(3, 3, 2, 2), {"keep": KEEP_BUT_ROW_2}),
+        Case(tokens(3, 2, 3, 2), {"softcap": 1.2, "scale": "none", "window": [1, 1]}),
+    ],
+    "embedded_attention": [
+        Case(table(6, 4, [0, 3, 5]) | weights(4, 2, 2)),
+        Case(table(4, 3, [2, 0, 2]) | weights(3, 2, 4), {"causal": True}),
+        Case(table(4, 3, [1, 1, 1]) | weights(3, 1, 2), {"eta": 0.1}),
+        Case({"E": some(4, 3)} | weights(3, 2, 2), {"vocabulary": VOCABULARY, "causal": True}, {"text": "我爱我"}),
+    ],
+    "softmax": [
+        Case({"scores": some(3, 4)}),
+        Case({"scores": some(2, 2, 3)}),
+        Case({"scores": [[1.0, -np.inf, -np.inf], [4.0, 5.0, -np.inf], [7.0, 8.0, 9.0]]}),
+        Case({"scores": [[1.0, 2.0], [-np.inf, -np.inf]]}),
+        Case({"scores": some(2, 3)}, {"subtract": "none"}),
+        Case({"scores": some(2, 3)}, {"subtract": 1.5}),
+    ],
+    "product": [
+        Case({"A": some(2, 3), "V": some(3, 4)}),
+        Case({"A": some(2, 2, 3), "V": some(2, 3, 2)}),
+    ],
+    "embedding": [
+        Case(table(4, 3, [2, 3, 0])),
+        Case(table(3, 2, [0, 0, 2]), {"eta": 0.5}),
+        Case({"E": some(4, 2)}, {"vocabulary": VOCABULARY, "unknown": "<unk>"}, {"text": "我爱她"}),
+    ],
+    "dot_variance": [Case({"q": some(5, 3), "k": some(5, 3)[::-1] * 1.1})],
+    "tokens": [
+        Case({}, {"vocabulary": VOCABULARY}, {"text": "我爱你"}),
+        Case({}, {"corpus": "我爱你你爱我"}, {"text": "你我"}),
+    ],
+}
+
+EACH = [(model, case) for model, cases in CASES.items() for case in cases]
+IDS = [f"{model}-{number}" for model, cases in CASES.items() for number in range(len(cases))]
