@@ -52,9 +52,9 @@ def apply(graph: Graph, text: str, matrices: Mapping[str, Matrix], parse_number:
     if name not in functions:
         likely = closest(name, list(functions))
         raise InputError(
-            "The loss “{name}(…)” is not known here{likely}. {forms}",
+            "The loss “{name}(…)” is not known here.{likely} {forms}",
             name=name,
-            likely=Message(N_("; did you mean {likely}?"), likely=likely) if likely else "",
+            likely=Message(N_(" Did you mean {likely}?"), likely=likely) if likely else "",
             forms=forms(graph.output),
         )
     functions[name](graph, [part.strip() for part in call["inside"].split(",")], matrices)
