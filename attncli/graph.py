@@ -155,10 +155,10 @@ class Graph:
         """
         if matrix.values.ndim != len(axes):
             raise ShapeError(
-                "{name} has shape {shape}, but it needs {count} axes: {axes}. {fix}",
+                "{name} has shape {shape}, but it needs {count}: {axes}. {fix}",
                 name=id,
                 shape=show_shape(matrix.shape),
-                count=len(axes),
+                count=count_axes(len(axes)),
                 axes=" × ".join(axes),
                 fix=_fix_for_axes(len(axes)),
             )
@@ -339,6 +339,11 @@ def _counted(count: int, from_end: int, ndim: int) -> Message:
     if from_end == 2:
         return Message(N_("1 row")) if count == 1 else Message(N_("{count} rows"), count=count)
     return Message(N_("1 head")) if count == 1 else Message(N_("{count} heads"), count=count)
+
+
+def count_axes(count: int) -> Message:
+    """“2 axes”."""
+    return Message(N_("1 axis")) if count == 1 else Message(N_("{count} axes"), count=count)
 
 
 def _fix_for_axes(count: int) -> Message:

@@ -93,14 +93,16 @@ def join_axes(op: Op, id: str, params: Params, operands: Sequence[tuple[str, tup
     for (name, axes), letters in zip(operands, wanted, strict=True):
         extra = len(axes) - len(letters)
         if extra not in (0, 1):
+            from attncli.graph import count_axes
+
             raise _misfit(
                 op,
                 id,
                 operands,
                 Message(
-                    N_("{name} has {count} axes, expected {expected}"),
+                    N_("{name} has {count}, expected {expected}"),
                     name=name,
-                    count=len(axes),
+                    count=count_axes(len(axes)),
                     expected=len(letters),
                 ),
             )
