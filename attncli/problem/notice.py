@@ -1,0 +1,134 @@
+"""What to notice in a worked example: text whose numbers come from the calculation, never from a keyboard."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from string import Formatter
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic.hand import Hand
+from attncli.arithmetic.rounding import round_decimal
+from attncli.graph import Trace, show_shape
+from attncli.message import N_, InputError, Message, unknown
+from attncli.problem.contrast import contrast
+from attncli.problem.problem import Problem
+
+#: Which run a number comes from: the plain one, in full precision (the same), by hand, or the contrast.
+RUNS = ("full", "carried", "contrast")
+
+_PLACE = re.compile(
+    r"(?:(?P<run>full|carried|contrast|shape)\.)?(?P<step>[A-Za-z_][\w.]*)(?:\[(?P<index>[\d,\s]+)\])?\Z"
+)
+
+
+def fill_notice(problem: Problem, language_code: str) -> str:
+    """The notice of a problem in a language, its places filled with numbers of the calculation.
+
+    A place names a cell counted from 1 (rows are tokens), the run it comes from, and the decimals to show (without
+    them, the step's own): {A[1,2]}, {O[1,2]:4}, {carried.O[1,2]} (every line rounded by hand), {contrast.A[1,2]};
+    and {shape.X} is a shape. Braces that are meant as such are doubled.
+
+    Returns
+    -------
+    str
+        The English text where there is none in `language_code`; empty where there is none at all.
+
+    Raises
+    ------
+    InputError
+        A place that cannot be filled, with the reason.
+    """
+    text = problem.notice.get(language_code) or problem.notice.get("en", "")
+    return fill(problem, text)
+
+
+def fill(problem: Problem, text: str) -> str:
+    """Any text with such places, filled."""
+    runs = _Runs(problem)
+    try:
+        pieces = list(Formatter().parse(text))
+    except ValueError:
+        raise InputError(
+            "The notice has a brace that is not closed or not opened. Write {{{{ and }}}} for braces that are meant as such."
+        ) from None
+    return "".join(
+        literal + (runs.text(name, places or "", conversion) if name is not None else "")
+        for literal, name, places, conversion in pieces
+    )
+
+
+class _Runs:
+    """The evaluations that a notice may quote from, made when first asked for."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    @cached_property
+    def full(self) -> Trace:
+        return self.problem.graph().evaluate()
+
+    @cached_property
+    def carried(self) -> Trace:
+        return self.problem.graph().evaluate(Hand(self.problem.decimals))
+
+    @cached_property
+    def contrast(self) -> Trace:
+        other = contrast(self.problem)
+        if other is None:
+            raise InputError("The notice quotes the contrast, but this problem has none. Add a table [contrast].")
+        return other.graph().evaluate()
+
+    def text(self, name: str, places: str, conversion: str | None) -> str:
+        """What stands in for one place."""
+        found = _PLACE.match(name)
+        if found is None or conversion or (places and not places.isdecimal()):
+            raise _unreadable(name, places, conversion)
+        trace = self._trace(found["run"])
+        step = found["step"]
+        if step not in trace:
+            raise unknown(Message(N_("The notice quotes the step")), step, list(trace))
+        if found["run"] == "shape":
+            return show_shape(trace[step].shape)
+        if found["index"] is None:
+            raise _unreadable(name, places, conversion)
+        value = _cell(trace[step], step, found["index"])
+        return show(value, int(places) if places else self.problem.decimals_of(step))
+
+    def _trace(self, run: str | None) -> Trace:
+        if run == "carried":
+            return self.carried
+        return self.contrast if run == "contrast" else self.full
+
+
+def _cell(array: Any, step: str, index: str) -> float:
+    place = tuple(int(part) - 1 for part in index.split(",") if part.strip())
+    if len(place) != array.ndim or not all(0 <= i < size for i, size in zip(place, array.shape, strict=True)):
+        raise InputError(
+            "The notice quotes {step}[{index}], but {step} is {shape}: rows and columns are counted from 1.",
+            step=step,
+            index=index,
+            shape=show_shape(array.shape),
+        )
+    return float(array[place])
+
+
+def _unreadable(name: str, places: str, conversion: str | None) -> InputError:
+    written = name + (f"!{conversion}" if conversion else "") + (f":{places}" if places else "")
+    return InputError(
+        "The notice has a place that cannot be read: “{written}”. Name a cell, like A[1,2], O[1,2]:4, carried.O[1,2] or"
+        " contrast.A[1,2], and double the braces that are meant as such.",
+        written=written,
+    )
+
+
+def show(value: float, places: int) -> str:
+    """A number in a sentence: rounded, with a real minus sign."""
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value):
+        return "−∞" if value < 0 else "∞"
+    text = f"{float(round_decimal(value, places)) + 0.0:.{places}f}"
+    return text.replace("-", "−")
