@@ -1,0 +1,199 @@
+r"""Formulas with their numbers in LaTeX: S = Q K^{\top} = [1 2] [1 0; 0 1]^{\top} = [1 2].
+
+Everything here stands in maths mode and works with amsmath as well as with KaTeX and MathJax.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from attncli.render._arithmetic import cell_term
+from attncli.render._numbers import constant_text, number_latex, number_text
+from attncli.render._view import Block, Item, View, cell_name, printable
+from attncli.terms import Index, Term
+
+#: amsmath's bmatrix has at most this many columns unless told otherwise.
+_MOST_COLUMNS = 10
+#: A matrix with more rows is not repeated inside the formula of another.
+_MOST_ROWS = 32
+_WORD = re.compile(r"\\(?:begin|end|text|operatorname|mathrm|mathbf)\{[^{}]*\}|\\[A-Za-z]+|([A-Za-z]{2,})")
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\textdollar{}", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", "`": r"\textquoteleft{}",
+}  # fmt: skip
+
+
+def upright(latex: str) -> str:
+    r"""The formula with words of two letters and more upright: S_{masked} as S_{\mathrm{masked}}."""
+    return _WORD.sub(lambda found: rf"\mathrm{{{found[1]}}}" if found[1] else found[0], latex)
+
+
+def matrix(texts: list[list[str]]) -> str:
+    """Numbers in LaTeX as a matrix in brackets."""
+    rows = r" \\ ".join(" & ".join(row) for row in texts)
+    columns = max(map(len, texts), default=0)
+    if columns <= _MOST_COLUMNS:
+        return rf"\begin{{bmatrix}} {rows} \end{{bmatrix}}"
+    return rf"\left[\begin{{array}}{{{'r' * columns}}} {rows} \end{{array}}\right]"
+
+
+def values_latex(values: Any, decimals: int) -> str:
+    """A 2-D array as a matrix in brackets."""
+    return matrix([[number_latex(value, decimals) for value in row] for row in values])
+
+
+def values_width(values: Any, decimals: int) -> int:
+    """How many characters a 2-D array takes, about."""
+    widths = [max((len(number_text(value, decimals)) for value in column), default=0) for column in values.T]
+    return sum(widths) + 2 * len(widths) + 2
+
+
+def equation(view: View, item: Item, block: Block, width: int) -> str:
+    """The symbol, its formula, the formula with the matrices put in, and the result.
+
+    Lines up under the first = where it is longer than `width` characters; the matrices are put in where
+    they fit at all.
+    """
+    sides = [upright(formula) for formula in (item.formula, item.numbers) if formula]
+    result = values_latex(block.values, item.decimals)
+    put_in, taken = _with_matrices(view, item, block)
+    room = width - len(item.name) - 3
+    if put_in not in ("", *sides, result) and taken <= room:
+        sides.append(put_in)
+    else:
+        taken = 0
+    sides.append(result)
+    taken += len(item.formula_text) + values_width(block.values, item.decimals) + 3 * len(sides)
+    if len(sides) == 1 or taken <= room:
+        return " = ".join([upright(item.symbol), *sides])
+    lines = " \\\\\n  &= ".join(sides)
+    return f"\\begin{{aligned}}\n{upright(item.symbol)} &= {lines}\n\\end{{aligned}}"
+
+
+def _with_matrices(view: View, item: Item, block: Block) -> tuple[str, int]:
+    """The formula with its operands' numbers, and how wide they are; empty where an operand has other heads or many rows."""
+    step = item.step
+    if step is None or not step.inputs:
+        return "", 0
+    operands, taken = [], 0
+    for id in step.inputs:
+        values, places = _operand(view, id, item, block), view.run.places(id)
+        if values is None:
+            return "", 0
+        if values.ndim == 1:  # ids stand in an index: they keep their name
+            operands.append(view.run.graph.symbol(id))
+            continue
+        if len(values) > _MOST_ROWS:
+            return "", 0
+        operands.append(values_latex(values, places))
+        taken += values_width(values, places)
+    op, turned = step.op, view.layout == "columns"
+    template = op.numbers(step.params) if op.numbers is not None else op.formula(step.params, turned)
+    return template.format(*operands), taken
+
+
+def _operand(view: View, id: str, item: Item, block: Block) -> Any:
+    """An operand's numbers as shown beside `block`: its own head of them; None where the heads do not match."""
+    values = view.run.trace.numbers[id]
+    if values.ndim == 3:
+        if block.head is None or len(values) != len(item.values):
+            return None
+        values = values[block.head - 1]
+    return np.swapaxes(values, 0, 1) if view.layout == "columns" and values.ndim == 2 else values
+
+
+def arithmetic(view: View, item: Item, block: Block) -> Iterator[str]:
+    r"""Every cell of a block: S_{1,2} = 1 \times 0 + 2 \times 1 = 2."""
+    if item.step is None:
+        return
+    for i, j in np.ndindex(*block.values.shape):
+        index = block.index(i, j)
+        yield f"{_cell_symbol(item, index, view.layout)} = {_cell(view, item, index)}"
+
+
+def _cell_symbol(item: Item, index: Index, layout: str) -> str:
+    symbol, place = upright(item.symbol), cell_name("", index, layout)[1:-1]
+    return f"{symbol}_{{{place}}}" if re.fullmatch(r"\\?[A-Za-z]+", symbol) else f"({symbol})_{{{place}}}"
+
+
+def _cell(view: View, item: Item, index: Index) -> str:
+    numbers = view.run.trace.numbers
+
+    def show(id: str, at: Index) -> str:
+        return number_latex(numbers[id][at], view.run.places(id))
+
+    assert item.step is not None
+    term = cell_term(item.step, index, view.run.graph, numbers)
+    left, result = term_latex(term, show), show(item.id, index)
+    return left if left == result and term.kind in ("cell", "number") else f"{left} = {result}"
+
+
+def term_latex(term: Term, show: Any) -> str:
+    """A term in LaTeX, its cells put in by `show`."""
+    match term.kind:
+        case "cell":
+            return str(show(*term.parts))
+        case "number":
+            return constant_text(float(str(term.parts[0])))
+        case "text":
+            return rf"\text{{{escaped(str(term.parts[0]))}}}"
+    terms = [part for part in term.parts if isinstance(part, Term)]
+    parts = [term_latex(part, show) for part in terms]
+    match term.kind:
+        case "sum":
+            return _sum(parts)
+        case "difference":
+            return f"{parts[0]} - {_bracketed(parts[1]) if _is_sum(parts[1]) or _negative(parts[1]) else parts[1]}"
+        case "product":
+            return r" \times ".join(
+                _bracketed(part) if _is_sum(part) or (i and _negative(part)) else part for i, part in enumerate(parts)
+            )
+        case "quotient":
+            return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
+        case "exp":
+            return f"e^{{{parts[0]}}}"
+        case "root":
+            return rf"\sqrt{{{parts[0]}}}"
+        case "tanh" | "max":
+            return rf"\{term.kind}\left({', '.join(parts)}\right)"
+    raise ValueError(term.kind)
+
+
+def _sum(parts: list[str]) -> str:
+    """Terms joined by +, or by − where a single number is negative; another negative one gets brackets."""
+    out = parts[0] if parts else "0"
+    for part in parts[1:]:
+        if re.fullmatch(r"-[\d.]+", part):
+            out += f" - {part[1:]}"
+        else:
+            out += f" + {_bracketed(part) if _negative(part) else part}"
+    return out
+
+
+def _bracketed(latex: str) -> str:
+    return rf"\left({latex}\right)"
+
+
+def _negative(latex: str) -> bool:
+    return latex.startswith("-")
+
+
+def _is_sum(latex: str) -> bool:
+    """Whether a + or − stands outside all brackets, after the first sign."""
+    depth = 0
+    for i, sign in enumerate(latex):
+        depth += (sign in "{(") - (sign in "})")
+        if depth == 0 and i and sign in "+-" and latex[i - 1] == " ":
+            return True
+    return False
+
+
+def escaped(text: str) -> str:
+    """Text in which nothing is a command of LaTeX, of KaTeX or of Markdown around it."""
+    return "".join(_ESCAPES.get(sign, sign) for sign in printable(text))

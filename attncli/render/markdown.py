@@ -1,0 +1,106 @@
+"""Markdown with LaTeX blocks, as GitHub, Jupyter, Obsidian and KaTeX show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from attncli.message import N_, Message
+from attncli.render._latex import arithmetic, equation, upright
+from attncli.render._view import Block, Item, View
+from attncli.render._words import (
+    GRADIENT,
+    INPUTS,
+    NOTES,
+    VERDICT,
+    VERIFICATION,
+    WORST,
+    clean,
+    ending,
+    head,
+    is_named,
+    parts,
+    verified,
+)
+
+#: Characters up to which an equation stands on one line.
+_WIDTH = 96
+_SPECIAL = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
+_AT_START = re.compile(r"^([#+=-]|\d+(?=[.)]))")
+
+
+def render(view: View) -> str:
+    """The run as a Markdown document."""
+    return "\n\n".join(_document(view)) + "\n"
+
+
+def _document(view: View) -> Iterator[str]:
+    yield f"# {escaped(view.title())}"
+    if view.inputs:
+        yield f"## {view.say(INPUTS)}"
+        for item in view.inputs:
+            yield from _item(view, item)
+    for title, items in parts(view):
+        yield f"## {view.say(title)}"
+        for item in items:
+            yield from _item(view, item)
+    lines = [view.say(message) for message in ending(view)]
+    if lines:
+        yield f"## {view.say(NOTES)}"
+        yield "\n".join(f"- {escaped(line)}" for line in lines)
+    yield from _verification(view)
+
+
+def _item(view: View, item: Item) -> Iterator[str]:
+    id = "" if item.id == item.symbol else f" · {code(item.id)}"
+    yield f"### ${upright(item.symbol)}${id} · {item.shape}"
+    if item.why is not None:
+        yield escaped(view.say(item.why))
+    for block in item.blocks:
+        if block.head is not None:
+            yield f"#### {view.say(head(block))}"
+        yield f"$$\n{equation(view, item, block, _WIDTH)}\n$$"
+        if is_named(view, item):
+            yield _table(view, item, block)
+        if view.expand and item.step is not None:
+            yield "\n".join(f"- ${line}$" for line in arithmetic(view, item, block))
+
+
+def _table(view: View, item: Item, block: Block) -> str:
+    """The numbers with the names of their rows and columns."""
+    named = any(block.rows)
+    lines = [_row(([""] if named else []) + [escaped(name) for name in block.columns])]
+    lines.append(_row((["---"] if named else []) + ["---:"] * len(block.columns)))
+    for name, row in zip(block.rows, block.values, strict=True):
+        numbers = [item.text(value) for value in row]
+        lines.append(_row([f"**{escaped(name)}**" if name else "", *numbers] if named else numbers))
+    return "\n".join(lines)
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _verification(view: View) -> Iterator[str]:
+    rows = list(verified(view))
+    if not rows:
+        return
+    yield f"## {view.say(VERIFICATION)}"
+    yield view.say(Message(N_("Every input number was moved a little both ways, and the slope of the loss measured.")))
+    lines = [_row([view.say(word) for word in (GRADIENT, WORST, VERDICT)]), _row(["---", "---:", "---"])]
+    lines += [_row([f"${upright(symbol)}$", worst, view.say(verdict)]) for symbol, worst, verdict in rows]
+    yield "\n".join(lines)
+
+
+def escaped(text: str) -> str:
+    """Text in which nothing is Markdown, HTML or the start of a formula."""
+    text = re.sub("[&<>$]", lambda found: _ENTITIES[found[0]], clean(text))
+    text = _SPECIAL.sub(lambda found: f"\\{found[0]}", text)
+    return _AT_START.sub(lambda found: found[1] + "\\" if found[1].isdigit() else f"\\{found[1]}", text)
+
+
+def code(text: str) -> str:
+    """Text as it is, in a code span."""
+    ticks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    return f"{ticks} {text} {ticks}" if "`" in text else f"{ticks}{text}{ticks}"

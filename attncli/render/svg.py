@@ -1,0 +1,72 @@
+"""A picture of the terminal view, as one SVG that loads nothing from outside."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import re
+
+from attncli.render._view import View
+from attncli.render._words import clean
+
+_CHARACTER = 20
+_ASPECT = 0.61
+#: A monospaced font that is there, and beside it one with Chinese characters twice as wide.
+_FONTS = (
+    "'Fira Code', 'Cascadia Mono', 'DejaVu Sans Mono', Menlo, Consolas, 'Sarasa Mono SC', 'Noto Sans Mono CJK SC',"
+    " 'PingFang SC', 'Microsoft YaHei', monospace"
+)
+#: Rich's own template loads a font from the network; this one does not.
+_FORMAT = """<svg class="attncli-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
+<title>TITLE</title>
+<style>
+.{unique_id}-matrix {{ font-family: FONTS; font-size: {char_height}px; line-height: {line_height}px; white-space: pre }}
+.{unique_id}-title {{ font-family: sans-serif; font-size: 18px; font-weight: bold }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" /></clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+_TEXT = re.compile(r'textLength="[^"]*"([^>]*)>([^<]*)<')
+
+
+def render(view: View) -> str:
+    """The view as the terminal shows it, `view.width` characters wide."""
+    from rich.console import Console
+
+    from attncli.render.table import WIDTH, print_view
+
+    console = Console(
+        file=io.StringIO(), width=view.width or WIDTH, record=True, force_terminal=True, color_system="truecolor",
+        legacy_windows=False, _environ={},
+    )  # fmt: skip
+    print_view(view, console)
+    console.print()  # Rich clips the last line away
+    title = clean(view.title())
+    id = "attncli-" + hashlib.sha256(console.export_text(clear=False, styles=True).encode()).hexdigest()[:12]
+    svg = console.export_svg(title="", code_format=_format(title), font_aspect_ratio=_ASPECT, unique_id=id)
+    return _TEXT.sub(_with_true_length, svg)
+
+
+def _format(title: str) -> str:
+    braces = html.escape(title).replace("{", "{{").replace("}", "}}")
+    return _FORMAT.replace("TITLE", braces).replace("FONTS", _FONTS)
+
+
+def _with_true_length(found: re.Match[str]) -> str:
+    """The text with the length that it takes: Rich counts a Chinese character as one place, not two."""
+    from rich.cells import cell_len
+
+    length = cell_len(html.unescape(found[2])) * _CHARACTER * _ASPECT
+    return f'textLength="{length:g}"{found[1]}>{found[2]}<'
