@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.arithmetic.floating import FLOATING
+from attncli.arithmetic.shorten import Shortener
 from attncli.matrix import BoolArray, Entry, Matrix
-from attncli.message import InputError, LimitError
+from attncli.message import N_, InputError, LimitError, Message
 
 #: Exact expressions grow with every step; beyond these sizes they say nothing to a reader and take minutes.
 MAX_CELLS = 400
 MAX_OPERATIONS = 4000
 MAX_POWER = 1000
+MAX_DIGITS = 100
+MAX_SECONDS = 20.0
+
+_WHAT_TO_DO = N_("Leave out --exact, or use a smaller example with rounder numbers.")
 
 
 class Exact:
@@ -33,6 +39,9 @@ class Exact:
             ) from None
         self.sympy = sympy
         self._settled: dict[Any, Any] = {}
+        self._sizes: dict[Any, Any] = {}
+        self._shortener = Shortener(sympy)
+        self._until = float("inf")
         self.exp = self._each(sympy.exp)
         self.sqrt = self._each(sympy.sqrt)
         self.tanh = self._each(sympy.tanh)
@@ -50,26 +59,19 @@ class Exact:
         return out
 
     def enter(self, matrix: Matrix) -> Value:
-        if matrix.values.size > MAX_CELLS:
-            raise LimitError(
-                "Exact results are for small matrices: this one has {cells} cells, the limit is {limit}."
-                " Leave out --exact, or use a smaller example.",
-                cells=matrix.values.size,
-                limit=MAX_CELLS,
-            )
+        _check_cells(matrix.values.size)
         out = np.empty(matrix.values.size, dtype=object)
         for i, entry in enumerate(matrix.each()):
-            out[i] = self._number(entry)
+            self._check_time()
+            out[i] = self._short(self._number(entry))
         return out.reshape(matrix.shape)
 
     def _number(self, entry: Entry) -> Any:
+        """The SymPy number of an expression, as it was written."""
         sympy = self.sympy
         kind = entry[0]
         if kind == "num":
-            text = str(entry[1])
-            if "inf" in text:
-                return -sympy.oo if text.startswith("-") else sympy.oo
-            return sympy.Rational(text)
+            return self._decimal(str(entry[1]))
         parts = [self._number(part) for part in entry[1:] if isinstance(part, tuple)]
         match kind:
             case "inf":
@@ -91,47 +93,72 @@ class Exact:
             case "exp":
                 return sympy.exp(parts[0])
             case "^":
-                if abs(parts[1]) > MAX_POWER:
-                    raise LimitError(
-                        "The power {power} is too large for an exact result; the limit is {limit}."
-                        " Write the number out, or leave out --exact.",
-                        power=str(parts[1])[:40],
-                        limit=MAX_POWER,
-                    )
-                return parts[0] ** parts[1]
+                return self._power(*parts)
         raise ValueError(f"entry {kind!r}")
+
+    def _decimal(self, text: str) -> Any:
+        if "inf" in text:
+            return -self.sympy.oo if text.startswith("-") else self.sympy.oo
+        # 1e-999999999 is 0 as a float64, and a fraction of a billion digits.
+        digits, _, power = text.lower().partition("e")
+        if len(digits) + abs(int(power or 0)) > MAX_DIGITS:
+            raise _too_many_digits(text)
+        return self.sympy.Rational(text)
+
+    def _power(self, base: Any, power: Any) -> Any:
+        """base^power, refused before it is multiplied out where it would have too many digits."""
+        if abs(power) > MAX_POWER:
+            raise LimitError(
+                "The power {power} is too large for an exact result; the limit is {limit}."
+                " Write the number out, or leave out --exact.",
+                power=str(power)[:40],
+                limit=MAX_POWER,
+            )
+        digits = max((_digits(part) for part in base.atoms(self.sympy.Rational)), default=0)
+        if power.is_Rational and digits * abs(power) > MAX_DIGITS and base not in (0, 1, -1):
+            raise _too_many_digits(f"{base}^{power}" if base.is_Integer else f"({base})^{power}")
+        return base**power
 
     def settle(self, value: Value) -> Value:
         """Each number in a short form, so that √2/2 and e^{-1} look like that."""
-        if value.size > MAX_CELLS:
-            raise LimitError(
-                "Exact results are for small matrices: a step has {cells} cells, the limit is {limit}."
-                " Leave out --exact, or use a smaller example.",
-                cells=value.size,
-                limit=MAX_CELLS,
-            )
+        _check_cells(value.size)
         out = np.empty(value.shape, dtype=object)
         for index in np.ndindex(value.shape):
+            self._check_time()
             out[index] = self._short(value[index])
         return out
 
     def _short(self, number: Any) -> Any:
         found = self._settled.get(number)
-        if found is not None:
-            return found
-        sympy = self.sympy
-        number = sympy.sympify(number)
-        if number.is_Rational or number in (sympy.oo, -sympy.oo):
-            return number
-        if number.count_ops() > MAX_OPERATIONS:
+        if found is None:
+            number = self.sympy.sympify(number)
+            self._check_size(number)
+            found = number if number.is_finite is False or number.is_Rational else self._shortener.short(number)
+            self._settled[number] = self._settled[found] = found
+        return found
+
+    def _check_size(self, number: Any) -> None:
+        waiting, operations = [number], 0
+        while waiting:
+            part = waiting.pop()
+            operations += 1
+            if part.is_Rational and _digits(part) > MAX_DIGITS:
+                raise _too_many_digits("")
+            if operations > MAX_OPERATIONS:
+                raise LimitError(
+                    "An exact result has grown past {limit} operations, too long to read."
+                    " Leave out --exact, show fewer steps with --step, or use rounder numbers.",
+                    limit=MAX_OPERATIONS,
+                )
+            waiting.extend(part.args)
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self._until:
             raise LimitError(
-                "An exact result has grown past {limit} operations, too long to read."
-                " Leave out --exact, show fewer steps with --step, or use rounder numbers.",
-                limit=MAX_OPERATIONS,
+                "The exact results have taken more than {seconds} seconds. {fix}",
+                seconds=f"{MAX_SECONDS:g}",
+                fix=Message(_WHAT_TO_DO),
             )
-        short = _shortest(sympy, number)
-        self._settled[number] = short
-        return short
 
     def aside(self, value: Value) -> Value:
         return value
@@ -139,8 +166,18 @@ class Exact:
     def recording(self, cells: int) -> Arithmetic:
         return self
 
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        self._until = time.monotonic() + MAX_SECONDS
+        try:
+            # NumPy reports floating-point flags that SymPy's own work on objects has raised.
+            with np.errstate(all="ignore"):
+                yield
+        finally:
+            self._until = float("inf")
+
     def context(self) -> AbstractContextManager[Any]:
-        return nullcontext()
+        return self._limited()
 
     def matmul(self, a: Value, b: Value) -> Value:
         return self._array(np.matmul(a, b))
@@ -158,13 +195,19 @@ class Exact:
         return self._array(np.divide(a, b))
 
     def max(self, a: Value, axis: int) -> Value:
-        return np.apply_along_axis(self._largest, axis, a)
-
-    def _largest(self, numbers: Any) -> Any:
         """The largest, decided by 30 digits; equal to 30 digits is equal."""
-        out = np.empty(1, dtype=object)
-        out[0] = max(numbers, key=lambda number: self.sympy.N(number, 30))
-        return out
+        rows = np.moveaxis(a, axis, -1)
+        out = np.empty((*rows.shape[:-1], 1), dtype=object)
+        for index in np.ndindex(rows.shape[:-1]):
+            out[(*index, 0)] = max(rows[index], key=self._size)
+        return np.moveaxis(out, -1, axis)
+
+    def _size(self, number: Any) -> Any:
+        size = self._sizes.get(number)
+        if size is None:
+            self._check_time()
+            size = self._sizes[number] = self.sympy.N(number, 30)
+        return size
 
     def sum(self, a: Value, axis: int | tuple[int, ...]) -> Value:
         return np.add.reduce(a, axis, keepdims=True)
@@ -200,15 +243,34 @@ class Exact:
         return np.reshape(a, shape)
 
     def hidden(self, a: Value) -> BoolArray:
-        return np.asarray(np.equal(a, -self.sympy.oo), dtype=np.bool_)
+        return np.asarray(a == -self.sympy.oo, dtype=np.bool_)
 
 
-def _shortest(sympy: Any, number: Any) -> Any:
-    """The shortest of a few ways to write `number`, with powers of e rather than hyperbolic functions."""
-    ways = [number, sympy.radsimp(number)]
-    for way in (sympy.together, sympy.cancel, sympy.powsimp):
-        ways.append(way(ways[-1]))
-    if number.count_ops() < 60:
-        ways.append(sympy.simplify(number.rewrite(sympy.exp)))
-    plain = [way for way in ways if not way.has(sympy.functions.elementary.hyperbolic.HyperbolicFunction)]
-    return min(plain, key=lambda way: (way.count_ops(), len(str(way)), str(way)))
+def _check_cells(cells: int) -> None:
+    if cells > MAX_CELLS:
+        raise LimitError(
+            "Exact results are for small matrices: this one has {cells} cells, the limit is {limit}. {fix}",
+            cells=cells,
+            limit=MAX_CELLS,
+            fix=Message(_WHAT_TO_DO),
+        )
+
+
+def _too_many_digits(text: str) -> LimitError:
+    if text:
+        return LimitError(
+            "“{text}” has more than {limit} digits as a fraction, too many for an exact result. {fix}",
+            text=text if len(text) <= 40 else text[:37] + "…",
+            limit=MAX_DIGITS,
+            fix=Message(_WHAT_TO_DO),
+        )
+    return LimitError(
+        "An exact result has grown past fractions of {limit} digits, too long to read. {fix}",
+        limit=MAX_DIGITS,
+        fix=Message(_WHAT_TO_DO),
+    )
+
+
+def _digits(number: Any) -> float:
+    """Decimal digits of the longer part of a fraction, without writing it out."""
+    return float(max(abs(int(number.p)).bit_length(), int(number.q).bit_length()) * 0.30103)

@@ -73,7 +73,7 @@ class Floating:
         return a.reshape(shape)
 
     def hidden(self, a: Value) -> BoolArray:
-        marks: BoolArray = np.isneginf(a)
+        marks: BoolArray = np.equal(a, -np.inf)
         return marks
 
     def repeat(self, a: Value, count: int, axis: int) -> Value:

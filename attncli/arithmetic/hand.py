@@ -7,6 +7,17 @@ from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.rounding import round_decimal
 from attncli.message import Message, unknown
 
+#: Distance from a tie, in units of the last place kept, that a calculator does not show. A line such as
+#: 100.5·3.3 − 99.1·3.2 ends on an exact tie on paper and 10^-14 beside it in float64.
+UNSEEN = 1e-9
+#: Products of numbers with more decimals than these may truly lie so close to a tie.
+_MOST_DECIMALS = 6
+
+
+def unseen(decimals: int) -> float:
+    """The distance from a tie that is put down to the computer, in units of the last of `decimals` places."""
+    return UNSEEN if decimals <= _MOST_DECIMALS else 0.0
+
 
 class Hand(Floating):
     """Float64 rounded to `decimals` places after every step.
@@ -34,4 +45,4 @@ class Hand(Floating):
         return self
 
     def settle(self, value: Value) -> Value:
-        return round_decimal(value, self.decimals, self.rounding)
+        return round_decimal(value, self.decimals, self.rounding, unseen(self.decimals))

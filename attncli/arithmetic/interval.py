@@ -1,14 +1,19 @@
 """Guaranteed bounds: the true result, and every result that an allowed rounding leads to, lies inside.
 
-Each cell is a pair lo ≤ hi. Sums, products and quotients are rounded outwards by one float64;
-a sum of n terms is widened by its a-priori error bound (Higham, Accuracy and Stability of
-Numerical Algorithms, 2nd ed., eq. 3.5). Transcendental functions are widened by more than NumPy's
-published error. An undefined combination (0·∞) becomes the whole line.
+Each cell is a pair lo ≤ hi. A bound moves outwards only where something was rounded off: the error of one
+addition is itself a float64 (Knuth's TwoSum; Handbook of Floating-Point Arithmetic, 2nd ed., section 4.3.2),
+and small multiples of 2^-10 are multiplied and added exactly. A sum of n terms is widened by its a-priori
+error bound (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 3.5), which holds for every
+order of adding, so that what another program computes in float64 lies inside as well.
+
+An infinite bound of a cell with two different bounds means "no bound"; a cell with both bounds at −∞ is −∞,
+what a mask hides. An undefined combination (0·∞, x/0) becomes the whole line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -17,19 +22,38 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.arithmetic.floating import FLOATING
-from attncli.arithmetic.rounding import round_decimal
-from attncli.matrix import BoolArray, FloatArray, Matrix
+from attncli.arithmetic.hand import UNSEEN
+from attncli.arithmetic.written import entry_bounds
+from attncli.matrix import EXACT, BoolArray, FloatArray, Matrix
 
+_ONE = np.ones(())
+_INFINITY = np.asarray(np.inf)
 _EPS = float(np.finfo(np.float64).eps)
-#: Float64 neighbours that a result of exp or tanh is widened by on each side.
-_ULPS = 3
-#: Products a matrix product may form at once; larger ones go column by column of the inner axis.
+_LARGEST = float(np.finfo(np.float64).max)
+_TINY = float(np.finfo(np.float64).smallest_normal)
+_SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)
+#: Relative widening of exp and tanh: twice the 4 units in the last place that NumPy's vector versions may be off.
+_TRANSCENDENTAL = 8 * _EPS
+#: Multiples of 1/2^10 whose sizes add up to 2^33 at most, and whole numbers up to 2^53, are added and multiplied
+#: exactly in every order: (steps per unit of a factor, largest size of a sum of products).
+_GRIDS = (
+    (np.asarray(1.0), np.asarray(2.0**53)),
+    (np.asarray(2.0**10), np.asarray(2.0**33)),
+)
+# Constants as arrays, which NumPy takes up faster than Python's numbers.
+#: Distance below which a value is a tie to somebody, twice as wide as `round_decimal` has it: relative, and with the half.
+_TIE_RELATIVE = np.asarray(8 * _EPS)
+_TIE_ABSOLUTE = np.asarray(0.5 + 2 * UNSEEN)
+_ULP = np.asarray(_EPS)
+#: Products a matrix product of two inexact operands may form at once; larger ones go piece by piece.
 _AT_ONCE = 1 << 20
+#: Matrices whose bounds are remembered.
+_MOST_ENTERED = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval:
-    """Bounds cell by cell: lo ≤ value ≤ hi, two float64 arrays of one shape."""
+    """Bounds cell by cell: lo ≤ value ≤ hi, two float64 arrays of one shape; one and the same array for points."""
 
     lo: FloatArray
     hi: FloatArray
@@ -48,42 +72,6 @@ class Interval:
         return inside
 
 
-def _down(values: FloatArray, times: int = 1) -> FloatArray:
-    for _ in range(times):
-        values = np.nextafter(values, -np.inf)
-    return values
-
-
-def _up(values: FloatArray, times: int = 1) -> FloatArray:
-    for _ in range(times):
-        values = np.nextafter(values, np.inf)
-    return values
-
-
-def _outward(lo: FloatArray, hi: FloatArray, times: int = 1) -> Interval:
-    """Bounds moved outwards; an infinite end stays, an undefined one becomes infinite."""
-    low = np.where(np.isnan(lo), -np.inf, np.where(np.isinf(lo), lo, _down(lo, times)))
-    high = np.where(np.isnan(hi), np.inf, np.where(np.isinf(hi), hi, _up(hi, times)))
-    # A finite overflow is unbounded on the outer side only: +inf as a lower bound would be a lie.
-    return Interval(low, high)
-
-
-def _hull(parts: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest of the candidates; NaN anywhere stays NaN."""
-    lo, hi = parts[0], parts[0]
-    for part in parts[1:]:
-        lo, hi = np.minimum(lo, part), np.maximum(hi, part)
-    return lo, hi
-
-
-def _products(a: Interval, b: Interval) -> tuple[FloatArray, FloatArray]:
-    lo, hi = _hull([a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi])
-    # An overflowed product of finite numbers: its inner bound is the largest float64, not infinity.
-    finite = np.isfinite(a.lo) & np.isfinite(a.hi) & np.isfinite(b.lo) & np.isfinite(b.hi)
-    largest = np.finfo(np.float64).max
-    return np.where(finite & (lo == np.inf), largest, lo), np.where(finite & (hi == -np.inf), -largest, hi)
-
-
 class IntervalArithmetic:
     """Interval arithmetic on float64 pairs.
 
@@ -96,27 +84,58 @@ class IntervalArithmetic:
 
     def __init__(self, decimals: int | None = None) -> None:
         self.decimals = decimals
+        self._entered: dict[int, tuple[Matrix, Interval]] = {}
+        self._power = np.asarray(10.0 ** (decimals or 0))
+        self._grid = np.asarray(2.0 ** (decimals or 0))
 
     def enter(self, matrix: Matrix) -> Interval:
-        """Bounds of what was written: 0.1 and √2 are not float64 numbers, whole numbers are."""
-        values = matrix.values
+        """Bounds of what was written: 0.1 and √2 are not float64 numbers; 3, 0.5 and float64 values are."""
         if matrix.decimals is None and matrix.entries is None:
-            return Interval(values, values)
-        exact = (values == np.rint(values)) & (np.abs(values) < 2.0**53)
-        bounds = _outward(values, values, 4)
-        return Interval(np.where(exact, values, bounds.lo), np.where(exact, values, bounds.hi))
+            return Interval(matrix.values, matrix.values)
+        # Marking evaluates the same matrices many times. The matrix is kept with its bounds, so its id is not reused.
+        known = self._entered.get(id(matrix))
+        if known is None:
+            if len(self._entered) >= _MOST_ENTERED:
+                self._entered.clear()
+            known = self._entered[id(matrix)] = matrix, _written_bounds(matrix)
+        return known[1]
 
     def written(self, values: FloatArray, decimals: Any) -> Interval:
         """Every number that rounds to the written ones: ± half a unit in the last of `decimals` places."""
         half = 0.5 * 10.0 ** -np.asarray(decimals, dtype=np.float64)
-        return _outward(values - half, values + half, 2)
+        reach = half + (np.abs(values) + half) * (4 * _EPS)
+        infinite = np.isinf(values)
+        lo, hi = np.where(infinite, values, values - reach), np.where(infinite, values, values + reach)
+        return Interval(np.where(np.isnan(lo), -np.inf, lo), np.where(np.isnan(hi), np.inf, hi))
 
     def settle(self, value: Interval) -> Interval:
+        """The value, or what rounding it to `decimals` places may make of it, a tie going either way."""
         if self.decimals is None:
             return value
-        lo = np.minimum(value.lo, round_decimal(value.lo, self.decimals, "floor"))
-        hi = np.maximum(value.hi, round_decimal(value.hi, self.decimals, "ceil"))
-        return Interval(lo, hi)
+        if value.lo is value.hi and _all(_is_multiple(value.lo, self._grid)):
+            return value
+        # Both bounds at once: rounding −hi downwards is rounding hi upwards.
+        ends = np.empty((2, *value.shape))
+        ends[0] = value.lo
+        ends[1] = -value.hi
+        units = np.multiply(ends, self._power)
+        slack = np.abs(units)
+        slack *= _TIE_RELATIVE
+        slack += _TIE_ABSOLUTE
+        units -= slack
+        np.ceil(units, units)
+        units /= self._power
+        # The decimal number itself lies within one float64 of this.
+        np.abs(units, slack)
+        slack *= _ULP
+        units -= slack
+        # −hi = ∞ comes out undefined, and stays.
+        np.fmin(ends, units, units)
+        points = value.lo == value.hi
+        if np.count_nonzero(points):
+            # Nothing rounds past a decimal number of so many places.
+            np.copyto(units, ends, where=points & _is_multiple(ends, self._grid))
+        return Interval(units[0], -units[1])
 
     aside = settle
 
@@ -127,118 +146,312 @@ class IntervalArithmetic:
         return np.errstate(all="ignore")
 
     def matmul(self, a: Interval, b: Interval) -> Interval:
-        inner = a.shape[-1]
-        cells = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        size = int(np.prod(cells, dtype=np.int64)) * a.shape[-2] * b.shape[-1]
-        step = max(1, _AT_ONCE // max(size, 1))
-        lo: Any = 0.0
-        hi: Any = 0.0
-        magnitude: Any = 0.0
-        for start in range(0, inner, step):
-            left = Interval(a.lo[..., start : start + step, None], a.hi[..., start : start + step, None])
-            right = Interval(b.lo[..., None, start : start + step, :], b.hi[..., None, start : start + step, :])
-            low, high = _products(left, right)
-            lo, hi = lo + low.sum(-2), hi + high.sum(-2)
-            magnitude = magnitude + np.maximum(np.abs(low), np.abs(high)).sum(-2)
-        if inner == 0:
-            zero = np.zeros((*cells, a.shape[-2], b.shape[-1]))
-            return Interval(zero, zero)
-        return self._widened(lo, hi, magnitude, inner)
-
-    def _widened(self, lo: FloatArray, hi: FloatArray, magnitude: FloatArray, terms: int) -> Interval:
-        """A sum of `terms` rounded products, by the a-priori bound on its error."""
-        error = magnitude * ((terms + 2) * _EPS) + terms * np.finfo(np.float64).smallest_subnormal
-        low = np.where(np.isfinite(lo), lo - error, lo)
-        high = np.where(np.isfinite(hi), hi + error, hi)
-        zero = (magnitude == 0) & (lo == 0) & (hi == 0)
-        bounds = _outward(low, high)
-        return Interval(np.where(zero, 0.0, bounds.lo), np.where(zero, 0.0, bounds.hi))
+        size = np.matmul(_size(a), _size(b))
+        terms = a.shape[-1]
+        if a.lo is a.hi and b.lo is b.hi:
+            lo = hi = np.matmul(a.lo, b.lo)
+            if terms == 0 or _is_exact(a.lo, b.lo, size):
+                return Interval(lo, lo)
+        elif b.lo is b.hi:
+            lo, hi = _times_points(a, b.lo)
+        elif a.lo is a.hi:
+            lo, hi = _times_points(self.swapaxes(b, -1, -2), a.lo.swapaxes(-1, -2))
+            lo, hi = lo.swapaxes(-1, -2), hi.swapaxes(-1, -2)
+        else:
+            lo, hi = _inner_hulls(a, b)
+        # n products and n − 1 additions on either side, and what underflows.
+        size *= (terms + 3) * _EPS
+        size += terms * _SUBNORMAL
+        return _unbounded_where_undefined(lo - size, hi + size)
 
     def sum(self, a: Interval, axis: int | tuple[int, ...]) -> Interval:
+        def total(x: Any) -> Any:
+            return np.add.reduce(x, axis, keepdims=True)
+
         axes = (axis,) if isinstance(axis, int) else axis
-        terms = int(np.prod([a.shape[i] for i in axes], dtype=np.int64))
-        magnitude = np.maximum(np.abs(a.lo), np.abs(a.hi)).sum(axis, keepdims=True)
-        return self._widened(a.lo.sum(axis, keepdims=True), a.hi.sum(axis, keepdims=True), magnitude, terms)
+        return _total(a, total, math.prod(a.shape[i] for i in axes))
+
+    def scatter_add(self, a: Interval, rows: Indices, count: int) -> Interval:
+        return _total(a, lambda x: FLOATING.scatter_add(x, rows, count), a.shape[-2])
 
     def add(self, a: Interval, b: Interval) -> Interval:
-        return _exact_where(a, b, np.add, _outward(a.lo + b.lo, a.hi + b.hi))
+        lo, error = _two_sum(a.lo, b.lo)
+        if a.lo is a.hi and b.lo is b.hi:
+            if not np.count_nonzero(error):
+                return Interval(lo, lo)
+            hi, error_hi = lo, error
+        else:
+            hi, error_hi = _two_sum(a.hi, b.hi)
+        # The true sum is the computed one plus the error, so a bound stays where the error points inwards.
+        low = _put(np.nextafter(lo, -np.inf), lo, error >= 0)
+        high = _put(np.nextafter(hi, np.inf), hi, error_hi <= 0)
+        return _with_infinities(low, high, hi, a, b)
 
     def subtract(self, a: Interval, b: Interval) -> Interval:
-        return _outward(a.lo - b.hi, a.hi - b.lo)
+        return self.add(a, _mapped(b, np.negative) if b.lo is b.hi else Interval(-b.hi, -b.lo))
 
     def multiply(self, a: Interval, b: Interval) -> Interval:
-        lo, hi = _products(a, b)
-        bounds = _outward(lo, hi)
-        zero = ((a.lo == 0) & (a.hi == 0) & np.isfinite(b.lo) & np.isfinite(b.hi)) | (
-            (b.lo == 0) & (b.hi == 0) & np.isfinite(a.lo) & np.isfinite(a.hi)
-        )
-        return Interval(np.where(zero, 0.0, bounds.lo), np.where(zero, 0.0, bounds.hi))
+        if a.lo is a.hi and b.lo is b.hi:
+            lo = hi = a.lo * b.lo
+            if _is_exact(a.lo, b.lo, np.abs(lo)):
+                return Interval(lo, lo)
+        else:
+            lo, hi = _hull(a, b, np.multiply)
+        low, high = np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf)
+        if _holds_zero(lo) or _holds_zero(hi):
+            low, high = _with_signs(low, high, a, b)
+            nothing = ((lo == 0) & (hi == 0)) & (_is_zero(a) | _is_zero(b))
+            low, high = _put(low, 0.0, nothing), _put(high, 0.0, nothing)
+        return _with_infinities(low, high, hi, a, b)
 
     def divide(self, a: Interval, b: Interval) -> Interval:
-        lo, hi = _hull([a.lo / b.lo, a.lo / b.hi, a.hi / b.lo, a.hi / b.hi])
-        bounds = _outward(lo, hi)
+        if a.lo is a.hi and b.lo is b.hi:
+            lo = hi = a.lo / b.lo
+            # Multiplying back gives a, exactly.
+            if _is_exact(lo, b.lo, np.abs(a.lo)) and _all(lo * b.lo == a.lo) and not _holds_zero(b.lo):
+                return Interval(lo, lo)
+        else:
+            lo, hi = _hull(a, b, np.divide)
+        low, high = np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf)
+        if _holds_zero(lo) or _holds_zero(hi):
+            low, high = _with_signs(low, high, a, b)
+        bounds = _with_infinities(low, high, hi, a, b)
         through = (b.lo <= 0) & (b.hi >= 0)
-        zero = (a.lo == 0) & (a.hi == 0) & ~through
-        low = np.where(through, -np.inf, np.where(zero, 0.0, bounds.lo))
-        high = np.where(through, np.inf, np.where(zero, 0.0, bounds.hi))
-        return Interval(low, high)
+        if np.count_nonzero(through):
+            return self.where(through, Interval(-_INFINITY, _INFINITY), bounds)
+        return bounds
 
     def exp(self, a: Interval) -> Interval:
-        bounds = _outward(np.exp(a.lo), np.exp(a.hi), _ULPS)
-        largest = np.finfo(np.float64).max
-        lo = np.where(np.isinf(bounds.lo) & np.isfinite(a.lo), largest, np.maximum(bounds.lo, 0.0))
-        return Interval(np.where(a.lo == 0, np.minimum(lo, 1.0), lo), np.where(np.isneginf(a.hi), 0.0, bounds.hi))
-
-    def sqrt(self, a: Interval) -> Interval:
-        bounds = _outward(np.sqrt(a.lo), np.sqrt(a.hi))
-        return Interval(np.where(a.lo >= 0, np.maximum(bounds.lo, 0.0), -np.inf), bounds.hi)
+        """e^a. The absolute widening covers results so small that they are flushed to zero."""
+        lo = np.minimum(np.exp(a.lo), _LARGEST)
+        lo *= 1 - _TRANSCENDENTAL
+        lo -= _TINY
+        lo = np.maximum(lo, 0.0)
+        hi = np.exp(a.hi)
+        hi *= 1 + _TRANSCENDENTAL
+        hi += _TINY
+        lo = _put(lo, 1.0, a.lo == 0)
+        hi = _put(hi, 1.0, a.hi == 0)
+        hi = _put(hi, 0.0, a.hi == -np.inf)
+        return Interval(lo, hi)
 
     def tanh(self, a: Interval) -> Interval:
-        bounds = _outward(np.tanh(a.lo), np.tanh(a.hi), _ULPS)
-        return Interval(np.maximum(bounds.lo, -1.0), np.minimum(bounds.hi, 1.0))
+        lo, hi = np.tanh(a.lo), np.tanh(a.hi)
+        low = lo - (np.abs(lo) * _TRANSCENDENTAL + _TINY)
+        high = hi + (np.abs(hi) * _TRANSCENDENTAL + _TINY)
+        low, high = np.where(a.lo >= 0, np.maximum(low, 0.0), low), np.where(a.hi <= 0, np.minimum(high, 0.0), high)
+        return Interval(np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0))
+
+    def sqrt(self, a: Interval) -> Interval:
+        """√a; the whole line where a may be negative."""
+        lo, hi = np.sqrt(a.lo), np.sqrt(a.hi)
+        low, high = np.nextafter(lo, 0.0), np.nextafter(hi, np.inf)
+        if a.lo is a.hi and _is_exact(lo, lo, a.lo) and _all(lo * lo == a.lo):
+            return Interval(lo, lo)
+        negative = a.lo < 0
+        if np.count_nonzero(negative):
+            return Interval(np.where(negative, -np.inf, low), np.where(negative, np.inf, high))
+        return Interval(low, high)
 
     def max(self, a: Interval, axis: int) -> Interval:
-        return Interval(np.max(a.lo, axis, keepdims=True), np.max(a.hi, axis, keepdims=True))
+        return _mapped(a, lambda x: np.maximum.reduce(x, axis, keepdims=True))
 
     def where(self, condition: BoolArray, a: Value, b: Value) -> Interval:
         (a_lo, a_hi), (b_lo, b_hi) = _ends(a), _ends(b)
-        return Interval(np.where(condition, a_lo, b_lo), np.where(condition, a_hi, b_hi))
+        lo = np.where(condition, a_lo, b_lo)
+        return Interval(lo, lo if a_lo is a_hi and b_lo is b_hi else np.where(condition, a_hi, b_hi))
 
     def swapaxes(self, a: Interval, first: int, second: int) -> Interval:
-        return Interval(a.lo.swapaxes(first, second), a.hi.swapaxes(first, second))
+        return _mapped(a, lambda x: x.swapaxes(first, second))
 
     def take(self, a: Interval, rows: Indices) -> Interval:
-        return Interval(FLOATING.take(a.lo, rows), FLOATING.take(a.hi, rows))
-
-    def scatter_add(self, a: Interval, rows: Indices, count: int) -> Interval:
-        lo, hi = FLOATING.scatter_add(a.lo, rows, count), FLOATING.scatter_add(a.hi, rows, count)
-        magnitude = FLOATING.scatter_add(np.maximum(np.abs(a.lo), np.abs(a.hi)), rows, count)
-        return self._widened(lo, hi, magnitude, a.shape[-2])
+        return _mapped(a, lambda x: FLOATING.take(x, rows))
 
     def concatenate(self, parts: Sequence[Interval], axis: int) -> Interval:
-        return Interval(
-            np.concatenate([part.lo for part in parts], axis), np.concatenate([part.hi for part in parts], axis)
-        )
+        lo = np.concatenate([part.lo for part in parts], axis)
+        if all(part.lo is part.hi for part in parts):
+            return Interval(lo, lo)
+        return Interval(lo, np.concatenate([part.hi for part in parts], axis))
 
     def slice(self, a: Interval, axis: int, start: int, stop: int) -> Interval:
-        return Interval(FLOATING.slice(a.lo, axis, start, stop), FLOATING.slice(a.hi, axis, start, stop))
+        return _mapped(a, lambda x: FLOATING.slice(x, axis, start, stop))
 
     def repeat(self, a: Interval, count: int, axis: int) -> Interval:
-        return Interval(np.repeat(a.lo, count, axis), np.repeat(a.hi, count, axis))
+        return _mapped(a, lambda x: np.repeat(x, count, axis))
 
     def reshape(self, a: Interval, shape: tuple[int, ...]) -> Interval:
-        return Interval(a.lo.reshape(shape), a.hi.reshape(shape))
+        return _mapped(a, lambda x: x.reshape(shape))
 
     def hidden(self, a: Interval) -> BoolArray:
-        return np.isneginf(a.hi)
+        marks: BoolArray = np.equal(a.hi, -np.inf)
+        return marks
+
+
+def _all(marks: Any) -> bool:
+    return bool(np.count_nonzero(marks) == marks.size)
+
+
+def _put(target: Any, value: Any, where: Any) -> Any:
+    """`target` with `value` in the marked cells, in place unless NumPy made it a bare number."""
+    if not isinstance(target, np.ndarray):
+        return np.where(where, value, target)
+    np.copyto(target, value, where=where)
+    return target
+
+
+def _mapped(a: Interval, function: Callable[[Any], Any]) -> Interval:
+    """A function that keeps order and rounds nothing, on both bounds; points stay points."""
+    lo = function(a.lo)
+    return Interval(lo, lo if a.lo is a.hi else function(a.hi))
 
 
 def _ends(value: Value) -> tuple[Any, Any]:
     return (value.lo, value.hi) if isinstance(value, Interval) else (value, value)
 
 
-def _exact_where(a: Interval, b: Interval, function: Any, bounds: Interval) -> Interval:
-    """Keep a point result where one operand is exactly 0 or infinite: nothing was rounded there."""
-    point = (a.lo == a.hi) & (b.lo == b.hi) & ((a.lo == 0) | (b.lo == 0))
-    value = function(a.lo, b.lo)
-    return Interval(np.where(point, value, bounds.lo), np.where(point, value, bounds.hi))
+def _size(a: Interval) -> FloatArray:
+    """The largest absolute value in each cell."""
+    if a.lo is a.hi:
+        return np.abs(a.lo)
+    return np.maximum(-a.lo, a.hi)
+
+
+def _is_multiple(values: FloatArray, per_unit: Any) -> BoolArray:
+    """Where a value is a multiple of 1/per_unit; true for infinities."""
+    scaled = values * per_unit
+    marks: BoolArray = np.rint(scaled) == scaled
+    return marks
+
+
+def _written_bounds(matrix: Matrix) -> Interval:
+    """Bounds of the numbers that were written, cell by cell."""
+    values = matrix.values
+    places = np.full(values.shape, EXACT) if matrix.decimals is None else matrix.decimals
+    exact = _is_written_exactly(values, places)
+    if _all(exact):
+        return Interval(values, values)
+    lo = np.where(exact, values, np.nextafter(values, -np.inf))
+    hi = np.where(exact, values, np.nextafter(values, np.inf))
+    if matrix.entries is not None:
+        for index in np.flatnonzero(~exact & (places == EXACT)):
+            lo.flat[index], hi.flat[index] = entry_bounds(matrix.entries[index])
+    return Interval(lo, hi)
+
+
+def _is_written_exactly(values: FloatArray, places: Any) -> BoolArray:
+    """Where the float64 is the very number that was written with so many decimals.
+
+    A decimal number of d places is a float64 only if it is a multiple of 2^-d; a float64 that is, is the number
+    itself, for another one as near would have more than d places (as long as value·10^d fits into 53 bits).
+    """
+    grid = np.exp2(np.maximum(places, 0).astype(np.float64))
+    fits = np.abs(values) * 10.0 ** np.maximum(places, 0) < 2.0**53
+    marks: BoolArray = (_is_multiple(values, grid) & fits & (places != EXACT)) | np.isinf(values)
+    return marks
+
+
+def _is_exact(a: Any, b: Any, size: Any) -> bool:
+    """Whether float64 arithmetic gets every product of a and b exactly; `size`: absolute products, summed up."""
+    for per_unit, limit in _GRIDS:
+        if _all(size <= limit) and _all(_is_multiple(a, per_unit)) and _all(_is_multiple(b, per_unit)):
+            return True
+    return False
+
+
+def _holds_zero(values: Any) -> bool:
+    return bool(np.count_nonzero(values) != values.size)
+
+
+def _is_zero(a: Interval) -> Any:
+    return (a.lo == 0) & (a.hi == 0)
+
+
+def _hull(a: Interval, b: Interval, function: Any) -> tuple[Any, Any]:
+    """Smallest and largest value of a product or quotient, from its corners; NaN anywhere stays NaN."""
+    if b.lo is b.hi:
+        first, second = function(a.lo, b.lo), function(a.hi, b.lo)
+        return np.minimum(first, second), np.maximum(first, second)
+    if a.lo is a.hi:
+        first, second = function(a.lo, b.lo), function(a.lo, b.hi)
+        return np.minimum(first, second), np.maximum(first, second)
+    low, mixed, other, high = function(a.lo, b.lo), function(a.lo, b.hi), function(a.hi, b.lo), function(a.hi, b.hi)
+    lo = np.minimum(np.minimum(low, high), np.minimum(mixed, other))
+    hi = np.maximum(np.maximum(low, high), np.maximum(mixed, other))
+    return lo, hi
+
+
+def _times_points(a: Interval, b: FloatArray) -> tuple[Any, Any]:
+    """Bounds (not yet widened) of a matrix product with a matrix of points: its signs say which bound counts."""
+    above, below = np.maximum(b, 0.0), np.minimum(b, 0.0)
+    lo = np.matmul(a.lo, above) + np.matmul(a.hi, below)
+    hi = np.matmul(a.hi, above) + np.matmul(a.lo, below)
+    return lo, hi
+
+
+def _inner_hulls(a: Interval, b: Interval) -> tuple[Any, Any]:
+    """Bounds (not yet widened) of a matrix product, from the bounds of every product in it."""
+    cells = math.prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2])) * a.shape[-2] * b.shape[-1]
+    step = max(1, _AT_ONCE // max(cells, 1))
+    lo: Any = 0.0
+    hi: Any = 0.0
+    for start in range(0, max(a.shape[-1], 1), step):
+        part = slice(start, start + step)
+        left = Interval(a.lo[..., part, None], a.hi[..., part, None])
+        right = Interval(b.lo[..., None, part, :], b.hi[..., None, part, :])
+        low, high = _hull(left, right, np.multiply)
+        lo, hi = lo + np.add.reduce(low, -2), hi + np.add.reduce(high, -2)
+    return lo, hi
+
+
+def _total(a: Interval, total: Callable[[Any], Any], terms: int) -> Interval:
+    """Sums of cells, `total` saying which; nothing underflows in a sum."""
+    lo = total(a.lo)
+    if terms < 2:
+        return Interval(lo, lo if a.lo is a.hi else total(a.hi))
+    size = total(np.abs(a.lo))
+    if a.lo is a.hi and _is_exact(a.lo, _ONE, size):
+        return Interval(lo, lo)
+    factor = (terms + 2) * _EPS
+    low = lo - size * factor
+    if a.lo is a.hi:
+        return _unbounded_where_undefined(low, lo + size * factor)
+    # Each bound by its own terms: a sum of positive numbers stays positive.
+    return _unbounded_where_undefined(low, total(a.hi) + total(np.abs(a.hi)) * factor)
+
+
+def _unbounded_where_undefined(low: Any, high: Any) -> Interval:
+    """Overflow on the way to a sum leaves +∞ − ∞ and what lies beyond: no bound."""
+    if not _all(np.isfinite(high - low)):
+        low, high = _put(low, -np.inf, ~(low < np.inf)), _put(high, np.inf, ~(high > -np.inf))
+    return Interval(low, high)
+
+
+def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b and the exact error of that; NaN where the sum overflows."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def _with_signs(low: Any, high: Any, a: Interval, b: Interval) -> tuple[Any, Any]:
+    """Bounds of a product or quotient that do not cross 0 where its sign is known."""
+    positive = ((a.lo >= 0) & (b.lo >= 0)) | ((a.hi <= 0) & (b.hi <= 0))
+    negative = ((a.lo >= 0) & (b.hi <= 0)) | ((a.hi <= 0) & (b.lo >= 0))
+    low = _put(low, 0.0, positive & (low < 0))
+    high = _put(high, 0.0, negative & (high > 0))
+    return low, high
+
+
+def _with_infinities(low: Any, high: Any, hi: Any, a: Interval, b: Interval) -> Interval:
+    """Bounds with the infinities put right.
+
+    The neighbour of an overflowed inner bound is the largest float64, which bounds it. An operand that is −∞
+    itself (hidden by a mask) makes a result that is −∞ itself. What is undefined has no bound.
+    """
+    if not _all(np.isfinite(high - low)):
+        infinite = (hi == -np.inf) & ((a.hi == -np.inf) | (b.hi == -np.inf) | (a.lo == np.inf) | (b.lo == np.inf))
+        high = _put(high, -np.inf, infinite)
+        low, high = _put(low, -np.inf, np.isnan(low)), _put(high, np.inf, np.isnan(high))
+        if _all(low == high):
+            return Interval(low, low)
+    return Interval(low, high)

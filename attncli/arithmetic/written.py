@@ -1,0 +1,111 @@
+"""Guaranteed bounds of a number that was written as an expression: √2/2, 1/3, e^-1."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from itertools import product
+from typing import TypeAlias
+
+from attncli.matrix import Entry
+
+#: lo ≤ value ≤ hi
+Bounds: TypeAlias = tuple[float, float]
+
+_LINE = (-math.inf, math.inf)
+#: Float64 neighbours that a result of exp or a power is moved by; C libraries are within one or two.
+_ULPS = 4
+
+
+def entry_bounds(entry: Entry) -> Bounds:
+    """Bounds of the exact value of an expression."""
+    kind = entry[0]
+    if kind == "num":
+        return _number(str(entry[1]))
+    if kind == "inf":
+        return math.inf, math.inf
+    if kind == "e":
+        return _out(math.e, math.e)
+    parts = [entry_bounds(part) for part in entry[1:] if isinstance(part, tuple)]
+    a, b = parts[0], parts[-1]
+    match kind:
+        case "neg":
+            return -a[1], -a[0]
+        case "+":
+            return _out(a[0] + b[0], a[1] + b[1])
+        case "-":
+            return _out(a[0] - b[1], a[1] - b[0])
+        case "*":
+            return _out(*_hull(x * y for x, y in product(a, b)))
+        case "/":
+            return _LINE if b[0] <= 0 <= b[1] else _out(*_hull(x / y for x, y in product(a, b)))
+        case "sqrt":
+            return _LINE if a[0] < 0 else _out(math.sqrt(a[0]), math.sqrt(a[1]))
+        case "exp":
+            return _out(_exp(a[0]), _exp(a[1]), _ULPS)
+        case "^":
+            return _power(a, b)
+    raise ValueError(f"entry {kind!r}")
+
+
+def _number(text: str) -> Bounds:
+    value = float(text)
+    # Decimal compares numbers with large exponents without writing them out.
+    return (value, value) if Decimal(value) == Decimal(text) else _out(value, value)
+
+
+def _hull(candidates: object) -> Bounds:
+    values = list(candidates)  # type: ignore[call-overload]
+    return _LINE if any(math.isnan(value) for value in values) else (min(values), max(values))
+
+
+def _out(lo: float, hi: float, times: int = 1) -> Bounds:
+    """Bounds moved outwards by so many float64 numbers; an undefined end is no bound."""
+    for _ in range(times):
+        lo, hi = math.nextafter(lo, -math.inf), math.nextafter(hi, math.inf)
+    return (-math.inf if math.isnan(lo) else lo), (math.inf if math.isnan(hi) else hi)
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def _power(base: Bounds, exponent: Bounds) -> Bounds:
+    """Bounds of a power, from its corners: with a positive base, exponent · log(base) is largest and smallest there."""
+    if base[0] <= 0:
+        return _whole_power(base, exponent)
+    corners = []
+    for x, y in product(base, exponent):
+        try:
+            corners.append(math.pow(x, y))
+        except OverflowError:
+            corners.append(math.inf)
+    lo, hi = _out(*_hull(corners), _ULPS)
+    return max(lo, 0.0), hi
+
+
+def _whole_power(base: Bounds, exponent: Bounds) -> Bounds:
+    """Bounds of a power of a number that may be negative; only whole exponents are known to be real."""
+    if exponent[0] != exponent[1] or not exponent[0].is_integer():
+        return (0.0, 0.0) if base == (0.0, 0.0) and exponent[0] > 0 else _LINE
+    power = exponent[0]
+    if power == 0:
+        return 1.0, 1.0
+    if base[1] >= 0 and power < 0:
+        return _LINE
+    size = _power_of_size(max(-base[0], base[1]), power), _power_of_size(min(-base[0], abs(base[1])), power)
+    lo, hi = _out(min(size), max(size), _ULPS)
+    lo = max(lo, 0.0)
+    if base[1] >= 0:
+        return (-hi if power % 2 else 0.0), hi
+    return (-hi, -lo) if power % 2 else (lo, hi)
+
+
+def _power_of_size(size: float, power: float) -> float:
+    try:
+        return math.pow(size, power)
+    except OverflowError:
+        return math.inf
