@@ -160,10 +160,8 @@ class Backward:
 
     def _dress(self, written: set[str], target: str, symbol: str) -> None:
         """Give the gradient its symbol (helper steps of a rule have their own)."""
-        from dataclasses import replace
-
         if target in written:
-            self.graph.steps[target] = replace(self.graph.steps[target], symbol=symbol)
+            self.graph.steps[target] = self.graph.steps[target].changed(symbol=symbol)
 
     def _join(self, id: str) -> None:
         paths, target = self.paths[id], gradient_id(id)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from attncli.arithmetic import Arithmetic, Value
@@ -17,6 +16,7 @@ from attncli.arithmetic.floating import FLOATING
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, ShapeError
 from attncli.ops import Op, join_axes
+from attncli.record import Record
 
 
 class Axis(NamedTuple):
@@ -27,16 +27,14 @@ class Axis(NamedTuple):
     setter: str
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Record):
     """The closed gradient rule of a composite (softmax): from its last step straight back to its source."""
 
     source: str
     rule: Callable[[Graph, Step, str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Record):
     """A given array: its id, LaTeX symbol, named axes, numbers, and whether a gradient is taken for it."""
 
     id: str
@@ -48,8 +46,7 @@ class Input:
     why: Message | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """One line of the calculation.
 
     Parameters
@@ -88,13 +85,13 @@ class Swap(NamedTuple):
     params: Mapping[str, Any]
 
 
-@dataclass(slots=True)
 class Trace(Mapping[str, Any]):
     """The numbers of one evaluation, by step id; inputs included."""
 
-    graph: Graph
-    arithmetic: str
-    numbers: dict[str, Value]
+    def __init__(self, graph: Graph, arithmetic: str, numbers: dict[str, Value]) -> None:
+        self.graph = graph
+        self.arithmetic = arithmetic
+        self.numbers = numbers
 
     def __getitem__(self, key: str) -> Value:
         return self.numbers[self.graph.known(key)]
@@ -117,23 +114,32 @@ class Trace(Mapping[str, Any]):
         return [step for step in self.graph.steps.values() if step.id in self.numbers]
 
 
-@dataclass(slots=True)
 class Graph:
     """An ordered list of steps over named inputs.
 
     Shapes are checked when a step is added, from the op's axes, so that an error can name the
     operands and the axis; NumPy never sees operands that do not fit.
+
+    Attributes
+    ----------
+    inputs, steps : by id, in order
+    bound : the named axes of the inputs, by name
+    labels : names of rows, by axis name
+    notes : remarks that belong to the whole calculation
+    output : id of the result, where the upstream gradient enters; `loss`: id of the loss, where there is one
+    phase : of the steps that are added next
     """
 
-    model: str
-    inputs: dict[str, Input] = field(default_factory=dict)
-    steps: dict[str, Step] = field(default_factory=dict)
-    bound: dict[str, Axis] = field(default_factory=dict)
-    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    notes: list[Message] = field(default_factory=list)
-    output: str = ""
-    loss: str | None = None
-    phase: str = "forward"
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.inputs: dict[str, Input] = {}
+        self.steps: dict[str, Step] = {}
+        self.bound: dict[str, Axis] = {}
+        self.labels: dict[str, tuple[str, ...]] = {}
+        self.notes: list[Message] = []
+        self.output = ""
+        self.loss: str | None = None
+        self.phase = "forward"
 
     def input(
         self,

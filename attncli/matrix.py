@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from attncli.record import Record
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -19,8 +20,7 @@ Entry: TypeAlias = tuple[object, ...]
 EXACT = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matrix:
+class Matrix(Record):
     """Numbers with what was written.
 
     Parameters

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from attncli.arithmetic import by_name
 from attncli.graph import Graph, Step, Trace
 from attncli.problem.problem import Problem
+from attncli.record import Record
 from attncli.verify import Verification, verify
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record):
     """One evaluation of a problem.
 
     Parameters

@@ -175,7 +175,7 @@ def calculate(say: Say, *, backward: bool, verify: bool = False, **words: Any) -
         problem,
         backward=backward,
         arithmetic=_arithmetic(words),
-        decimals=checked_decimals(words.get("decimals")),
+        decimals=whole_number("--decimals", words.get("decimals"), 0, 15),
         rounding=words.get("rounding") or "away",
         steps=words.get("step") or (),
         check=verify,
@@ -190,16 +190,27 @@ def _arithmetic(words: Mapping[str, Any]) -> str:
     return "hand" if words.get("carry") else "exact" if words.get("exact") else "floating"
 
 
-def checked_decimals(decimals: int | None) -> int | None:
-    """Decimals between 0 and 15.
+def whole_number(option: str, text: str | None, least: int, most: int) -> int | None:
+    """The whole number that an option gives, or None where it is not given.
 
     Raises
     ------
     InputError
+        It is not one, or out of range.
     """
-    if decimals is not None and not 0 <= decimals <= 15:
-        raise InputError("--decimals: {given} is out of range. Write a number from 0 to 15.", given=decimals)
-    return decimals
+    if text is None:
+        return None
+    digits = text.strip().removeprefix("-")
+    number = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
+    if number is None or not least <= number <= most:
+        raise InputError(
+            "{option}: “{given}” does not work here. Write a whole number from {least} to {most}.",
+            option=option,
+            given=text[:40],
+            least=least,
+            most=most,
+        )
+    return number
 
 
 _ENDINGS = {

@@ -41,7 +41,7 @@ def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:
 
 def run(say: Say, *, id: str, **words: Any) -> int:
     """The exercise calculated; in the terminal also its printed numbers and what to notice."""
-    from attncli.cli._calculation import _arithmetic, checked_decimals
+    from attncli.cli._calculation import _arithmetic, whole_number
     from attncli.cli._calculation import show as show_run
     from attncli.run import run as calculate
 
@@ -54,7 +54,7 @@ def run(say: Say, *, id: str, **words: Any) -> int:
     result = calculate(
         problem,
         arithmetic=arithmetic,
-        decimals=checked_decimals(words.get("decimals")),
+        decimals=whole_number("--decimals", words.get("decimals"), 0, 15),
         rounding=words.get("rounding") or "away",
         steps=words.get("step") or (),
     )

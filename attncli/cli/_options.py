@@ -3,7 +3,7 @@
 # Annotations are real objects here (no `from __future__ import annotations`): Typer reads them.
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -19,8 +19,8 @@ SHOWN = ("step", "expand", "decimals", "carry", "rounding", "exact", "format", "
 def options(say: Say) -> dict[str, tuple[Any, Any]]:
     """Every shared option: parameter name → (annotation, default)."""
     t = say.text
-    many = Optional[list[str]]
-    one = Optional[str]
+    many = list[str] | None
+    one = str | None
     return {
         "problem": (Annotated[one, typer.Argument(metavar="[PROBLEM]", help=t("A problem file (TOML or JSON), - for standard input, or the id of a worked example."), autocompletion=_complete.examples, show_default=False)], None),
         "queries": (Annotated[one, typer.Option("-Q", metavar="M", help=t("Queries, one row a token: \"1 2; 3 4\", @FILE, or - for standard input."))], None),

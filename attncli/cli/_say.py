@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 
 from attncli.locale import CODES, from_environment, language
-from attncli.message import N_, AttnError, Language, Message
+from attncli.message import N_, Language, Message
 
 
 class Say:
@@ -68,11 +69,9 @@ class Say:
         text = f"attncli: {message.text(self.language)}\n"
         if sys.stderr is not None:
             encoding = sys.stderr.encoding or "utf-8"
-            try:
+            with contextlib.suppress(OSError, AttributeError):
                 sys.stderr.buffer.write(_visible(text).encode(encoding, "backslashreplace"))
                 sys.stderr.flush()
-            except (OSError, AttributeError):
-                pass
         return 2
 
     @staticmethod
@@ -103,10 +102,8 @@ class Say:
 def _drop_output() -> None:
     import os
 
-    try:
+    with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    except OSError:
-        pass
 
 
 def _can_show_chinese(encoding: str | None) -> bool:
@@ -120,6 +117,3 @@ def _can_show_chinese(encoding: str | None) -> bool:
 def _visible(text: str) -> str:
     """No control characters: what came from a file must not drive the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-__all__ = ["AttnError", "Say"]

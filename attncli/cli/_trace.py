@@ -5,42 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attncli.cli._calculation import _arithmetic, checked_decimals, problem_of
+from attncli.cli._calculation import _arithmetic, problem_of, whole_number
 from attncli.cli._say import Say
 from attncli.graph import Graph, show_shape
 from attncli.message import InputError
 from attncli.terms import Index
 
 
-def explain(say: Say, *, cell: Sequence[str], depth: int | None, **words: Any) -> int:
+def explain(say: Say, *, cell: Sequence[str], depth: str | None, **words: Any) -> int:
     """Print the arithmetic behind one cell, opened step by step."""
     from attncli.cli._terminal import console, trimmed
     from attncli.render._view import view
     from attncli.render._why import print_why
     from attncli.run import run
 
-    if depth is not None and depth < 1:
-        raise InputError("--depth: {given} is out of range. Write a number from 1 on.", given=depth)
+    levels = whole_number("--depth", depth, 1, 1000)
     name, step, numbers = _parts(cell)
     problem = problem_of(name, words, say)
     # The gradients are there to be asked for wherever there is something to start them from.
     result = run(
         problem,
         arithmetic=_arithmetic(words),
-        decimals=checked_decimals(words.get("decimals")),
+        decimals=whole_number("--decimals", words.get("decimals"), 0, 15),
         rounding=words.get("rounding") or "away",
     )
     id = _step(result.graph, step, problem.has_gradient)
     index = _index(result.graph, id, numbers, problem.layout)
     screen, buffer = console()
-    print_why(view(result, say.language, layout=problem.layout, width=screen.width), id, index, depth, screen)
+    print_why(view(result, say.language, layout=problem.layout, width=screen.width), id, index, levels, screen)
     say.out(trimmed(buffer.getvalue()))
     return 0
 
 
 def _parts(cell: Sequence[str]) -> tuple[str | None, str, list[int]]:
     """[PROBLEM] STEP and the numbers after it."""
-    words, numbers = list(cell), []
+    words = list(cell)
+    numbers: list[int] = []
     while words and words[-1].lstrip("-").isdigit():
         numbers.insert(0, int(words.pop()))
     if len(words) not in (1, 2) or not numbers:

@@ -4,6 +4,7 @@ from typing import Any
 
 import typer
 
+from attncli.cli._light import command_of
 from attncli.cli._options import GRADIENT, INPUTS, PROBLEM, SHOWN, options, with_options
 from attncli.cli._say import Say
 
@@ -20,4 +21,4 @@ def command(say: Say) -> Any:
     app.command("backward", help=say.text("Show the forward steps and every gradient, back to the inputs."))(
         with_options(backward, (*PROBLEM, *INPUTS, *GRADIENT, "verify", *SHOWN), options(say))
     )
-    return typer.main.get_command(app)
+    return command_of(app)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from attncli.cli import _complete
+from attncli.cli._light import command_of
 from attncli.cli._options import SHOWN, options, with_options
 from attncli.cli._say import Say
 
@@ -74,4 +75,4 @@ def command(say: Say) -> Any:
         ),
     ):
         app.command(name, help=help)(with_options(function, names, table))
-    return typer.main.get_command(app)
+    return command_of(app)

@@ -4,6 +4,7 @@ from typing import Any
 
 import typer
 
+from attncli.cli._light import command_of
 from attncli.cli._options import INPUTS, PROBLEM, SHOWN, options, with_options
 from attncli.cli._say import Say
 
@@ -20,4 +21,4 @@ def command(say: Say) -> Any:
     app.command("forward", help=say.text("Show every step from the inputs to the result."))(
         with_options(forward, (*PROBLEM, *INPUTS, *SHOWN), options(say))
     )
-    return typer.main.get_command(app)
+    return command_of(app)

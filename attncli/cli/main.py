@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from attncli import __version__
+from attncli.cli._light import command_of
 from attncli.cli._say import Say
 
 #: Commands in the order of the help page; each is a file of this name.
@@ -48,16 +49,16 @@ def _run(words: list[str], say: Say) -> int:
         return say.error(say.output_failed(error))
 
 
-def application(say: Say) -> Callable[..., Any]:
+def application(say: Say) -> Any:
     """The Typer application in one language."""
 
     class Commands(TyperGroup):
         """Commands that are imported only when they are used."""
 
-        def list_commands(self, ctx: typer.Context) -> list[str]:
+        def list_commands(self, ctx: Any) -> list[str]:
             return list(COMMANDS)
 
-        def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name not in COMMANDS:
                 return None
             import importlib
@@ -87,4 +88,4 @@ def application(say: Say) -> Callable[..., Any]:
 
             say.out(greeting(say))
 
-    return typer.main.get_command(app)
+    return command_of(app)

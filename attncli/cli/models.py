@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from attncli.cli import _complete
+from attncli.cli._light import command_of
 from attncli.cli._options import options, with_options
 from attncli.cli._say import Say
 
@@ -29,4 +30,4 @@ def command(say: Say) -> Any:
     app.command("models", help=say.text("List the models, or show what one takes and its steps."))(
         with_options(models, ("name", "lang"), {**options(say), **own})
     )
-    return typer.main.get_command(app)
+    return command_of(app)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from attncli.cli import _complete
+from attncli.cli._light import command_of
 from attncli.cli._options import GRADIENT, INPUTS, options, with_options
 from attncli.cli._say import Say
 
@@ -35,7 +36,7 @@ def command(say: Say) -> Any:
         ),
         "depth": (
             Annotated[
-                int | None,
+                str | None,
                 typer.Option(
                     "--depth", metavar="N", help=say.text("How many steps to go back (all, if nothing is said).")
                 ),
@@ -48,4 +49,4 @@ def command(say: Say) -> Any:
     app.command("why", help=say.text("Trace one number back to the inputs, as nested arithmetic."))(
         with_options(why, ("cell", "depth", *INPUTS, *GRADIENT, *_SHOWN), table)
     )
-    return typer.main.get_command(app)
+    return command_of(app)

@@ -7,16 +7,15 @@ settings; everything else (tables, gradients, exact results, marking) follows fr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from attncli.graph import Graph
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, unknown
+from attncli.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Record):
     """An input of a model.
 
     Parameters
@@ -35,8 +34,7 @@ class Argument:
     kind: str = "matrix"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Record):
     """A setting of a model: its kind is "flag", "number", "count", "scale", "mask", "booleans", "window",
     "words", "text" or "choice"."""
 
@@ -46,8 +44,7 @@ class Setting:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Record):
     """What a model gets: matrices by name, text by name, settings read and checked."""
 
     inputs: Mapping[str, Matrix]
@@ -61,8 +58,7 @@ class Given:
         return self.settings.get(name, default)
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Record):
     """An architecture: what it takes and the function that writes its graph.
 
     `build(graph, given)` adds inputs and steps and returns the id of the output, where the

@@ -7,10 +7,10 @@ share, and its backward rule, which is written with ops again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attncli.message import N_, Message, ShapeError
+from attncli.record import Record
 from attncli.terms import Index, Term, cell
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ Params: TypeAlias = Mapping[str, Any]
 Rule: TypeAlias = "Callable[[Graph, Step, str, str], None]"
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(Record):
     """A primitive.
 
     Parameters

@@ -62,7 +62,6 @@ def load(id: str) -> Problem:
 
 def _paths() -> dict[str, Path]:
     root = folder()
-    # On Windows a path's depth is its parts too, so this order holds everywhere.
     found = sorted(root.rglob("*.toml"), key=lambda file: (len(file.relative_to(root).parts), _natural(file.stem)))
     return {file.stem: file for file in found}
 

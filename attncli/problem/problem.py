@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from attncli import gradient, loss, models
+from attncli import models
 from attncli.graph import Graph
 from attncli.matrix import Matrix
 from attncli.message import InputError
 from attncli.problem.settings import read_settings
 from attncli.problem.text import parse_matrix
+from attncli.record import Record
 
 DEFAULT_DECIMALS = 3
 
 Text = Mapping[str, str]
 
+#: The default of every table of a problem: records are never changed, so one empty table serves all.
+NOTHING: Mapping[str, Any] = {}
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+
+class Problem(Record):
     """An exercise, or just a calculation.
 
     Parameters
@@ -40,26 +42,26 @@ class Problem:
     """
 
     model: str
-    inputs: Mapping[str, Matrix] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Matrix] = NOTHING
+    texts: Mapping[str, str] = NOTHING
+    settings: Mapping[str, Any] = NOTHING
     upstream: Matrix | None = None
     loss: str | None = None
-    extras: Mapping[str, Matrix] = field(default_factory=dict)
+    extras: Mapping[str, Matrix] = NOTHING
     id: str = ""
     decimals: int = DEFAULT_DECIMALS
-    step_decimals: Mapping[str, int] = field(default_factory=dict)
+    step_decimals: Mapping[str, int] = NOTHING
     source: str = ""
-    title: Text = field(default_factory=dict)
-    prompt: Text = field(default_factory=dict)
-    hint: Text = field(default_factory=dict)
-    notice: Text = field(default_factory=dict)
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    published: Mapping[str, str] = field(default_factory=dict)
-    how: Mapping[str, str] = field(default_factory=dict)
-    shapes: Mapping[str, str] = field(default_factory=dict)
+    title: Text = NOTHING
+    prompt: Text = NOTHING
+    hint: Text = NOTHING
+    notice: Text = NOTHING
+    labels: Mapping[str, tuple[str, ...]] = NOTHING
+    published: Mapping[str, str] = NOTHING
+    how: Mapping[str, str] = NOTHING
+    shapes: Mapping[str, str] = NOTHING
     contrast: Mapping[str, Any] | None = None
-    marking: Mapping[str, Any] = field(default_factory=dict)
+    marking: Mapping[str, Any] = NOTHING
     layout: str = "rows"
 
     @property
@@ -94,6 +96,8 @@ class Problem:
         return graph
 
     def _backward(self, graph: Graph, model: models.Model, given: models.Given) -> None:
+        from attncli import gradient, loss
+
         if not any(input.differentiable for input in graph.inputs.values()):
             raise InputError("Model {model} has no gradients: nothing in it can be changed a little.", model=self.model)
         if self.upstream is not None and self.loss is not None:
@@ -142,10 +146,6 @@ class Problem:
                     size=sizes[axis],
                 )
             graph.labels[axis] = tuple(names)
-
-    def changed(self, **changes: Any) -> Problem:
-        """This problem with some fields replaced."""
-        return replace(self, **changes)
 
 
 def _number(text: str) -> float:

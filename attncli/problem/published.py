@@ -35,7 +35,7 @@ class Checked:
     step : its id
     how : "rounded", "carried", "truncated", "wrong: why", or "shape" for a published shape
     ok : whether what was published is what `how` says
-    printed : as the source printed it
+    printed : as the source printed it, in one line
     computed : the calculation's numbers in the same layout, at the printed decimals (three more in a cell that is off)
     message : what is off, or worth saying; None where there is nothing to say
     """
@@ -84,7 +84,8 @@ class Published:
         return [self.graph.evaluate(Hand(self.problem.decimals, ties)) for ties in ROUNDINGS]
 
     def check(self) -> list[Checked]:
-        numbers = [self._safely(self._numbers, step, text) for step, text in self.problem.published.items()]
+        published = self.problem.published.items()
+        numbers = [self._safely(self._numbers, step, _one_line(text)) for step, text in published]
         shapes = [self._safely(self._shape, step, text) for step, text in self.problem.shapes.items()]
         stray = [self._stray(step) for step in self.problem.how if step not in self.problem.published]
         return [*numbers, *shapes, *stray]
@@ -169,6 +170,11 @@ class Published:
             step=step,
             shape=show_shape(shown.shape),
         )
+
+
+def _one_line(text: str) -> str:
+    """A matrix text with its rows separated by “;” instead of new lines."""
+    return re.sub(r"\s*\n\s*", "; ", re.sub(r"\s*\n\s*\|\s*", " | ", text.strip()))
 
 
 def _best(matches: list[list[bool]]) -> list[bool]:

@@ -27,20 +27,20 @@ _WIDE = {ord("，"): ",", ord("、"): ",", ord("；"): ";", ord("：") : ":", or
 _WIDE.update({code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if code not in _WIDE})
 
 _LATEX = (
-    (re.compile(r"\\begin\s*\{array\}\s*\{[^{}]*\}|\\(?:begin|end)\s*\{[bpBvV]?matrix\*?\}|\\end\s*\{array\}"), " "),
-    (re.compile(r"\\left\s*[\[(|.]|\\right\s*[\])|.]|\\[\[\]]|\$+"), " "),
-    (re.compile(r"\\d?t?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}"), r"((\1)/(\2))"),
-    (re.compile(r"\\sqrt\s*\{([^{}]*)\}"), r"sqrt(\1)"),
-    (re.compile(r"\\sqrt\s*(\d)"), r"sqrt(\1)"),
-    (re.compile(r"\\exp\b"), "exp"),
-    (re.compile(r"\\infty"), "inf"),
-    (re.compile(r"\\(?:cdot|times)"), "*"),
-    (re.compile(r"\\(?:hline|displaystyle)|\\[,;:! ]|~"), " "),
-    (re.compile(r"\\\\(?:\[[^\]]*\])?"), ";"),
-    (re.compile(r"&"), ","),
-    (re.compile(r"\\[lr]brace|\\[{}]"), " "),
-    (re.compile(r"\{"), "("),
-    (re.compile(r"\}"), ")"),
+    (r"\\begin\s*\{array\}\s*\{[^{}]*\}|\\(?:begin|end)\s*\{[bpBvV]?matrix\*?\}|\\end\s*\{array\}", " "),
+    (r"\\left\s*[\[(|.]|\\right\s*[\])|.]|\\[\[\]]|\$+", " "),
+    (r"\\d?t?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"((\1)/(\2))"),
+    (r"\\sqrt\s*\{([^{}]*)\}", r"sqrt(\1)"),
+    (r"\\sqrt\s*(\d)", r"sqrt(\1)"),
+    (r"\\exp\b", "exp"),
+    (r"\\infty", "inf"),
+    (r"\\(?:cdot|times)", "*"),
+    (r"\\(?:hline|displaystyle)|\\[,;:! ]|~", " "),
+    (r"\\\\(?:\[[^\]]*\])?", ";"),
+    (r"&", ","),
+    (r"\\[lr]brace|\\[{}]", " "),
+    (r"\{", "("),
+    (r"\}", ")"),
 )
 #: A sign after a space and before none starts a new entry ("1 -2"), with spaces around it it does not ("1 - 2").
 _PIECE = re.compile(r"[\[\];|\n,]|[^\[\];|\n,]+")
@@ -78,7 +78,7 @@ def _without_latex(text: str) -> str:
         rounds = 0
         while before != text and rounds < 20:  # fractions inside fractions, from the inside out
             before, rounds = text, rounds + 1
-            text = pattern.sub(plain, text)
+            text = re.sub(pattern, plain, text)
     if "\\" in text:
         word = re.search(r"\\[A-Za-z]*", text)
         raise InputError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from attncli.graph import Axis, Input, Step, show_shape
 from attncli.message import ENGLISH, N_, Language, Message
+from attncli.record import Record
 from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._math import latex_text
 from attncli.render._numbers import constant_text, number_latex, number_text
@@ -22,8 +22,7 @@ MOST_LINES = 64
 _PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k"}
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Record):
     """One matrix to show: a step's, or one head of it.
 
     Parameters
@@ -49,8 +48,7 @@ class Block:
         return pair if self.head is None else (self.head - 1, *pair)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Record):
     """A step or an input, ready to be shown."""
 
     id: str
@@ -99,8 +97,7 @@ class Item:
         return number_latex(value, self.decimals)
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Record):
     """A run, ready to be laid out in any format.
 
     Parameters
@@ -159,7 +156,7 @@ class View:
 
     def in_language(self, language: Language) -> View:
         """The same view in another language."""
-        return replace(self, language=language.with_columns() if self.layout == "columns" else language)
+        return self.changed(language=language.with_columns() if self.layout == "columns" else language)
 
 
 def localized(texts: Mapping[str, str], code: str) -> str:
