@@ -192,7 +192,9 @@ def _cells(printed: Matrix) -> Iterator[Cell]:
 
 def _same(printed: float, value: float) -> bool:
     """Equal to float64 precision."""
-    return printed == value or abs(printed - value) <= _NEAR * max(1.0, abs(value))
+    if not np.isfinite(value):
+        return printed == value
+    return abs(printed - value) <= _NEAR * max(1.0, abs(value))
 
 
 def _is_rounded(cell: Cell, value: float) -> bool:

@@ -1,0 +1,61 @@
+"""The library of worked examples: found, ordered, loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attncli.message import InputError
+from attncli.problem import library
+
+
+def test_teaching_order() -> None:
+    ids = library.ids()
+    own = [id for id in ids if library.path(id).parent == library.folder()]
+    assert [id.partition("-")[0] for id in own[:12]] == [*(f"a{n}" for n in range(1, 12)), "b1"]
+    assert ids[: len(own)] == own
+
+
+def test_ids_are_unique() -> None:
+    assert len(library.ids()) == len(list(library.folder().rglob("*.toml")))
+
+
+def test_load() -> None:
+    assert library.load("a1-pronoun").id == "a1-pronoun"
+
+
+def test_an_example_of_other_people_has_its_plain_id() -> None:
+    assert library.path("keras-dot-attention").parent.name == "published"
+
+
+def test_an_unknown_id_suggests_the_likely_one() -> None:
+    with pytest.raises(InputError, match="Did you mean “a1-pronoun”") as error:
+        library.load("a1-pronown")
+    assert "The worked example “a1-pronown” does not exist." in str(error.value)
+
+
+def test_a_path_is_not_an_id() -> None:
+    with pytest.raises(InputError):
+        library.load("../pyproject")
+
+
+def test_the_checkout_wins() -> None:
+    assert library.folder() == Path(__file__).resolve().parents[2] / "worked_examples"
+
+
+def test_an_installed_package_has_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "attncli" / "problem" / "library.py"))
+    (tmp_path / "worked_examples").mkdir()  # somebody else's folder: there is no pyproject.toml beside it
+    assert library.folder() == tmp_path / "attncli" / "worked_examples"
+
+
+def test_listing_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from attncli.problem import library; assert library.ids();"
+        "print([name for name in ('numpy', 'pydantic', 'rich', 'sympy', 'tomllib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
