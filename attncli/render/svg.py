@@ -18,7 +18,7 @@ _FONTS = (
     " 'PingFang SC', 'Microsoft YaHei', monospace"
 )
 #: Rich's own template loads a font from the network; this one does not.
-_FORMAT = """<svg class="attncli-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
+_FORMAT = """<svg class="attncli-terminal" width="{width}" height="{height}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
 <title>TITLE</title>
 <style>
 .{unique_id}-matrix {{ font-family: FONTS; font-size: {char_height}px; line-height: {line_height}px; white-space: pre }}
