@@ -62,7 +62,7 @@ def equation(view: View, item: Item, block: Block, width: int) -> str:
     """
     sides = [upright(formula) for formula in (item.formula, item.numbers) if formula]
     result = values_latex(block.values, item.decimals)
-    put_in, taken = _with_matrices(view, item, block)
+    put_in, taken = with_matrices(view, item, block)
     room = width - len(item.name) - 3
     if put_in not in ("", *sides, result) and taken <= room:
         sides.append(put_in)
@@ -76,7 +76,7 @@ def equation(view: View, item: Item, block: Block, width: int) -> str:
     return f"\\begin{{aligned}}\n{upright(item.symbol)} &= {lines}\n\\end{{aligned}}"
 
 
-def _with_matrices(view: View, item: Item, block: Block) -> tuple[str, int]:
+def with_matrices(view: View, item: Item, block: Block) -> tuple[str, int]:
     """The formula with its operands' numbers, and how wide they are; empty where an operand has other heads or many rows."""
     step = item.step
     if step is None or not step.inputs:

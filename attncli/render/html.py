@@ -1,0 +1,256 @@
+"""One HTML page in both languages that needs nothing from outside and no script; also what a notebook shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attncli.message import N_, Message
+from attncli.render._latex import values_latex, values_width, with_matrices
+from attncli.render._mathml import mathml
+from attncli.render._numbers import padded
+from attncli.render._view import Block, Item, View
+from attncli.render._words import (
+    GRADIENT,
+    INPUTS,
+    NOTES,
+    VERDICT,
+    VERIFICATION,
+    WORST,
+    clean,
+    ending,
+    head,
+    parts,
+    verified,
+)
+
+_NAMES = {"en": "English", "zh": "中文"}
+_TAGS = {"en": "en", "zh": "zh-Hans"}
+#: Cells whose arithmetic is listed without being asked for (--expand lists all).
+_MOST_CELLS = 256
+#: Columns from which a table may be wider than the page, and gets a place in the keyboard's order to scroll it.
+_WIDE = 8
+#: Characters up to which the formula is repeated with its matrices.
+_WIDTH = 72
+#: Spaces as wide as a point and as a digit: they line numbers up at the point.
+_POINT, _DIGIT = "\u2008", "\u2007"
+
+_PAGE = """<!DOCTYPE html>
+<html lang="{lang}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="attncli">
+<title>{title}</title>
+<style>body {{ margin: 0 }} body > .attncli {{ min-height: 100vh }}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def render(view: View) -> str:
+    """The run as a page of its own."""
+    title = escape(clean(view.title()))
+    return _PAGE.format(lang=_tag(view), title=title, body=_Fragment(view, top=1, contents=True).text())
+
+
+def fragment(view: View) -> str:
+    """The run as one <div> with its own style, for a page that is there already (a notebook)."""
+    return _Fragment(view, top=3, contents=False).text()
+
+
+def _tag(view: View) -> str:
+    return _TAGS.get(view.language.code, view.language.code)
+
+
+class _Fragment:
+    """One run as HTML: every text in all languages, every number once."""
+
+    def __init__(self, view: View, *, top: int, contents: bool) -> None:
+        from attncli.locale import CODES, language
+
+        self.view = view
+        others = [language(code) for code in CODES if code != view.language.code]
+        self.views = [view, *(view.in_language(other) for other in others)]
+        self.top = top
+        self.contents = contents
+
+    def text(self) -> str:
+        """The whole <div>."""
+        style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+        code = self.view.language.code
+        return (
+            f'<div class="attncli attncli-{code}" lang="{_tag(self.view)}">\n<style>\n{style}</style>\n'
+            f'<div class="attncli-body">\n{"".join(self.body())}</div>\n</div>'
+        )
+
+    def say(self, message: Message | str) -> str:
+        """A message in every language, one of them shown."""
+        return self.both([view.say(message) for view in self.views])
+
+    def both(self, texts: list[str]) -> str:
+        texts = [escape(clean(text)) for text in texts]
+        if len(set(texts)) == 1:
+            return texts[0]
+        return "".join(
+            f'<span class="{view.language.code}" lang="{_tag(view)}">{text}</span>'
+            for view, text in zip(self.views, texts, strict=True)
+        )
+
+    def heading(self, depth: int, name: str, inside: str) -> str:
+        level = self.top + depth
+        return f'<h{level} class="{name}">{inside}</h{level}>\n'
+
+    def body(self) -> Iterator[str]:
+        view = self.view
+        yield self.switch()
+        yield self.heading(0, "title", self.both([view.title() for view in self.views]))
+        if self.contents:
+            yield self.list_of_steps()
+        if view.inputs:
+            yield self.part(INPUTS, view.inputs, " matrices")
+        for title, items in parts(view):
+            yield self.part(title, items)
+        yield from self.notes()
+        yield from self.verification()
+
+    def switch(self) -> str:
+        labels = "".join(
+            f'<label lang="{_tag(view)}"><input type="radio" name="language" class="to-{view.language.code}"'
+            f"{'' if i else ' checked'} autocomplete=off> {_NAMES.get(view.language.code, view.language.code)}</label>"
+            for i, view in enumerate(self.views)
+        )
+        return f'<form class="languages" aria-label="Language · 语言">{labels}</form>\n'
+
+    def list_of_steps(self) -> str:
+        links = "".join(
+            f'<li><a href="#{_anchor(item)}">{mathml(item.symbol)}</a></li>'
+            for item in (*self.view.inputs, *self.view.steps)
+        )
+        return f'<nav class="contents" aria-label="Contents · 目录"><ol>{links}</ol></nav>\n'
+
+    def part(self, title: Message, items: Any, layout: str = "") -> str:
+        inside = "".join(self.item(item) for item in items)
+        return f'<section>\n{self.heading(1, "part", self.say(title))}<div class="steps{layout}">\n{inside}</div>\n</section>\n'
+
+    def item(self, item: Item) -> str:
+        """A step: heading, formula, what it means, its matrices, the arithmetic."""
+        id = f' id="{_anchor(item)}"' if self.contents else ""
+        code = "" if item.id == item.symbol else f" <code>{escape(item.id)}</code>"
+        out = [f'<section class="step"{id}>\n', self.heading(2, "step-title", mathml(item.symbol) + code)]
+        if item.formula:
+            out.append(_formula(f"{item.symbol} = {item.formula_latex}"))
+        if item.why is not None:
+            out.append(f"<p>{self.say(item.why)}</p>\n")
+        tables = "".join(self.table(item, block) for block in item.blocks)
+        out.append(f'<div class="matrices">\n{tables}</div>\n')
+        if item.step is not None:
+            out.append(self.arithmetic(item))
+        return "".join([*out, "</section>\n"])
+
+    def table(self, item: Item, block: Block) -> str:
+        """The numbers with the names of rows and columns; attention weights shaded."""
+        count, columns = block.values.shape
+        shape = f"{count}×{columns}" if block.ndim > 1 else str(columns)
+        words = f" · {self.say(head(block))}" if block.head is not None else ""
+        lines = [f"<caption>{mathml(item.symbol)}{words} · {shape}</caption>"]
+        named = any(block.rows)
+        if any(block.columns):
+            corner = '<td class="corner"></td>' if named else ""
+            names = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.columns)
+            lines.append(f'<thead><tr class="line">{corner}{names}</tr></thead>')
+        cells = np.array([_cells(item, column) for column in block.values.T], dtype=object).T.reshape(count, columns)
+        lines.append("<tbody>")
+        for name, row in zip(block.rows, cells, strict=True):
+            first = f'<th scope="row">{escape(name)}</th>' if named else ""
+            lines.append(f'<tr class="line">{first}{"".join(row)}</tr>')
+        lines.append("</tbody>")
+        table = '<table class="matrix">' + "\n".join(lines) + "</table>"
+        label = escape(f"{item.name} {shape}")
+        reach = f' tabindex="0" role="region" aria-label="{label}"' if columns > _WIDE else ""
+        return f'<div class="scroll"{reach}>{table}</div>\n'
+
+    def arithmetic(self, item: Item) -> str:
+        """Every cell's arithmetic, folded away unless it was asked for."""
+        view = self.view
+        if item.values.size > _MOST_CELLS and not view.expand:
+            words = Message(N_("{count} cells: --expand lists the arithmetic of each."), count=item.values.size)
+            return f"<p><small>{self.say(words)}</small></p>\n"
+        with_numbers = "".join(_formula(line) for line in self.equations(item))
+        cells = "".join(
+            f"<li><b>{escape(name)}</b> = {escape(clean(text))}</li>\n" for name, text in view.arithmetic(item)
+        )
+        summary = self.say(N_("The arithmetic of every cell"))
+        opened = " open" if view.expand else ""
+        return (
+            f'<details{opened}><summary>{summary}</summary>\n{with_numbers}<ul class="cells">\n{cells}</ul></details>\n'
+        )
+
+    def equations(self, item: Item) -> Iterator[str]:
+        """The formula with its matrices, for each head, where it fits."""
+        for block in item.blocks:
+            put_in, taken = with_matrices(self.view, item, block)
+            if put_in and taken + values_width(block.values, item.decimals) <= _WIDTH:
+                yield f"{item.symbol} = {put_in} = {values_latex(block.values, item.decimals)}"
+
+    def notes(self) -> Iterator[str]:
+        lines = "".join(f"<li>{self.say(message)}</li>\n" for message in ending(self.view))
+        if lines:
+            yield f'<section>\n{self.heading(1, "part", self.say(NOTES))}<ul class="notes">\n{lines}</ul>\n</section>\n'
+
+    def verification(self) -> Iterator[str]:
+        rows = list(verified(self.view))
+        if not rows:
+            return
+        heads = "".join(f'<th scope="col">{self.say(word)}</th>' for word in (GRADIENT, WORST, VERDICT))
+        lines = "\n".join(
+            f'<tr class="line"><th scope="row">{mathml(symbol)}</th><td>{worst}</td><td class="words">{self.say(verdict)}</td></tr>'
+            for symbol, worst, verdict in rows
+        )
+        table = f'<table class="matrix"><thead><tr class="line">{heads}</tr></thead>\n<tbody>{lines}</tbody></table>'
+        yield f'<section>\n{self.heading(1, "part", self.say(VERIFICATION))}<div class="scroll">{table}</div>\n</section>\n'
+
+
+def _anchor(item: Item) -> str:
+    return f"attncli-{escape(''.join(item.id.split()))}"
+
+
+def _formula(latex: str) -> str:
+    return f'<div class="formula">{mathml(latex, block=True)}</div>\n'
+
+
+def _cells(item: Item, column: Any) -> list[str]:
+    """One column's numbers as table cells, lined up at the point."""
+    if column.dtype == object:
+        return [f"<td{_shade(item, value)}>{_exact(item, value)}</td>" for value in column]
+    texts = padded([item.text(value) for value in column])
+    return [f"<td{_shade(item, value)}>{_spaced(text)}</td>" for value, text in zip(column, texts, strict=True)]
+
+
+def _spaced(text: str) -> str:
+    bare = text.rstrip(" ")
+    spaces = len(text) - len(bare)
+    return escape(bare) + (_POINT + _DIGIT * (spaces - 1) if spaces else "")
+
+
+def _exact(item: Item, value: Any) -> str:
+    try:
+        return mathml(item.latex(value))
+    except ValueError:  # a function that MathML here does not know
+        return escape(item.text(value))
+
+
+def _shade(item: Item, value: Any) -> str:
+    """How strongly an attention weight is shaded, from 0 to 1."""
+    if not item.weights:
+        return ""
+    share = float(value)
+    return f' class="share" style="--share:{min(1.0, max(0.0, share)):.3f}"' if share == share else ""
