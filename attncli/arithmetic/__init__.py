@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attncli.matrix import BoolArray, Matrix
 
 #: An array of one number system: float64 array, Interval, object array of SymPy numbers.
 Value: TypeAlias = Any
-Indices: TypeAlias = NDArray[np.int_]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Indices: TypeAlias = NDArray[np.int_]
+else:
+    Indices = Any
 
 
 class Arithmetic(Protocol):

@@ -103,10 +103,11 @@ class IntervalArithmetic:
     def written(self, values: FloatArray, decimals: Any) -> Interval:
         """Every number that rounds to the written ones: ± half a unit in the last of `decimals` places."""
         half = 0.5 * 10.0 ** -np.asarray(decimals, dtype=np.float64)
-        reach = half + (np.abs(values) + half) * (4 * _EPS)
-        infinite = np.isinf(values)
-        lo, hi = np.where(infinite, values, values - reach), np.where(infinite, values, values + reach)
-        return Interval(np.where(np.isnan(lo), -np.inf, lo), np.where(np.isnan(hi), np.inf, hi))
+        with np.errstate(invalid="ignore"):
+            reach = half + (np.abs(values) + half) * (4 * _EPS)
+            lo, hi = np.fmax(values - reach, -np.inf), np.fmin(values + reach, np.inf)
+        # A hidden cell stays hidden; a blank one may be anything.
+        return Interval(np.where(values == np.inf, values, lo), np.where(values == -np.inf, values, hi))
 
     def settle(self, value: Interval) -> Interval:
         """The value, or what rounding it to `decimals` places may make of it, a tie going either way."""

@@ -1,0 +1,75 @@
+"""Floating is NumPy itself; recording is the same numbers in one block of memory."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from attncli.arithmetic.floating import FLOATING, Floating, Recording
+from attncli.problem.problem import Problem
+from attncli.problem.text import parse_matrix
+
+
+@pytest.mark.parametrize("name", ["matmul", "add", "subtract", "multiply", "divide", "exp", "sqrt", "tanh", "where"])
+def test_functions_are_numpys_own(name: str) -> None:
+    assert getattr(FLOATING, name) is getattr(np, name)
+
+
+def test_small_calculations_are_not_recorded_into_a_block() -> None:
+    assert FLOATING.recording(1000) is FLOATING
+    assert isinstance(FLOATING.recording(1 << 21), Recording)
+
+
+OPERANDS = [((80, 70), (70, 90)), ((3, 80, 70), (3, 70, 90)), ((2, 2), (2, 2))]
+
+
+@pytest.mark.parametrize(("left", "right"), OPERANDS)
+def test_recorded_products_equal_plain_ones(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=left), random.normal(size=right)
+    np.testing.assert_array_equal(Recording(1 << 20).matmul(a, b), np.matmul(a, b))
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+@pytest.mark.parametrize("right", [(80, 90), (80, 1), (1, 90), (3, 80, 90), ()])
+def test_recorded_elementwise_results_equal_plain_ones(name: str, right: tuple[int, ...]) -> None:
+    random = np.random.default_rng(1)
+    a, b = random.normal(size=(80, 90)), random.normal(size=right)
+    np.testing.assert_array_equal(getattr(Recording(1 << 20), name)(a, np.asarray(b)), getattr(np, name)(a, b))
+
+
+def test_results_do_not_share_memory_even_when_the_block_is_full() -> None:
+    random = np.random.default_rng(2)
+    a, b = random.normal(size=(80, 80)), random.normal(size=(80, 80))
+    block = Recording(3 * 6400)
+    functions = [np.matmul, np.add, np.subtract, np.multiply, np.divide]
+    results = [block.matmul(a, b), block.add(a, b), block.subtract(a, b), block.multiply(a, b), block.divide(a, b)]
+    results.append(block.exp(a))
+    for first, second in itertools.combinations([a, b, *results], 2):
+        assert not np.shares_memory(first, second)
+    for result, function in zip(results, functions, strict=False):
+        np.testing.assert_array_equal(result, function(a, b))
+    np.testing.assert_array_equal(results[-1], np.exp(a))
+
+
+class Recorded(Floating):
+    """Floating that records every calculation, large or not."""
+
+    def recording(self, cells: int) -> Recording:
+        return Recording(cells)
+
+
+def test_a_recorded_graph_equals_a_plain_one() -> None:
+    random = np.random.default_rng(3)
+    matrices = {
+        name: parse_matrix(random.normal(size=(70, 66)).round(3).tolist().__repr__()) for name in ("Q", "K", "V")
+    }
+    graph = Problem("attention", matrices, settings={"causal": True}, upstream=matrices["V"]).graph()
+    plain, recorded = graph.evaluate(), graph.evaluate(Recorded())
+    for id in plain:
+        np.testing.assert_array_equal(plain[id], recorded[id])
+    owned = [recorded[step.id] for step in recorded.steps if step.op.name in ("product", "multiply", "exp", "subtract")]
+    for first, second in itertools.combinations(owned, 2):
+        assert not np.shares_memory(first, second)
