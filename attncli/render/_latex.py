@@ -131,7 +131,7 @@ def _cell(view: View, item: Item, index: Index) -> str:
     assert item.step is not None
     term = cell_term(item.step, index, view.run.graph, numbers)
     left, result = term_latex(term, show), show(item.id, index)
-    return left if left == result and term.kind in ("cell", "number") else f"{left} = {result}"
+    return left if left == result else f"{left} = {result}"
 
 
 def term_latex(term: Term, show: Any) -> str:

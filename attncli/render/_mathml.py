@@ -25,16 +25,20 @@ _WORDS = frozenset({r"\text", r"\operatorname", r"\mathrm", r"\mathbf"})
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[A-Za-z]+|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
 
 
-def mathml(latex: str, *, block: bool = False) -> str:
-    """The formula as a <math> element; `block`: on a line of its own.
+def mathml(latex: str, display: str = "") -> str:
+    """The formula as a <math> element.
+
+    Parameters
+    ----------
+    display : "block" for one on a line of its own, "large" for one within a line but with full-size fractions
 
     Raises
     ------
     ValueError
         A command that has no MathML here.
     """
-    display = ' display="block"' if block else ""
-    return f"<math{display}>{_Reader(latex).row()}</math>"
+    attribute = {"": "", "block": ' display="block"', "large": ' displaystyle="true"'}[display]
+    return f"<math{attribute}>{_Reader(latex).row()}</math>"
 
 
 class _Reader:

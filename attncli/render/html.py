@@ -125,7 +125,7 @@ class _Fragment:
     def switch(self) -> str:
         labels = "".join(
             f'<label lang="{_tag(view)}"><input type="radio" name="language" class="to-{view.language.code}"'
-            f"{'' if i else ' checked'} autocomplete=off> {_NAMES.get(view.language.code, view.language.code)}</label>"
+            f' autocomplete="off"{"" if i else " checked"}> {_NAMES.get(view.language.code, view.language.code)}</label>'
             for i, view in enumerate(self.views)
         )
         return f'<form class="languages" aria-label="Language · 语言">{labels}</form>\n'
@@ -142,12 +142,11 @@ class _Fragment:
         return f'<section>\n{self.heading(1, "part", self.say(title))}<div class="steps{layout}">\n{inside}</div>\n</section>\n'
 
     def item(self, item: Item) -> str:
-        """A step: heading, formula, what it means, its matrices, the arithmetic."""
+        """A step: its formula as heading, what it means, its matrices, the arithmetic."""
         id = f' id="{_anchor(item)}"' if self.contents else ""
         code = "" if item.id == item.symbol else f" <code>{escape(item.id)}</code>"
-        out = [f'<section class="step"{id}>\n', self.heading(2, "step-title", mathml(item.symbol) + code)]
-        if item.formula:
-            out.append(_formula(f"{item.symbol} = {item.formula_latex}"))
+        formula = f"{item.symbol} = {item.formula_latex}" if item.formula else item.symbol
+        out = [f'<section class="step"{id}>\n', self.heading(2, "step-title formula", mathml(formula, "large") + code)]
         if item.why is not None:
             out.append(f"<p>{self.say(item.why)}</p>\n")
         tables = "".join(self.table(item, block) for block in item.blocks)
@@ -224,7 +223,7 @@ def _anchor(item: Item) -> str:
 
 
 def _formula(latex: str) -> str:
-    return f'<div class="formula">{mathml(latex, block=True)}</div>\n'
+    return f'<div class="formula">{mathml(latex, "block")}</div>\n'
 
 
 def _cells(item: Item, column: Any) -> list[str]:
