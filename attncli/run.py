@@ -55,9 +55,10 @@ class Run(Record):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from attncli.render import render
+        from attncli.render._view import view
+        from attncli.render.html import fragment
 
-        return str(render(self, "html"))
+        return fragment(view(self))
 
 
 def run(
