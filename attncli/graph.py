@@ -11,9 +11,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
-from attncli.matrix import Matrix
+from attncli.matrix import FloatArray, Matrix
 from attncli.message import N_, InputError, Message, ShapeError
 from attncli.ops import Op, join_axes
 from attncli.record import Record
@@ -149,15 +151,22 @@ class Graph:
         *,
         symbol: str | None = None,
         differentiable: bool = True,
+        hidden: bool = False,
         phase: str = "input",
         why: Message | None = None,
     ) -> str:
         """Add a given array whose axes carry these names, and return its id.
 
+        Parameters
+        ----------
+        hidden : −∞ may stand in it (scores, masks)
+
         Raises
         ------
         ShapeError
             Another number of axes, or an axis whose length was set differently before.
+        InputError
+            No numbers at all, or one that is not finite.
         """
         if matrix.values.ndim != len(axes):
             raise ShapeError(
@@ -168,6 +177,7 @@ class Graph:
                 axes=" × ".join(axes),
                 fix=_fix_for_axes(len(axes)),
             )
+        _check_numbers(id, matrix.values, hidden)
         named = []
         for position, (name, size) in enumerate(zip(axes, matrix.shape, strict=True)):
             before = self.bound.setdefault(name, Axis(name, size, id))
@@ -334,6 +344,24 @@ def default_symbol(id: str) -> str:
 def show_shape(shape: Sequence[int]) -> str:
     """3×2; a single number has the shape “1 number”."""
     return "×".join(map(str, shape)) if shape else "1"
+
+
+def _check_numbers(id: str, values: FloatArray, hidden: bool) -> None:
+    if values.size == 0:
+        raise InputError(
+            "{name} is {shape}: there is no number in it. Give it at least one.",
+            name=id,
+            shape=show_shape(values.shape),
+        )
+    wrong = ~np.isfinite(values)
+    if hidden:
+        wrong &= ~np.isneginf(values)
+    if wrong.any():
+        raise InputError(
+            "{name}[{index}] is not a finite number. Only scores and masks may hold -inf.",
+            name=id,
+            index=",".join(str(i + 1) for i in np.argwhere(wrong)[0]),
+        )
 
 
 def _counted(count: int, from_end: int, ndim: int) -> Message:

@@ -72,6 +72,7 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
             [axis.name for axis in graph.axes(scores)][-visible.values.ndim :],
             symbol="M",
             differentiable=False,
+            hidden=True,
             why=Message(N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not.")),
         )
         source = graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}")

@@ -20,6 +20,7 @@ def build(graph: Graph, given: Given) -> str:
         matrix,
         [*heads, "query", "key"],
         symbol="S",
+        hidden=True,
         why=Message(N_("The scores to turn into weights; −∞ marks a place that is hidden.")),
     )
     empty = hidden_rows(matrix)

@@ -467,3 +467,36 @@ def test_a_model_without_gradients_says_so() -> None:
 def test_a_shape_error_is_an_input_error() -> None:
     with pytest.raises(ShapeError):
         Problem("attention", {n: as_matrix(v) for n, v in (qkv(2, 2, 2, 2) | {"K": some(2, 3)}).items()}).graph()
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "name"),
+    [
+        ("attention", {"Q": np.zeros((2, 2)), "K": np.zeros((0, 2)), "V": np.zeros((0, 2))}, "K is 0×2"),
+        ("attention", {"Q": np.zeros((2, 0)), "K": np.zeros((2, 0)), "V": np.zeros((2, 2))}, "Q is 2×0"),
+        ("softmax", {"scores": np.zeros((2, 0))}, "scores is 2×0"),
+        ("embedding", {"E": np.zeros((2, 2)), "T": np.zeros(0)}, "T is 0"),
+    ],
+)
+def test_an_array_without_numbers(model: str, inputs: dict[str, object], name: str) -> None:
+    assert message(model, inputs) == f"{name}: there is no number in it. Give it at least one."
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("id", ["Q", "K", "V"])
+def test_a_number_that_is_not_finite_is_named_with_its_place(id: str, value: float) -> None:
+    inputs = qkv(2, 2, 2, 2)
+    inputs[id][0, 1] = value
+    expected = f"{id}[1,2] is not a finite number. Only scores and masks may hold -inf."
+    assert message("attention", inputs) == expected
+
+
+def test_scores_may_be_hidden_but_not_infinite() -> None:
+    expected = "scores[2,1] is not a finite number. Only scores and masks may hold -inf."
+    assert message("softmax", {"scores": [[1.0, -np.inf], [np.inf, 0.0]]}) == expected
+    assert message("softmax", {"scores": [[1.0, -np.inf], [np.nan, 0.0]]}) == expected
+
+
+def test_an_upstream_gradient_that_is_not_finite() -> None:
+    text = message("attention", qkv(1, 2, 2, 2), upstream=as_matrix([[1.0, np.nan]]))
+    assert text == "G_O[1,2] is not a finite number. Only scores and masks may hold -inf."

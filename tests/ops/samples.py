@@ -29,7 +29,7 @@ class Sample:
         for id, values in self.operands.items():
             matrix = as_matrix(values)
             axes = [f"{id}{position}" for position in range(matrix.values.ndim)]
-            graph.input(id, matrix, axes, differentiable=id not in self.constants)
+            graph.input(id, matrix, axes, differentiable=id not in self.constants, hidden=True)
         graph.output = graph.apply(ops.get(name), "Y", *self.operands, **self.params)
         return graph
 
