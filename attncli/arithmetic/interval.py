@@ -161,9 +161,12 @@ class IntervalArithmetic:
         else:
             lo, hi = _inner_hulls(a, b)
         # n products and n − 1 additions on either side, and what underflows.
-        size *= (terms + 3) * _EPS
-        size += terms * _SUBNORMAL
-        return _unbounded_where_undefined(lo - size, hi + size)
+        error = size * ((terms + 3) * _EPS)
+        error += terms * _SUBNORMAL
+        if _holds_zero(size):
+            # A size of 0 may be an underflow, unless a factor of every product is 0.
+            error = _put(error, 0.0, np.matmul(~_is_zero(a), ~_is_zero(b)) == 0)
+        return _unbounded_where_undefined(lo - error, hi + error)
 
     def sum(self, a: Interval, axis: int | tuple[int, ...]) -> Interval:
         def total(x: Any) -> Any:
