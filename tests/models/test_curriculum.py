@@ -63,12 +63,40 @@ def test_a2_first_hand_exercise() -> None:
     assert np.array_equal(np.array(FIRST["K"]).T, FIRST["K"])
 
 
+def test_a3_queries_meet_rows_of_keys_and_weights_mix_rows_of_values() -> None:
+    trace = trace_of("attention", FIRST)
+    q, k, v, a = (trace[id] for id in ("Q", "K", "V", "A"))
+    assert trace["scores"][0, 1] == sum(q[0, c] * k[1, c] for c in range(2))
+    assert trace["O"].tolist() == [[sum(a[0, r] * v[r, c] for r in range(2)) for c in range(2)]]
+    products = {id: trace.graph.steps[id] for id in ("scores", "O")}
+    assert products["scores"].op.formula(products["scores"].params, False).format("Q", "K") == r"Q K^{\top}"
+    assert products["O"].op.formula(products["O"].params, False).format("A", "V") == "A V"
+
+
 def test_a4_scores_are_queries_by_keys() -> None:
     q, k = np.arange(6.0).reshape(3, 2), np.arange(6.0, 12.0).reshape(3, 2)
     trace = trace_of("attention", {"Q": q, "K": k, "V": k})
     assert trace["scores"].shape == (3, 3)
     assert trace["scores"][1, 2] == q[1] @ k[2]
     assert [axis.name for axis in trace.graph.axes("scores")] == ["query", "key"]
+
+
+def test_a5_the_variance_of_a_dot_product_is_d_k() -> None:
+    r = np.random.default_rng(64)
+    trace = trace_of("dot_variance", {"q": r.normal(size=(4000, 64)), "k": r.normal(size=(4000, 64))})
+    assert trace["expected_variance"].tolist() == [[64]]
+    assert trace["expected_std"].tolist() == [[8]]
+    assert trace["expected_scaled_variance"].tolist() == [[1]]
+    np.testing.assert_allclose(trace["variance"], 64, rtol=0.1)
+    np.testing.assert_allclose(trace["scaled_variance"], 1, rtol=0.1)
+
+
+@pytest.mark.parametrize("c", [-1000.0, 0.5, 700.0])
+def test_a6_a7_rows_add_up_to_1_and_a_constant_changes_nothing(c: float) -> None:
+    scores = np.array([[1.0, 2.0, 3.0], [-4.0, 0.0, 0.25]])
+    weights = trace_of("softmax", {"scores": scores})["A"]
+    np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-15)
+    np.testing.assert_allclose(trace_of("softmax", {"scores": scores - c})["A"], weights, rtol=1e-12)
 
 
 def test_a8_max_subtraction() -> None:
