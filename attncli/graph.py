@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from attncli.ops import Op, join_axes
 from attncli.record import Record
 
 
-class Axis(NamedTuple):
+class Axis(Record):
     """One axis of an array: its name ("query", "d_k"), its length, and the operand that set it."""
 
     name: str
@@ -79,7 +79,7 @@ class Step(Record):
     cells: int = 0
 
 
-class Swap(NamedTuple):
+class Swap(Record):
     """Another op in a step's place, with its own inputs and parameters where they differ."""
 
     op: Op
@@ -327,8 +327,8 @@ class Graph:
             for step in steps:
                 value = given.get(step.id)
                 if value is None:
-                    op, inputs, params = swap.get(step.id) or (step.op, step.inputs, step.params)
-                    value = xp.settle(op.compute(xp, *[values[i] for i in inputs], **params))
+                    doing: Step | Swap = swap.get(step.id) or step
+                    value = xp.settle(doing.op.compute(xp, *[values[i] for i in doing.inputs], **doing.params))
                 values[step.id] = value
         return Trace(self, arithmetic.name, values)
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attncli.record import Record
 
-FloatArray: TypeAlias = NDArray[np.float64]
-BoolArray: TypeAlias = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    FloatArray: TypeAlias = NDArray[np.float64]
+    BoolArray: TypeAlias = NDArray[np.bool_]
+else:
+    FloatArray = BoolArray = Any
 
 #: One entry as written: ("num", "0.33") or an operator over further entries: ("/", a, b), ("sqrt", a), ("exp", a) …
 Entry: TypeAlias = tuple[object, ...]

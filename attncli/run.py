@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import by_name
 from attncli.graph import Graph, Step, Trace
 from attncli.problem.problem import Problem
 from attncli.record import Record
-from attncli.verify import Verification, verify
+
+if TYPE_CHECKING:
+    from attncli.verify import Verification
 
 
 class Run(Record):
@@ -100,5 +102,11 @@ def run(
         shown if wanted else tuple(graph.steps),
         decimals,
         full=graph.evaluate(until=until) if arithmetic == "hand" else None,
-        verification=verify(graph) if check else None,
+        verification=_verified(graph) if check else None,
     )
+
+
+def _verified(graph: Graph) -> Verification:
+    from attncli.verify import verify
+
+    return verify(graph)

@@ -25,8 +25,9 @@ def listing(say: Say) -> int:
 def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:
     """The exercise without its solution."""
     from attncli.cli._terminal import console, trimmed
-    from attncli.render._example import print_parts, question
+    from attncli.render._example import question
     from attncli.render._view import view
+    from attncli.render.table import print_parts
     from attncli.run import run as calculate
 
     problem = library.load(id)
@@ -83,9 +84,9 @@ def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> in
     from attncli.problem.contrast import contrast
     from attncli.problem.notice import fill_notice
     from attncli.problem.published import check
-    from attncli.render._example import after, before, print_parts
+    from attncli.render._example import after, before
     from attncli.render._view import view
-    from attncli.render.table import print_view
+    from attncli.render.table import print_parts, print_view
     from attncli.run import run as calculate
 
     screen, buffer = console()

@@ -7,6 +7,7 @@ settings; everything else (tables, gradients, exact results, marking) follows fr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from attncli.graph import Graph
@@ -76,9 +77,7 @@ class Model(Record):
 
 def names() -> list[str]:
     """The names of all models: the files in this folder."""
-    import pkgutil
-
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
 
 
 def get(name: str) -> Model:

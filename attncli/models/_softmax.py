@@ -50,7 +50,7 @@ def softmax(
     elif float(shift.values) != 0.0:
         shape = (*(axis.size for axis in graph.axes(source)[:-1]), 1)
         names = (*(axis.name for axis in graph.axes(source)[:-1]), "")
-        graph.bound.setdefault("", graph.axes(source)[0]._replace(name="", size=1, setter="c"))
+        graph.bound.setdefault("", graph.axes(source)[0].changed(name="", size=1, setter="c"))
         constant = graph.input(
             f"{prefix}c",
             Matrix(np.full(shape, float(shift.values)), None, tuple(shift.each()) * int(np.prod(shape))),

@@ -7,6 +7,7 @@ share, and its backward rule, which is written with ops again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attncli.message import N_, Message, ShapeError
@@ -51,9 +52,7 @@ class Op(Record):
 
 def names() -> list[str]:
     """The names of all ops: the files in this folder."""
-    import pkgutil
-
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
 
 
 def get(name: str) -> Op:

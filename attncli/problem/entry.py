@@ -18,9 +18,7 @@ from attncli.message import N_, InputError, Message
 #: Signs a single entry may have; longer ones are not numbers that a person writes.
 MOST_TOKENS = 100
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<num>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z]+|[∞√])|(?P<sign>[-+*/^()]))"
-)
+_TOKEN = r"\s*(?:(?P<num>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z]+|[∞√])|(?P<sign>[-+*/^()]))"
 _PLAIN = re.compile(r"[-+]?(?:\d+(?:\.(\d*))?|\.(\d+))(?:[eE]([-+]?\d{1,4}))?\Z")
 
 
@@ -75,10 +73,11 @@ class _Parser:
 
     @staticmethod
     def _tokens(text: str) -> list[str]:
+        token = re.compile(_TOKEN)  # kept by re; made only when an expression is written
         tokens, position = [], 0
         stripped = text.rstrip()
         while position < len(stripped):
-            found = _TOKEN.match(stripped, position)
+            found = token.match(stripped, position)
             if found is None:
                 raise EntryError(
                     "“{text}” is not a number: “{sign}” does not belong in one. {allowed}",

@@ -5,9 +5,7 @@ Every read is bounded, nothing is ever unpickled, and an error names the file.
 
 from __future__ import annotations
 
-import json
 import os
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -124,6 +122,8 @@ def as_text(data: bytes, where: Message | str) -> str:
 
 def parse_json(text: str) -> Any:
     """The value of a JSON text; an error says the line."""
+    import json
+
     try:
         return json.loads(text, parse_constant=str)
     except json.JSONDecodeError as error:
@@ -141,6 +141,8 @@ def parse_json(text: str) -> Any:
 
 def array_from_npz(path: str, name: str) -> Any:
     """The array called `name` in an .npz file (or its only one)."""
+    import zipfile
+
     with open_bounded(path, MOST_ARRAY_BYTES) as file:
         try:
             with zipfile.ZipFile(file) as archive:

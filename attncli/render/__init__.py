@@ -6,6 +6,7 @@ share (names of rows, numbers as text, formulas) is in the files that start with
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attncli.message import ENGLISH, N_, Language, Message, unknown
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 
 def names() -> list[str]:
     """The names of all formats: the files in this folder."""
-    import pkgutil
-
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
 
 
 def get(name: str) -> Any:

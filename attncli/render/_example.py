@@ -20,12 +20,6 @@ _HOW = {
 }
 
 
-def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
-    """Print renderables without reading anything as markup."""
-    for part in parts:
-        console.print(part, markup=False, highlight=False, emoji=False)
-
-
 def question(view: View, console: Console, *, hint: bool) -> Iterator[RenderableType]:
     """What is given and what is asked; the hint only where it was asked for."""
     page = Page(view, console)

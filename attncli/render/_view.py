@@ -16,9 +16,6 @@ from attncli.render._numbers import constant_text, number_latex, number_text
 from attncli.run import Run
 from attncli.terms import Index
 
-#: A matrix with more rows or columns than this is shown by its first ones, with a word on how to see all.
-MOST_LINES = 64
-
 _PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k"}
 
 

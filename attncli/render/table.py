@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
-from attncli.render._numbers import number_text, padded
-from attncli.render._view import MOST_LINES, Block, Item, View
+from attncli.render._matrix import MatrixTables
+from attncli.render._view import Item, View
 
 #: Characters a line has where nothing says otherwise.
 WIDTH = 80
-_INDENT = 2
-#: Backgrounds for attention weights, from faint to strong, each with a readable foreground.
-_SHADES = ("", "on grey23", "white on dark_blue", "white on blue3", "bold white on dodger_blue2")
+#: Characters between two inputs side by side.
+_BETWEEN = 3
 
 
 def render(view: View) -> str:
@@ -36,8 +34,12 @@ def render(view: View) -> str:
 def print_view(view: View, console: Console) -> None:
     """Print a run to a Rich console: inputs first, a line of shapes, the steps, a summary last."""
     page = Page(view, console)
-    for part in page.parts():
-        console.print(part, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    print_parts(page.parts(), console)
+
+
+def print_parts(parts: Iterable[RenderableType], console: Console) -> None:
+    """Print renderables one below the other, reading nothing in them as markup."""
+    console.print(Group(*parts), markup=False, highlight=False, emoji=False)
 
 
 class Page:
@@ -95,13 +97,9 @@ class Page:
     def item(self, item: Item, number: int | None) -> Iterator[RenderableType]:
         """One step: heading with formula, matrix, meaning, arithmetic."""
         yield self._heading(item, number)
-        for block in item.blocks:
-            if block.head is not None:
-                yield self._indented(self.say(Message(N_("head {number}"), number=block.head), "dim"))
-            for table in self.tables(item, block):
-                yield self._indented(table)
+        yield from self._blocks(self._matrices(item))
         if item.why is not None:
-            yield self._indented(self.say(item.why, "italic"))
+            yield self.say(item.why, "italic")
         if self.view.expand:
             for name, arithmetic in self.view.arithmetic(item):
                 yield self._hanging(f"{name} = ", arithmetic)
@@ -118,9 +116,6 @@ class Page:
         heading.append(f"   {item.shape}", style="dim")
         return heading
 
-    def _indented(self, part: RenderableType) -> RenderableType:
-        return Padding(part, (0, 0, 0, _INDENT), expand=False) if self.width >= 30 else part
-
     def _hanging(self, name: str, arithmetic: str) -> RenderableType:
         """A line of arithmetic whose continuation lines start under its own beginning."""
         grid = Table.grid(padding=0)
@@ -128,109 +123,34 @@ class Page:
         grid.add_column(overflow="fold")
         label = fitted(name, self.encoding)
         if cell_len(label) > self.width // 2:
-            return self._indented(self.text(f"{name}{arithmetic}"))
+            return self.text(f"{name}{arithmetic}")
         grid.add_row(Text(label, style="dim"), self.text(arithmetic))
-        return self._indented(grid)
+        return grid
 
-    def tables(self, item: Item, block: Block) -> Iterator[Table]:
-        """The matrix as tables: as many columns a table as fit the width, so that no digit is lost."""
-        rows, columns = block.values.shape
-        last_row = rows if self.view.full else min(rows, MOST_LINES)
-        last_column = columns if self.view.full else min(columns, MOST_LINES)
-        texts = [self._column(item, block, j, last_row) for j in range(last_column)]
-        names = [fitted(name, self.encoding) for name in block.rows[:last_row]]
-        heads = [fitted(name, self.encoding) for name in block.columns[:last_column]]
-        room = self.width - _INDENT - 4 - max(map(cell_len, names), default=0)
-        for start, stop in _chunks(
-            [max(map(cell_len, [head, *text])) for head, text in zip(heads, texts, strict=True)], room
-        ):
-            yield self._table(item, block, names, heads[start:stop], texts[start:stop], start)
-        if (last_row, last_column) != (rows, columns):
-            yield self._cut(rows, columns, last_row, last_column)
-
-    def _cut(self, rows: int, columns: int, shown_rows: int, shown_columns: int) -> Table:
-        note = Table.grid()
-        note.add_row(
-            self.say(
-                Message(
-                    N_(
-                        "Shown: the first {shown_rows} of {rows} {row_word} and {shown_columns} of {columns} {column_word}. All of it: --full"
-                    ),
-                    shown_rows=shown_rows,
-                    rows=rows,
-                    row_word=Message(N_("lines")),
-                    shown_columns=shown_columns,
-                    columns=columns,
-                    column_word=Message(N_("columns of numbers")),
-                ),
-                "yellow",
-            )
-        )
-        return note
-
-    def _column(self, item: Item, block: Block, j: int, last_row: int) -> list[str]:
-        return padded(
-            [fitted(number_text(value, item.decimals), self.encoding) for value in block.values[:last_row, j]]
-        )
-
-    def _table(
-        self, item: Item, block: Block, names: list[str], heads: list[str], texts: list[list[str]], start: int
-    ) -> Table:
-        named = any(names)
-        table = Table(box=self._box(), show_header=any(heads), pad_edge=True, header_style="dim")
-        if named:
-            table.add_column("", style="dim", no_wrap=True)
-        for head in heads:
-            table.add_column(Text(head), justify="right", no_wrap=True)
-        for i, name in enumerate(names):
-            cells = [self._cell(item, block, i, start + j, text[i]) for j, text in enumerate(texts)]
-            table.add_row(*([Text(name), *cells] if named else cells))
-        return table
-
-    def _box(self) -> Any:
-        from rich import box
-
-        return box.ROUNDED if self.encoding.startswith("utf") else box.ASCII
-
-    def _cell(self, item: Item, block: Block, i: int, j: int, text: str) -> Text:
-        if not (item.weights and self.colour):
-            return Text(text)
-        share = float(block.values[i, j])
-        level = 0 if not share > 0 else min(len(_SHADES) - 1, 1 + int(share * (len(_SHADES) - 1)))
-        return Text(text, style=_SHADES[level])
+    def _matrices(self, item: Item) -> list[MatrixTables]:
+        return [
+            MatrixTables(self.view, item, block, width=self.width, encoding=self.encoding, colour=self.colour)
+            for block in item.blocks
+        ]
 
     def _side_by_side(self, items: tuple[Item, ...]) -> Iterator[RenderableType]:
         """Inputs next to each other as long as they fit."""
         row: list[tuple[int, RenderableType]] = []
         for item in items:
-            parts = list(self.item(item, None)) if item.why is None or len(item.blocks) > 1 else self._without_why(item)
-            width = self._natural_width(item)
-            if row and sum(w for w, _ in row) + width + 3 * len(row) > self.width:
+            heading, matrices = self._heading(item, None), self._matrices(item)
+            width = min(self.width, max([cell_len(heading.plain), *(matrix.natural_width for matrix in matrices)]))
+            if row and sum(w + _BETWEEN for w, _ in row) + width > self.width:
                 yield _grid(row)
                 row = []
-            row.append((width, Group(*parts)))
+            row.append((width, Group(heading, *self._blocks(matrices))))
         if row:
             yield _grid(row)
 
-    def _without_why(self, item: Item) -> list[RenderableType]:
-        return [part for part in self.item(item, None)][
-            : 1 + sum(1 for block in item.blocks for _ in self.tables(item, block))
-        ]
-
-    def _natural_width(self, item: Item) -> int:
-        """Columns an input takes: its matrix, or its heading where that is wider."""
-        widest = cell_len(self._heading(item, None).plain)
-        for block in item.blocks:
-            columns = [
-                max(
-                    cell_len(text)
-                    for text in [block.columns[j], *self._column(item, block, j, min(len(block.rows), MOST_LINES))]
-                )
-                for j in range(min(len(block.columns), MOST_LINES))
-            ]
-            names = max(map(cell_len, block.rows), default=0)
-            widest = max(widest, sum(width + 3 for width in columns) + (names + 3 if names else 0) + 1 + _INDENT)
-        return min(widest, self.width)
+    def _blocks(self, matrices: list[MatrixTables]) -> Iterator[RenderableType]:
+        for matrix in matrices:
+            if matrix.block.head is not None:
+                yield self.say(Message(N_("head {number}"), number=matrix.block.head), "dim")
+            yield from matrix.parts()
 
     def _ending(self) -> Iterator[RenderableType]:
         view = self.view
@@ -250,7 +170,7 @@ class Page:
         for entry in found.checked:
             mark = "✓" if entry.ok else "✗"
             style = "green" if entry.ok else "bold red"
-            yield self._indented(
+            yield (
                 self.say(
                     Message(
                         N_("{mark} {id}: largest relative error {worst}"),
@@ -269,7 +189,7 @@ class Page:
     def _errors(self, id: str, errors: Any) -> Iterator[RenderableType]:
         for index, error in [(index, errors[index]) for index in _indices(errors.shape)]:
             cell = ",".join(str(i + 1) for i in index)
-            yield self._indented(self.text(f"  G_{id}[{cell}]  {error:.1e}"))
+            yield (self.text(f"  G_{id}[{cell}]  {error:.1e}"))
 
 
 _PHASES = {
@@ -289,20 +209,8 @@ def _indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 def _grid(row: list[tuple[int, RenderableType]]) -> RenderableType:
     if len(row) == 1:
         return row[0][1]
-    grid = Table.grid(padding=(0, 3, 0, 0), pad_edge=False)
-    for width, _ in row:
-        grid.add_column(min_width=width)
+    grid = Table.grid()
+    for i, (width, _) in enumerate(row):
+        grid.add_column(width=width + (_BETWEEN if i < len(row) - 1 else 0))
     grid.add_row(*[part for _, part in row])
     return grid
-
-
-def _chunks(widths: list[int], room: int) -> Iterator[tuple[int, int]]:
-    """Ranges of columns that fit into `room`, each column with its padding and line."""
-    start, used = 0, 0
-    for i, width in enumerate(widths):
-        if i > start and used + width + 3 > room:
-            yield start, i
-            start, used = i, 0
-        used += width + 3
-    if widths:
-        yield start, len(widths)

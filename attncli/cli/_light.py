@@ -1,0 +1,48 @@
+"""Commands whose words are taken as they are typed.
+
+Typer turns every word into its declared type with pydantic, which takes longer to import than NumPy.
+Here all words are text (or flags), and what they mean is read by the code that can say best what is
+wrong with them. So the parameters skip that turn, at their
+public hook `process_value`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from attncli.message import InputError
+
+
+def command_of(app: typer.Typer) -> Any:
+    """The command or group that a Typer application describes, its words passed on unchanged."""
+    command = typer.main.get_command(app)
+    for one in (command, *getattr(command, "commands", {}).values()):
+        # An attribute of the instance stands before the method of the class.
+        vars(one)["get_params"] = _passing_all(one.get_params)
+    return command
+
+
+def _passing_all(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    """All parameters of a command, --help included, each passing its words on."""
+
+    def passing(ctx: Any) -> list[Any]:
+        params = get_params(ctx)
+        for param in params:
+            vars(param)["process_value"] = _passing(param)
+        return params
+
+    return passing
+
+
+def _passing(param: Any) -> Any:
+    def process_value(ctx: Any, value: Any) -> Any:
+        if param.required and value in (None, (), []) and not ctx.resilient_parsing:
+            raise InputError(
+                "{name} is missing. See {command} --help.", name=param.metavar or param.name, command=ctx.command_path
+            )
+        return value if param.callback is None else param.callback(ctx, param, value)
+
+    return process_value
