@@ -46,7 +46,6 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         api = importlib.import_module("attncli.api")
-        # `attncli.problem` is also a package; importing it must not hide the function.
         globals().update({public: getattr(api, public) for public in __all__})
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

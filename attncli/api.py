@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attncli.message import AttnError, InputError, LimitError, ShapeError
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 from attncli.run import Run, run
 
 
@@ -32,7 +32,7 @@ def problem(
     InputError
         Names the key, what was given, and what to write.
     """
-    from attncli.problem.file import from_data
+    from attncli.problems.file import from_data
 
     return from_data(
         {
@@ -47,7 +47,7 @@ def problem(
 
 def load(path: Any) -> Problem:
     """The problem in a TOML or JSON file."""
-    from attncli.problem.file import load as load_file
+    from attncli.problems.file import load as load_file
 
     return load_file(path)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import by_name
 from attncli.graph import Graph, Step, Trace
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 from attncli.record import Record
 
 if TYPE_CHECKING:

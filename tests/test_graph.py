@@ -11,7 +11,7 @@ from attncli.graph import Axis, Graph, Swap, default_symbol, show_shape
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
 from attncli.ops import exp, multiply, product, row_sum, scale
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 X = [[1.0, 2.0], [0.5, -1.0], [-2.0, 0.25]]
 

@@ -8,7 +8,7 @@ import pytest
 from attncli.graph import Trace
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 O = np.array([[4.8, 6.8], [0.5, 2.0]])  # noqa: E741
 FORMS = "Write sum(O), O[1,1] + 2*O[1,2], or mse(O, target)."

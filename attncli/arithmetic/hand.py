@@ -7,9 +7,9 @@ from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.rounding import round_decimal
 from attncli.message import Message, unknown
 
-#: Distance from a tie, in units of the last place kept, that a calculator does not show. A line such as
-#: 100.5·3.3 − 99.1·3.2 ends on an exact tie on paper and 10^-14 beside it in float64.
-UNSEEN = 1e-9
+#: Distance from a tie, in units of the last place kept, that a calculator does not show. On paper
+#: 533.21·51.58 + 905.81·34.80 − 590.96·99.88 is 0.075, a tie; in float64 it is 10^-11 less.
+UNSEEN = 1e-8
 #: Products of numbers with more decimals than these may truly lie so close to a tie.
 _MOST_DECIMALS = 6
 

@@ -10,8 +10,8 @@ from typing import Any
 from attncli.cli._say import Say
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
-from attncli.problem.problem import Problem
-from attncli.problem.source import MOST_TEXT_BYTES, read_matrix
+from attncli.problems.problem import Problem
+from attncli.problems.source import MOST_TEXT_BYTES, read_matrix
 
 
 class Stdin:
@@ -74,8 +74,8 @@ def problem_of(name: str | None, words: Mapping[str, Any], say: Say | None) -> P
 
 
 def _named(name: str, stdin: Stdin) -> Problem:
-    from attncli.problem import file, library
-    from attncli.problem.source import as_text
+    from attncli.problems import file, library
+    from attncli.problems.source import as_text
 
     if name == "-":
         where = Message(N_("standard input"))

@@ -11,7 +11,7 @@ def _starting(words: Iterable[str], incomplete: str) -> list[str]:
 
 def examples(incomplete: str) -> list[str]:
     """Ids of the worked examples."""
-    from attncli.problem import library
+    from attncli.problems import library
 
     return _starting(library.ids(), incomplete)
 

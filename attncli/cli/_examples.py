@@ -6,8 +6,8 @@ from typing import Any
 
 from attncli.cli._say import Say
 from attncli.message import N_, AttnError, Message
-from attncli.problem import library
-from attncli.problem.problem import Problem
+from attncli.problems import library
+from attncli.problems.problem import Problem
 
 
 def listing(say: Say) -> int:
@@ -81,9 +81,9 @@ def _turned(problem: Problem, layout: str) -> str:
 
 def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> int:
     from attncli.cli._terminal import console, trimmed
-    from attncli.problem.contrast import contrast
-    from attncli.problem.notice import fill_notice
-    from attncli.problem.published import check
+    from attncli.problems.contrast import contrast
+    from attncli.problems.notice import fill_notice
+    from attncli.problems.published import check
     from attncli.render._example import after, before
     from attncli.render._view import view
     from attncli.render.table import print_parts, print_view
@@ -114,7 +114,7 @@ def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> in
 
 def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
     """Every printed digit recomputed: a line an example, and below it every number that does not follow."""
-    from attncli.problem.published import check
+    from attncli.problems.published import check
 
     lines: list[str] = []
     results = wrong = 0

@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from attncli.message import N_, Message
-from attncli.problem.published import Checked
+from attncli.problems.published import Checked
 from attncli.render._view import View, localized
 from attncli.render.table import Page
 

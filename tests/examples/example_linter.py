@@ -8,9 +8,9 @@ from pathlib import Path
 from string import Formatter
 
 from attncli.message import AttnError
-from attncli.problem import file, notice, published
-from attncli.problem.contrast import contrast
-from attncli.problem.problem import Problem
+from attncli.problems import file, notice, published
+from attncli.problems.contrast import contrast
+from attncli.problems.problem import Problem
 
 LANGUAGES = ("en", "zh")
 TEXTS = ("title", "prompt", "hint", "notice")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attncli.problem import library
-from attncli.problem.text import parse_matrix
+from attncli.problems import library
+from attncli.problems.text import parse_matrix
 
 torch = pytest.importorskip("torch")
 

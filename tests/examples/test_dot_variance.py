@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attncli.problem import library
-from attncli.problem.file import from_data
+from attncli.problems import library
+from attncli.problems.file import from_data
 
 
 @pytest.mark.parametrize("width", [1, 4, 64])

@@ -10,8 +10,8 @@ import pytest
 from example_linter import complaints
 
 from attncli.arithmetic import by_name
-from attncli.problem import file, library, notice, published
-from attncli.problem.contrast import contrast
+from attncli.problems import file, library, notice, published
+from attncli.problems.contrast import contrast
 from attncli.verify import verify
 
 IDS = library.ids()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from attncli.message import InputError
-from attncli.problem import library
+from attncli.problems import library
 
 
 def test_teaching_order() -> None:
@@ -54,7 +54,7 @@ def test_an_installed_package_has_its_own(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_listing_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from attncli.problem import library; assert library.ids();"
+        "import sys; from attncli.problems import library; assert library.ids();"
         "print([name for name in ('numpy', 'pydantic', 'rich', 'sympy', 'tomllib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from attncli.message import InputError
-from attncli.problem.file import from_data
-from attncli.problem.notice import fill, fill_notice
-from attncli.problem.problem import Problem
+from attncli.problems.file import from_data
+from attncli.problems.notice import fill, fill_notice
+from attncli.problems.problem import Problem
 
 
 def problem(**keys: object) -> Problem:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attncli.matrix import as_matrix
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 
 def some(*shape: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from attncli.arithmetic.hand import Hand
 from attncli.graph import Trace
 from attncli.matrix import as_matrix
 from attncli.message import InputError
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 INF = np.inf
 FRUIT = {"Q": [[1, 2]], "K": [[1, 0], [0, 1]], "V": [[2, 0], [0, 4]]}

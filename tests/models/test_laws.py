@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from attncli.graph import Trace
 from attncli.matrix import as_matrix
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 law = settings(derandomize=True, deadline=None, max_examples=40)
 lengths = st.integers(1, 5)

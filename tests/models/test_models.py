@@ -12,7 +12,7 @@ from attncli import models
 from attncli.graph import Graph, Trace
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 WITH_GRADIENTS = [(m, c) for m, c in EACH if m != "tokens"]
 WITH_GRADIENTS_IDS = [i for i in IDS if not i.startswith("tokens")]

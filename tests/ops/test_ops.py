@@ -13,7 +13,7 @@ from attncli import gradient, loss, ops
 from attncli.graph import Graph, Trace
 from attncli.matrix import as_matrix
 from attncli.models._softmax import softmax
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 EACH = [(name, sample) for name, samples in SAMPLES.items() for sample in samples]
 IDS = [f"{name}-{number}" for name, samples in SAMPLES.items() for number in range(len(samples))]

@@ -11,7 +11,7 @@ from samples import some
 from term_values import assert_cells_agree
 
 from attncli.matrix import as_matrix
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 
 def qkv(*, heads: tuple[int, ...] = (), kv: tuple[int, ...] = ()) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from attncli.problem.file import from_data
-from attncli.problem.published import Checked, check
+from attncli.problems.file import from_data
+from attncli.problems.published import Checked, check
 
 A1 = {"model": "attention", "inputs": {"Q": "1 2", "K": "1 0; 0 1", "V": "2 0; 0 4"}}
 

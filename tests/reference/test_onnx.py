@@ -20,7 +20,7 @@ import pytest
 
 from attncli.graph import Trace
 from attncli.matrix import as_matrix
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 FOLDER = Path(__file__).with_name("onnx")
 INDEX = json.loads((FOLDER / "index.json").read_text(encoding="utf-8"))

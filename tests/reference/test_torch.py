@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from attncli.matrix import as_matrix
-from attncli.problem.problem import Problem
+from attncli.problems.problem import Problem
 
 REFERENCE = json.loads(Path(__file__).with_name("torch.json").read_text(encoding="utf-8"))
 CASES = {case["name"]: case for case in REFERENCE["cases"]}

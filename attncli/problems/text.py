@@ -14,7 +14,7 @@ import numpy as np
 
 from attncli.matrix import EXACT, Entry, Matrix
 from attncli.message import N_, InputError, Message
-from attncli.problem.entry import EntryError, parse_entry, shown
+from attncli.problems.entry import EntryError, parse_entry, shown
 
 MOST_CHARACTERS = 16_000_000
 MOST_CELLS = 1_000_000

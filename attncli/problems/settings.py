@@ -11,7 +11,7 @@ import numpy as np
 from attncli.matrix import BoolArray, Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.models import Model, Setting
-from attncli.problem.text import parse_matrix
+from attncli.problems.text import parse_matrix
 
 
 def read_settings(model: Model, written: Mapping[str, Any], layout: str = "rows") -> dict[str, Any]:

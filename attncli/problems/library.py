@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attncli.message import N_, Message, unknown
 
 if TYPE_CHECKING:
-    from attncli.problem.problem import Problem
+    from attncli.problems.problem import Problem
 
 _NAME = "worked_examples"
 _PARTS = re.compile(r"\d+|\D+")
@@ -55,7 +55,7 @@ def load(id: str) -> Problem:
     InputError
         There is none, or its file cannot be read.
     """
-    from attncli.problem import file
+    from attncli.problems import file
 
     return file.load(path(id))
 

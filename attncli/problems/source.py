@@ -14,8 +14,8 @@ import numpy as np
 
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, closest
-from attncli.problem.settings import matrix_of
-from attncli.problem.text import parse_matrix
+from attncli.problems.settings import matrix_of
+from attncli.problems.text import parse_matrix
 
 MOST_TEXT_BYTES = 16_000_000
 MOST_ARRAY_BYTES = 512_000_000

@@ -7,8 +7,8 @@ from typing import Any
 
 from attncli import models
 from attncli.message import AttnError
-from attncli.problem.problem import Problem
-from attncli.problem.settings import matrix_of
+from attncli.problems.problem import Problem
+from attncli.problems.settings import matrix_of
 
 
 def contrast(problem: Problem) -> Problem | None:

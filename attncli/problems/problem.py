@@ -11,8 +11,8 @@ from attncli import models
 from attncli.graph import Graph
 from attncli.matrix import Matrix
 from attncli.message import InputError
-from attncli.problem.settings import read_settings
-from attncli.problem.text import parse_matrix
+from attncli.problems.settings import read_settings
+from attncli.problems.text import parse_matrix
 from attncli.record import Record
 
 DEFAULT_DECIMALS = 3

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from attncli import models
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
-from attncli.problem.problem import Problem
-from attncli.problem.settings import matrix_of
-from attncli.problem.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
+from attncli.problems.problem import Problem
+from attncli.problems.settings import matrix_of
+from attncli.problems.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
 
 #: Cells that a seeded random input may have.
 MOST_RANDOM = 1_000_000

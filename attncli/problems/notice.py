@@ -13,8 +13,8 @@ from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal
 from attncli.graph import Trace, show_shape
 from attncli.message import N_, InputError, Message, unknown
-from attncli.problem.contrast import contrast
-from attncli.problem.problem import Problem
+from attncli.problems.contrast import contrast
+from attncli.problems.problem import Problem
 
 #: Which run a number comes from: the plain one, in full precision (the same), by hand, or the contrast.
 RUNS = ("full", "carried", "contrast")
