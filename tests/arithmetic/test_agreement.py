@@ -15,8 +15,8 @@ from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.arithmetic.rounding import round_decimal
 from attncli.graph import Graph
-from attncli.problem.problem import Problem
-from attncli.problem.text import parse_matrix
+from attncli.problems.problem import Problem
+from attncli.problems.text import parse_matrix
 
 
 def matrix(draw: st.DrawFn, rows: int, columns: int, places: int) -> str:
@@ -53,7 +53,7 @@ class Whimsical(Floating):
             return value
         if mood == 1:
             return np.where(self.random.random(np.shape(value)) < 0.5, value, round_decimal(value, self.decimals))[()]
-        return round_decimal(value, self.decimals, "away" if mood == 2 else "even", 1e-9)
+        return round_decimal(value, self.decimals, "away" if mood == 2 else "even", 1e-8)
 
     aside = settle
 

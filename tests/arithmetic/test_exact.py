@@ -18,8 +18,8 @@ from attncli.arithmetic import exact as exact_module
 from attncli.arithmetic.exact import Exact
 from attncli.arithmetic.shorten import Shortener
 from attncli.message import LimitError
-from attncli.problem.problem import Problem
-from attncli.problem.text import parse_matrix
+from attncli.problems.problem import Problem
+from attncli.problems.text import parse_matrix
 
 
 def attention(Q: str, K: str, V: str, upstream: str | None = None, **settings: Any) -> Problem:
@@ -77,6 +77,7 @@ def test_all_gradients_of_three_tokens_take_little_time_and_hold_no_hyperbolic_f
         ("(1 + sqrt(2))*(1 - sqrt(2))", "-1"),
         ("sqrt(6)/sqrt(2)", "sqrt(3)"),
         ("(1 + E)**2 - 1 - 2*E - E**2", "0"),
+        ("1/(sqrt(2)*E - sqrt(2)*(E - 1))", "sqrt(2)/2"),
         ("2**Rational(1, 3)", "2**(1/3)"),
     ],
 )

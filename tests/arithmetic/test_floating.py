@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from attncli.arithmetic.floating import FLOATING, Floating, Recording
-from attncli.problem.problem import Problem
-from attncli.problem.text import parse_matrix
+from attncli.problems.problem import Problem
+from attncli.problems.text import parse_matrix
 
 
 @pytest.mark.parametrize("name", ["matmul", "add", "subtract", "multiply", "divide", "exp", "sqrt", "tanh", "where"])

@@ -16,7 +16,7 @@ from mpmath import iv, mp, mpf
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.arithmetic.rounding import round_decimal
 from attncli.matrix import as_matrix
-from attncli.problem.text import parse_matrix
+from attncli.problems.text import parse_matrix
 
 xp = IntervalArithmetic()
 _MAX = float(np.finfo(np.float64).max)
@@ -364,7 +364,7 @@ def test_every_rounding_lies_inside(interval: tuple[Interval, Any], decimals: in
         settled = IntervalArithmetic(decimals).settle(a)
     assert settled.contains(x).all()
     for ties in ("away", "even"):
-        for near in (0.0, 1e-9):
+        for near in (0.0, 1e-8):
             assert settled.contains(round_decimal(x, decimals, ties, near)).all()
     for index, value in enumerate(x):
         unit = Fraction(10) ** decimals
