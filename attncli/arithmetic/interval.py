@@ -45,8 +45,8 @@ _GRIDS = (
 _TIE_RELATIVE = np.asarray(8 * _EPS)
 _TIE_ABSOLUTE = np.asarray(0.5 + 2 * UNSEEN)
 _ULP = np.asarray(_EPS)
-#: Products a matrix product of two inexact operands may form at once; larger ones go piece by piece.
-_AT_ONCE = 1 << 20
+#: Products a matrix product of two inexact operands forms at once, so many that they stay in the cache.
+_AT_ONCE = 1 << 14
 #: Matrices whose bounds are remembered.
 _MOST_ENTERED = 64
 

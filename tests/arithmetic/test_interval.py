@@ -393,3 +393,12 @@ def test_mpmath_agrees_that_bounds_are_not_wider_than_needed() -> None:
     expected = iv.mpf([0.1, 0.3]) * iv.mpf([-1.1, -0.9]) + iv.mpf([0.2, 0.4]) * iv.mpf([0.7, 0.8])
     assert float(expected.a) == pytest.approx(bounds.lo.item(), abs=1e-14)
     assert float(expected.b) == pytest.approx(bounds.hi.item(), abs=1e-14)
+
+
+def test_a_large_product_made_piece_by_piece_lies_inside() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(2, 40, 40)), random.normal(size=(2, 40, 40))
+    bounds = xp.matmul(Interval(a - 1e-3, a + 1e-3), Interval(b - 1e-3, b + 1e-3))
+    exact = fractions(a[0]) @ fractions(b[0])
+    assert_holds(Interval(bounds.lo[0], bounds.hi[0]), exact)
+    assert (bounds.hi - bounds.lo < 0.4).all()
