@@ -242,8 +242,8 @@ def _empty_note(empty: BoolArray) -> Message:
     rows = sorted({int(index[-2]) + 1 for index in np.argwhere(empty)})
     return Message(
         N_(
-            "{Row} {which} sees nothing at all. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax; other"
-            " frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
+            "Nothing at all is visible in {row} {which}. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax;"
+            " other frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
         ),
         which=", ".join(map(str, rows)),
     )

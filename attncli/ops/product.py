@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.message import N_
+from attncli.message import N_, Message
 from attncli.ops import Op, Params, at
 from attncli.terms import Index, Term
 
@@ -56,22 +56,47 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
 
 def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """op(A) receives G op(B)ᵀ; where A entered transposed, so does its gradient."""
-    b = step.inputs[1]
+    a, b = step.inputs
     turned_b = bool(step.params.get("transpose_b"))
     if step.params.get("transpose_a"):
-        graph.apply(OP, id, b, upstream, transpose_a=turned_b, transpose_b=True)
+        graph.apply(OP, id, b, upstream, transpose_a=turned_b, transpose_b=True, why=_why(a, b, turned=True))
     else:
-        graph.apply(OP, id, upstream, b, transpose_a=False, transpose_b=not turned_b)
+        graph.apply(
+            OP, id, upstream, b, transpose_a=False, transpose_b=not turned_b, why=_why(a, b, turned=not turned_b)
+        )
 
 
 def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """op(B) receives op(A)ᵀ G; where B entered transposed, so does its gradient."""
-    a = step.inputs[0]
+    a, b = step.inputs
     turned_a = bool(step.params.get("transpose_a"))
     if step.params.get("transpose_b"):
-        graph.apply(OP, id, upstream, a, transpose_a=True, transpose_b=turned_a)
+        graph.apply(OP, id, upstream, a, transpose_a=True, transpose_b=turned_a, why=_why(b, a, turned=True))
     else:
-        graph.apply(OP, id, a, upstream, transpose_a=not turned_a, transpose_b=False)
+        graph.apply(
+            OP, id, a, upstream, transpose_a=not turned_a, transpose_b=False, why=_why(b, a, turned=not turned_a)
+        )
+
+
+def _why(operand: str, other: str, *, turned: bool) -> Message:
+    """Why a factor's gradient is the arriving gradient times the other factor."""
+    if turned:
+        return Message(
+            N_(
+                "{operand} was multiplied by {other}, so a change in it reaches the loss through every result it had a"
+                " part in. This product adds up all those ways; the transpose makes each entry meet its own partners again."
+            ),
+            operand=operand,
+            other=other,
+        )
+    return Message(
+        N_(
+            "{operand} was multiplied by {other}, so a change in it reaches the loss through every result it had a"
+            " part in. This product adds up all those ways."
+        ),
+        operand=operand,
+        other=other,
+    )
 
 
 OP = Op(

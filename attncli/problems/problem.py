@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from attncli import models
 from attncli.graph import Graph
 from attncli.matrix import Matrix
@@ -176,20 +174,3 @@ def _as_kind(model: models.Model, name: str, matrix: Matrix, layout: str) -> Mat
             matrix.values.ravel(), None if matrix.decimals is None else matrix.decimals.ravel(), matrix.entries
         )
     return _oriented(matrix, layout)
-
-
-def finite(matrix: Matrix, name: str) -> Matrix:
-    """The matrix, if all its numbers are finite.
-
-    Raises
-    ------
-    InputError
-    """
-    if not np.isfinite(matrix.values).all():
-        index = np.argwhere(~np.isfinite(matrix.values))[0] + 1
-        raise InputError(
-            "{name}[{index}] is not a finite number. Only scores and masks may hold -inf.",
-            name=name,
-            index=",".join(map(str, index)),
-        )
-    return matrix

@@ -325,7 +325,7 @@ def _lost(run: Run) -> Iterator[Message]:
             rows = sorted({int(index[-2]) + 1 for index in np.argwhere(np.isnan(values))})
             yield Message(
                 N_(
-                    "{Row} {which} is lost: every e^x in it became 0, so its sum is 0 and 0/0 has no value."
+                    "{Row} {which}: lost. Every e^x in it became 0, so its sum is 0, and 0/0 has no value."
                     " The maximum that was subtracted is far above everything visible."
                 ),
                 which=", ".join(map(str, rows)),

@@ -47,7 +47,7 @@ def test_the_checkout_wins() -> None:
 
 
 def test_an_installed_package_has_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "__file__", str(tmp_path / "attncli" / "problem" / "library.py"))
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "attncli" / "problems" / "library.py"))
     (tmp_path / "worked_examples").mkdir()  # somebody else's folder: there is no pyproject.toml beside it
     assert library.folder() == tmp_path / "attncli" / "worked_examples"
 

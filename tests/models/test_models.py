@@ -206,13 +206,13 @@ def test_a_row_that_sees_nothing_has_no_weights_no_output_and_no_gradient(heads:
         assert np.isfinite(trace[id]).all(), id
     assert len(graph.notes) == 1
     note = str(graph.notes[0])
-    assert note.startswith("Row 2 sees nothing at all.")
+    assert note.startswith("Nothing at all is visible in row 2.")
     assert "0/0" in note and "PyTorch" in note
 
 
 def test_rows_that_see_nothing_are_named_from_1() -> None:
     case = Case(qkv(3, 2, 2, 2), {"keep": [[False, False], [True, False], [False, False]]})
-    assert str(case.problem("attention").graph().notes[0]).startswith("Row 1, 3 sees nothing at all.")
+    assert str(case.problem("attention").graph().notes[0]).startswith("Nothing at all is visible in row 1, 3.")
 
 
 def test_a_row_hidden_by_two_masks_together_sees_nothing() -> None:
@@ -228,7 +228,7 @@ def test_a_hidden_row_of_scores() -> None:
     trace = graph.evaluate()
     assert np.array_equal(trace["A"][1], [0, 0])
     assert np.array_equal(trace["G_scores"][1], [0, 0])
-    assert str(graph.notes[0]).startswith("Row 2 sees nothing at all.")
+    assert str(graph.notes[0]).startswith("Nothing at all is visible in row 2.")
 
 
 def test_no_note_where_every_row_sees_something() -> None:
