@@ -62,6 +62,11 @@ class Matrix(Record):
             None if self.blank is None else self.blank.swapaxes(-1, -2),
         )
 
+    def negated(self) -> Matrix:
+        """Every number with the other sign."""
+        entries = None if self.entries is None else tuple(("neg", entry) for entry in self.entries)
+        return Matrix(-self.values, self.decimals, entries)
+
 
 def as_matrix(values: object) -> Matrix:
     """A matrix of plain float64 numbers."""

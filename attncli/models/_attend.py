@@ -61,7 +61,7 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
     source = _scaled(graph, scores, given, prefix)
     cap = given.setting("softcap")
     if cap is not None:
-        source = graph.apply(softcap.OP, f"{prefix}capped", source, symbol="S_{capped}", cap=as_matrix(cap))
+        source = graph.apply(softcap.OP, f"{prefix}capped", source, symbol="S_{capped}", cap=cap)
     unmasked = source
     visible = _mask(graph, scores, given, past)
     empty = None
@@ -154,7 +154,7 @@ def _shared(graph: Graph, q: str, id: str, name: str, prefix: str) -> str:
 def _scaled(graph: Graph, scores: str, given: Given, prefix: str) -> str:
     kind = given.setting("scale", "sqrt")
     width = graph.axes(graph.steps[scores].inputs[0])[-1]
-    if kind == "none" or kind == 1.0 or (kind == "sqrt" and width.size == 1):
+    if kind == "none" or (kind == "sqrt" and width.size == 1) or (kind != "sqrt" and float(kind.values) == 1.0):
         return scores
     if kind == "sqrt":
         return graph.apply(
@@ -177,8 +177,10 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str) -> str:
         f"{prefix}scaled",
         scores,
         symbol="S_{scaled}",
-        factor=as_matrix(kind),
-        why=Message(N_("Every score is multiplied by the scale that was asked for, {scale}."), scale=f"{kind:g}"),
+        factor=kind,
+        why=Message(
+            N_("Every score is multiplied by the scale that was asked for, {scale}."), scale=f"{float(kind.values):g}"
+        ),
     )
 
 

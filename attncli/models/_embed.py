@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.graph import Graph
-from attncli.matrix import as_matrix
 from attncli.message import N_, InputError, Message
 from attncli.models import Argument, Given, Setting
 from attncli.ops import encode, look_up, update
@@ -122,4 +121,4 @@ def updated(graph: Graph, given: Given) -> None:
     eta = given.setting("eta")
     if eta is not None and "G_E" in graph:
         graph.phase = "update"
-        graph.apply(update.OP, "E_new", "E", "G_E", symbol="E_{new}", eta=as_matrix(eta))
+        graph.apply(update.OP, "E_new", "E", "G_E", symbol="E_{new}", eta=eta)

@@ -27,7 +27,7 @@ def build(graph: Graph, given: Given) -> str:
     if empty is not None:
         graph.notes.append(_empty_note(empty))
     subtract = given.setting("subtract", "max")
-    shift = None if subtract == "max" else constant(0.0 if subtract == "none" else float(subtract))
+    shift = None if subtract == "max" else constant(0.0) if subtract == "none" else subtract
     return softmax(graph, source, empty=empty if np.any(empty) else None, shift=shift)
 
 

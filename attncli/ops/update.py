@@ -39,9 +39,7 @@ def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
 
 
 def gradient_g(graph: Graph, step: Step, upstream: str, id: str) -> None:
-    from attncli.matrix import as_matrix
-
-    graph.apply(scale.OP, id, upstream, factor=as_matrix(-float(step.params["eta"].values)))
+    graph.apply(scale.OP, id, upstream, factor=step.params["eta"].negated())
 
 
 OP = Op(

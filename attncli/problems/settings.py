@@ -52,36 +52,40 @@ def _flag(value: Any, setting: Setting, layout: str) -> bool:
     raise InputError("“{value}” is neither true nor false. Write true or false.", value=value)
 
 
-def _number(value: Any, setting: Setting, layout: str) -> float:
+def _number(value: Any, setting: Setting, layout: str) -> Matrix:
+    """One number with what was written of it, so that 1/3 stays a third in exact results."""
     if isinstance(value, bool):
         raise InputError("“{value}” is not a number. Write a number, like 0.5.", value=str(value).lower())
-    number = float(value) if isinstance(value, (int, float)) else _one(value)
-    if not math.isfinite(number) or (number <= 0 and setting.name in ("softcap", "eta")):
+    number = _one(value)
+    if not math.isfinite(float(number.values)) or (float(number.values) <= 0 and setting.name in ("softcap", "eta")):
         raise InputError("{value} does not work here. Write a finite number above 0, like 0.5.", value=value)
     return number
 
 
-def _one(value: Any) -> float:
-    matrix = parse_matrix(str(value))
+def _one(value: Any) -> Matrix:
+    """A number as a matrix without axes."""
+    matrix = parse_matrix(repr(value) if isinstance(value, (int, float)) else str(value))
     if matrix.values.size != 1:
         raise InputError("“{value}” is not one number. Write a number, like 0.5.", value=value)
-    return float(matrix.values.flat[0])
+    return Matrix(
+        matrix.values.reshape(()), matrix.decimals.reshape(()) if matrix.decimals is not None else None, matrix.entries
+    )
 
 
-def _scale(value: Any, setting: Setting, layout: str) -> str | float:
+def _scale(value: Any, setting: Setting, layout: str) -> str | Matrix:
     if value in ("sqrt", "none"):
         return str(value)
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
         raise unknown(Message(N_("The scale")), value, ["sqrt", "none", N_("a number")])
     number = _number(value, setting, layout)
-    if number == 0:
+    if float(number.values) == 0:
         raise InputError(
             "A scale of 0 would erase all scores. Write sqrt, none, or a number that multiplies, like 0.5."
         )
     return number
 
 
-def _shift(value: Any, setting: Setting, layout: str) -> str | float:
+def _shift(value: Any, setting: Setting, layout: str) -> str | Matrix:
     if value in ("max", "none"):
         return str(value)
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):

@@ -220,7 +220,7 @@ def test_a_row_hidden_by_two_masks_together_sees_nothing() -> None:
     graph = Case(qkv(3, 3, 2, 2), settings).problem("attention").graph()
     trace = graph.evaluate()
     assert np.array_equal(trace["A"][0], [0, 0, 0])
-    assert str(graph.notes[0]).startswith("Row 1 ")
+    assert str(graph.notes[0]).startswith("Nothing at all is visible in row 1.")
 
 
 def test_a_hidden_row_of_scores() -> None:
