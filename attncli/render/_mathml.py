@@ -18,6 +18,7 @@ _LETTERS = {
     r"\beta": "β",
 }  # fmt: skip
 _SPACES = {r"\,": "0.17em", r"\ ": "0.3em", r"\quad": "1em"}
+_KNOWN = _OPERATORS.keys() | _LETTERS.keys() | _SPACES.keys()
 #: Scripts of these stand under and over them.
 _BIG = frozenset({r"\sum", r"\max"})
 _FUNCTIONS = frozenset({r"\max", r"\tanh", r"\log"})
@@ -114,6 +115,8 @@ class _Reader:
         return self.sign(token)
 
     def sign(self, token: str) -> str:
+        if token in ("", "}", "&") or (token[0] == "\\" and token not in _KNOWN):
+            raise ValueError(f"formula {self.latex!r}: {token or 'its end'} has no MathML")
         if token in _LETTERS:
             return f"<mi>{_LETTERS[token]}</mi>"
         if token in _SPACES:
@@ -122,8 +125,6 @@ class _Reader:
             return _operator(token)
         if token[0].isdigit():
             return f"<mn>{token}</mn>"
-        if token[0] == "\\" or token in ("", "}", "&"):
-            raise ValueError(f"formula {self.latex!r}: {token or 'its end'} has no MathML")
         return f"<mi>{html.escape(token)}</mi>"
 
     def expect(self, token: str) -> None:

@@ -38,6 +38,8 @@ _FORMAT = """<svg class="attncli-terminal" width="{width}" height="{height}" vie
 </g>
 </svg>
 """
+#: Rich writes the end of every line as a text of its own.
+_LINE_END = re.compile(r"<text [^>]*>\n</text>")
 _TEXT = re.compile(r'textLength="[^"]*"([^>]*)>([^<]*)<')
 
 
@@ -56,7 +58,7 @@ def render(view: View) -> str:
     title = clean(view.title())
     id = "attncli-" + hashlib.sha256(console.export_text(clear=False, styles=True).encode()).hexdigest()[:12]
     svg = console.export_svg(title="", code_format=_format(title), font_aspect_ratio=_ASPECT, unique_id=id)
-    return _TEXT.sub(_with_true_length, svg)
+    return _TEXT.sub(_with_true_length, _LINE_END.sub("", svg))
 
 
 def _format(title: str) -> str:

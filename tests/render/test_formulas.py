@@ -1,0 +1,125 @@
+"""Every formula of the registry can be shown: as text, as MathML, and as LaTeX that LaTeX accepts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import pytest
+from conftest import all_formulas
+
+from attncli import models, ops
+from attncli.render._latex import escaped, term_latex, upright
+from attncli.render._math import latex_text
+from attncli.render._mathml import mathml
+from attncli.render._view import View
+from attncli.terms import Term, cell, number
+
+
+def test_every_op_and_model_has_a_formula_in_the_list() -> None:
+    from conftest import load
+
+    assert set(load("ops/samples.py").SAMPLES) == set(ops.names())
+    assert set(load("models/cases.py").CASES) == set(models.names())
+
+
+@pytest.mark.parametrize("formula", all_formulas())
+def test_formula_can_be_shown(formula: str) -> None:
+    assert "\\" not in latex_text(formula)
+    tree = ElementTree.fromstring(mathml(formula))
+    assert tree.tag == "math"
+    text = "".join(tree.itertext())
+    assert "\\" not in text and "{" not in text
+    # Every letter and digit of the formula is still there.
+    bare = re.sub(r"\\(?:begin|end)\{\w+\}|\\[A-Za-z]+|\W|_", "", formula)
+    assert Counter(bare) <= Counter(text)
+    assert upright(formula).count("{") == upright(formula).count("}")
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"\frac{U}{z}", "<mfrac><mi>U</mi><mi>z</mi></mfrac>"),
+        (r"K^{\top}", "<msup><mi>K</mi><mi>⊤</mi></msup>"),
+        (r"G_X^{(Q)}", "<msubsup><mi>G</mi><mi>X</mi><mrow><mo>(</mo><mi>Q</mi><mo>)</mo></mrow></msubsup>"),
+        (r"\sqrt[3]{2}", "<mroot><mn>2</mn><mn>3</mn></mroot>"),
+        (r"\sum_j U", "<mrow><munder><mo>∑</mo><mi>j</mi></munder><mi>U</mi></mrow>"),
+        (r"-0.5", "<mrow><mo>−</mo><mn>0.5</mn></mrow>"),
+        (r"S_{masked}", "<msub><mi>S</mi><mi>masked</mi></msub>"),
+        (r"\text{<b>&}", "<mtext>&lt;b&gt;&amp;</mtext>"),
+        ("<", "<mo>&lt;</mo>"),
+    ],
+)
+def test_mathml(latex: str, expected: str) -> None:
+    assert mathml(latex) == f"<math>{expected}</math>"
+
+
+@pytest.mark.parametrize(
+    "latex", [r"\input{x}", r"\href{a}{b}", r"\frac{1}", "{a", "a}", r"\begin{cases}a\end{cases}", "a^b^c"]
+)
+def test_mathml_refuses_what_it_does_not_know(latex: str) -> None:
+    with pytest.raises(ValueError, match="formula"):
+        mathml(latex)
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        ("S_{masked}", r"S_{\mathrm{masked}}"),
+        ("G_{K_{past}}", r"G_{K_{\mathrm{past}}}"),
+        (r"\max_j S", r"\max_j S"),
+        (r"\operatorname{repeat}(K)", r"\operatorname{repeat}(K)"),
+        (r"\begin{bmatrix}K\end{bmatrix}", r"\begin{bmatrix}K\end{bmatrix}"),
+        ("W_Q", "W_Q"),
+    ],
+)
+def test_words_are_upright(latex: str, expected: str) -> None:
+    assert upright(latex) == expected
+
+
+def _shown(id: str, index: object) -> str:
+    return {"a": "2", "b": "-0.5", "c": r"1 + \sqrt{2}", "d": r"- \frac{1}{2}"}[id]
+
+
+A, B, C, D = (cell(id, (0,)) for id in "abcd")
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        (Term("sum", A, B), "2 - 0.5"),
+        (Term("sum", A, D), r"2 + \left(- \frac{1}{2}\right)"),
+        (Term("sum", B, A), "-0.5 + 2"),
+        (Term("sum", Term("product", A, A), Term("product", B, A)), r"2 \times 2 + \left(-0.5 \times 2\right)"),
+        (Term("product", A, B), r"2 \times \left(-0.5\right)"),
+        (Term("product", C, A), r"\left(1 + \sqrt{2}\right) \times 2"),
+        (Term("product", Term("difference", A, A), A), r"\left(2 - 2\right) \times 2"),
+        (Term("difference", A, B), r"2 - \left(-0.5\right)"),
+        (Term("difference", A, C), r"2 - \left(1 + \sqrt{2}\right)"),
+        (Term("difference", A, Term("product", A, A)), r"2 - 2 \times 2"),
+        (Term("quotient", C, Term("root", number(10.0))), r"\frac{1 + \sqrt{2}}{\sqrt{10}}"),
+        (Term("exp", D), r"e^{- \frac{1}{2}}"),
+        (Term("max", A, B), r"\max\left(2, -0.5\right)"),
+        (Term("sum"), "0"),
+        (Term("text", "$_|"), r"\text{\textdollar{}\_\textbar{}}"),
+    ],
+)
+def test_arithmetic_in_latex(term: Term, expected: str) -> None:
+    assert term_latex(term, _shown) == expected
+
+
+def test_text_is_no_command() -> None:
+    assert escaped("\\input{x}$%#&_^~") == (
+        r"\textbackslash{}input\{x\}\textdollar{}\%\#\&\_\textasciicircum{}\textasciitilde{}"
+    )
+
+
+def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
+    from attncli.render._arithmetic import term_text
+    from attncli.render._numbers import constant_text
+
+    assert term_text(Term("product", number(10.0), A), _shown, constant_text) == "10×2"
+    assert term_text(Term("sum", A, Term("product", B, A)), _shown, constant_text) == "2 + (-0.5×2)"
+    assert [constant_text(value) for value in (0.0, 100.0, 0.1, -2.5)] == ["0", "100", "0.1", "-2.5"]

@@ -1,0 +1,36 @@
+"""One small example in every text format, as it is written; and every format twice the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from conftest import written
+from syrupy.assertion import SnapshotAssertion
+
+from attncli.render import get, names
+from attncli.render._view import View
+
+FORMATS = ("csv", "html", "latex", "markdown")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_small_example(format: str, seen: Callable[..., View], snapshot: SnapshotAssertion) -> None:
+    # Calculated by hand: rounded numbers are the same on every machine, to the last bit.
+    text = get(format).render(seen("by_hand", expand=True))
+    if format == "html":
+        text = text.partition("<style>\n/*")[0] + text.rpartition("</style>")[2]  # the style has its own tests
+    assert text == snapshot
+
+
+@pytest.mark.parametrize("format", names())
+def test_same_run_same_bytes(format: str, name: str, seen: Callable[..., View]) -> None:
+    first, again = (get(format).render(seen(name)) for _ in range(2))
+    assert first == again
+    assert isinstance(first, bytes) == getattr(get(format), "BINARY", False)
+
+
+@pytest.mark.parametrize("format", [name for name in names() if name != "npz"])
+def test_text_ends_with_one_newline(format: str, shown: View) -> None:
+    text = written(format, shown)
+    assert text.endswith("\n") and not text.endswith("\n\n")
