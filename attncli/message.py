@@ -83,7 +83,7 @@ class AttnError(Exception):
 
     def at(self, where: Message | str) -> AttnError:
         """The same error with the place it happened in front (a file, a key, an option)."""
-        return type(self)("{where}: {what}", where=where, what=self.message)
+        return type(self)(N_("{where}: {what}"), where=where, what=self.message)
 
 
 class InputError(AttnError):

@@ -12,12 +12,15 @@ from attncli.problems.problem import Problem
 
 def listing(say: Say) -> int:
     """Every id with its title."""
+    from attncli.cli._terminal import width
+    from attncli.locale.wrap import definitions, wrap
     from attncli.render._view import localized
 
     ids = library.ids()
-    wide = max(map(len, ids))
-    lines = [f"{id:<{wide}}  {localized(library.load(id).title, say.language.code)}" for id in ids]
-    lines += ["", say.text("Look at one: attncli examples show ID. Its solution: attncli examples run ID.")]
+    rows = [(id, localized(library.load(id).title, say.language.code)) for id in ids]
+    lines = list(definitions(rows, width()))
+    last = say.text("Look at one: attncli examples show ID. Its solution: attncli examples run ID.")
+    lines += ["", wrap(last, width())]
     say.out("\n".join(lines) + "\n")
     return 0
 

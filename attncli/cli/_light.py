@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from attncli.cli._say import Say
 from attncli.message import InputError
 
 
@@ -46,3 +47,19 @@ def _passing(param: Any) -> Any:
         return value if param.callback is None else param.callback(ctx, param, value)
 
     return process_value
+
+
+def with_help(command: Any, say: Say) -> Any:
+    """The command, or the group with its commands, writing help pages in our words, at the public hook `format_help`."""
+    for one in (command, *getattr(command, "commands", {}).values()):
+        vars(one)["format_help"] = _writing_help(one, say)
+    return command
+
+
+def _writing_help(command: Any, say: Say) -> Callable[[Any, Any], None]:
+    def format_help(ctx: Any, formatter: Any) -> None:
+        from attncli.cli._help import page
+
+        formatter.write(say.fitted(page(command, ctx, say)))
+
+    return format_help

@@ -50,11 +50,17 @@ class Say:
 
     def out(self, text: str) -> None:
         """Write to standard output, whole; signs that it cannot show are replaced."""
+        self.out_bytes(self.fitted(text).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+    @staticmethod
+    def fitted(text: str) -> str:
+        """The text with other signs for those that standard output cannot show."""
         from attncli.render._glyphs import fitted
 
         encoding = sys.stdout.encoding or "utf-8"
-        shown = text if encoding.lower().startswith("utf") else fitted(text, encoding)
-        self.out_bytes(shown.encode(encoding, "backslashreplace"))
+        if encoding.lower().startswith("utf"):
+            return text
+        return fitted(text, encoding).encode(encoding, "backslashreplace").decode(encoding)
 
     @staticmethod
     def out_bytes(data: bytes) -> None:

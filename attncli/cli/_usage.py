@@ -23,6 +23,8 @@ def usage_message(error: Any) -> Message:
                 hint=hint,
             )
         return Message(N_("the option {name} does not exist. {hint}"), name=error.option_name, hint=hint)
+    if kind == "BadOptionUsage" and "does not take a value" in str(error.message):
+        return Message(N_("the option {name} takes no value. {hint}"), name=error.option_name, hint=hint)
     if kind == "BadOptionUsage":
         return Message(N_("the option {name} needs a value after it. {hint}"), name=error.option_name, hint=hint)
     if kind == "MissingParameter":
@@ -31,7 +33,7 @@ def usage_message(error: Any) -> Message:
         return Message(N_("{name}: {what}. {hint}"), name=_name(error), what=str(error.message).rstrip("."), hint=hint)
     unknown = _unknown_command(error)
     if unknown is not None:
-        likely = closest(unknown, list(COMMANDS))
+        likely = closest(unknown, _commands(error))
         if likely:
             return Message(
                 N_("the command {name} does not exist. Did you mean {likely}? {hint}"),
@@ -40,7 +42,19 @@ def usage_message(error: Any) -> Message:
                 hint=hint,
             )
         return Message(N_("the command {name} does not exist. {hint}"), name=unknown, hint=hint)
+    extra = _extra_words(error)
+    if extra is not None:
+        return Message(
+            N_('“{words}” is more than was expected. Put quotes around a matrix, like -Q "1 2". {hint}'),
+            words=extra,
+            hint=hint,
+        )
     return Message(N_("{what} {hint}"), what=error.format_message(), hint=hint)
+
+
+def _commands(error: Any) -> list[str]:
+    group: Any = error.ctx.command if error.ctx is not None else None
+    return list(group.list_commands(error.ctx)) if hasattr(group, "list_commands") else list(COMMANDS)
 
 
 def _options(error: Any) -> list[str]:
@@ -59,3 +73,10 @@ def _unknown_command(error: Any) -> str | None:
 
     found = re.match(r"No such command '([^']*)'", error.format_message())
     return found.group(1) if found else None
+
+
+def _extra_words(error: Any) -> str | None:
+    import re
+
+    found = re.match(r"Got unexpected extra argument\(s\) \((.*)\)$", error.format_message(), re.DOTALL)
+    return found.group(1)[:60] if found else None

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from attncli import __version__
-from attncli.cli._light import command_of
+from attncli.cli._light import command_of, with_help
 from attncli.cli._say import Say
 
 #: Commands in the order of the help page; each is a file of this name.
@@ -41,6 +41,9 @@ def _run(words: list[str], say: Say) -> int:
     except AttnError as error:
         return say.error(error.message)
     except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            say.out(f"{error.ctx.get_help()}\n")  # type: ignore[attr-defined]
+            return 0
         from attncli.cli._usage import usage_message
 
         return say.error(usage_message(error))
@@ -66,7 +69,7 @@ def application(say: Say) -> Any:
                 return None
             import importlib
 
-            return importlib.import_module(f"attncli.cli.{cmd_name}").command(say)
+            return with_help(importlib.import_module(f"attncli.cli.{cmd_name}").command(say), say)
 
     app = typer.Typer(
         cls=Commands,
@@ -91,4 +94,4 @@ def application(say: Say) -> Any:
 
             say.out(greeting(say))
 
-    return command_of(app)
+    return with_help(command_of(app), say)

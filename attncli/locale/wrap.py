@@ -1,0 +1,103 @@
+"""Lines of a width, for text in Latin and Chinese letters together.
+
+Chinese has no spaces between words: a line may end after any character, but not before a closing sign nor after an
+opening one. A Chinese character takes two columns of a terminal (Unicode Standard Annex 11, East Asian Width).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+_CLOSING = frozenset("，。；：！？、）”’》】」』〉…·%,.;:!?)]}")
+#: A name longer than this stands on a line of its own.
+_LONGEST_NAME = 30
+#: Columns a text needs beside its name; where there are fewer, it goes below.
+_BESIDE = 32
+_OPENING = frozenset("（“‘《【「『〈([{")
+
+
+def columns(text: str) -> int:
+    """Columns that a text takes in a terminal."""
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
+
+
+def _columns_of(sign: str) -> int:
+    if unicodedata.category(sign) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if _is_wide(sign) else 1
+
+
+def _is_wide(sign: str) -> bool:
+    return unicodedata.east_asian_width(sign) in "WF"
+
+
+def padded(text: str, width: int) -> str:
+    """The text with spaces up to a number of columns."""
+    return text + " " * (width - columns(text))
+
+
+def wrap(text: str, width: int, first: str = "", rest: str = "") -> str:
+    """The text in lines of at most `width` columns; the first begins with `first`, the others with `rest`."""
+    lines: list[str] = []
+    line, empty = first, True
+    for space, piece in _pieces(text):
+        gap = "" if empty or not space else " "
+        if empty and line.strip() and columns(line + piece) > width >= columns(rest + piece):
+            lines.append(line.rstrip(" "))
+            line = rest
+        if not empty and columns(line) + len(gap) + columns(piece) > width:
+            lines.append(line)
+            line, gap, empty = rest, "", True
+        line += gap + piece
+        empty = False
+        while columns(line) > width:
+            cut = _cut(line, max(width, columns(rest) + 2))
+            if cut == len(line):
+                break
+            lines.append(line[:cut])
+            line = rest + line[cut:]
+    return "\n".join([*lines, line]).rstrip(" ")
+
+
+def definitions(rows: Sequence[tuple[str, str]], width: int, indent: str = "") -> Iterator[str]:
+    """Names with their texts: beside each other where there is room, else each text below its name."""
+    longest = min(max((columns(name) for name, _ in rows), default=0), _LONGEST_NAME)
+    rest = " " * (len(indent) + longest + 2)
+    beside = width - len(rest) >= _BESIDE
+    if not beside:
+        rest = indent + " " * 4
+    for name, text in rows:
+        if beside and columns(name) <= longest:
+            yield wrap(text, width, padded(indent + name, len(rest)), rest)
+        else:
+            yield indent + name
+            yield wrap(text, width, rest, rest)
+
+
+def _pieces(text: str) -> list[tuple[bool, str]]:
+    """What stays together on a line, and whether a space goes before it."""
+    pieces: list[tuple[bool, str]] = []
+    for word in text.split():
+        space = True
+        for sign in word:
+            last = pieces[-1][1][-1] if pieces and not space else ""
+            together = last and (
+                sign in _CLOSING or last in _OPENING or not (_is_wide(sign) or _is_wide(last) or last in "”’")
+            )
+            if together:
+                pieces[-1] = (pieces[-1][0], pieces[-1][1] + sign)
+            else:
+                pieces.append((space, sign))
+            space = False
+    return pieces
+
+
+def _cut(line: str, width: int) -> int:
+    """How many characters of a line fit; at least one."""
+    used = 0
+    for position, sign in enumerate(line):
+        used += _columns_of(sign)
+        if used > width and position:
+            return position
+    return len(line)
