@@ -16,7 +16,7 @@ from attncli.matrix import BoolArray, Matrix, as_matrix
 from attncli.message import N_, InputError, Message, ShapeError
 from attncli.models import Given, Setting
 from attncli.models._softmax import hidden_rows, softmax
-from attncli.ops import join_rows, mask, product, scale, share_heads, softcap
+from attncli.ops import product, scale
 
 SETTINGS = (
     Setting("causal", "flag", N_("a token sees itself and what came before, never what comes after")),
@@ -61,11 +61,15 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
     source = _scaled(graph, scores, given, prefix)
     cap = given.setting("softcap")
     if cap is not None:
+        from attncli.ops import softcap
+
         source = graph.apply(softcap.OP, f"{prefix}capped", source, symbol="S_{capped}", cap=cap)
     unmasked = source
     visible = _mask(graph, scores, given, past)
     empty = None
     if visible is not None:
+        from attncli.ops import mask
+
         id = graph.input(
             f"{prefix}M",
             visible,
@@ -101,6 +105,8 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
 
 
 def _with_cache(graph: Graph, given: Given, k: str, v: str) -> tuple[int, str, str]:
+    from attncli.ops import join_rows
+
     for name in ("K_past", "V_past"):
         if name not in given:
             raise InputError("A cache needs both K_past and V_past; {name} is missing.", name=name)
@@ -146,6 +152,8 @@ def _shared(graph: Graph, q: str, id: str, name: str, prefix: str) -> str:
             q=q,
             heads=heads[0].size,
         )
+    from attncli.ops import share_heads
+
     return graph.apply(
         share_heads.OP, f"{prefix}{name}_shared", id, group=heads[0].size // own[0].size, heads=heads[0].size
     )

@@ -10,7 +10,6 @@ import numpy as np
 from attncli.graph import Axis, Input, Step, show_shape
 from attncli.message import ENGLISH, N_, Language, Message
 from attncli.record import Record
-from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._math import latex_text
 from attncli.render._numbers import constant_text, number_latex, number_text
 from attncli.run import Run
@@ -140,6 +139,8 @@ class View(Record):
 
     def cell_arithmetic(self, id: str, index: Index, *, open_weights: bool = True) -> str:
         """The arithmetic of one cell with its numbers and result; attention weights down to the powers of e."""
+        from attncli.render._arithmetic import cell_term, term_text
+
         step = self.run.graph.steps[id]
         values = self.run.trace.numbers
         term = cell_term(step, index, self.run.graph, values) if open_weights else step.op.terms(step, index, values)
