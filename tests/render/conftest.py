@@ -1,150 +1,20 @@
-"""Runs to render, and a stub for the Chinese catalogue so that these tests hold whatever it says."""
+"""Views to render, and a stub for the Chinese catalogue so that these tests hold whatever it says."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-import numpy as np
 import pytest
+from rendering import HOSTILE, LAYOUTS, PROBLEMS, ZH, make_view
 
 import attncli.locale
-from attncli import api
-from attncli.message import ENGLISH, Language
-from attncli.render import get
-from attncli.render._view import View, view
-from attncli.run import Run
-
-#: Names as an attacker or an unlucky teacher writes them.
-HOSTILE = (
-    "它",
-    "<script>alert(1)</script>",
-    "=1+1",
-    "a|b*c_d`e`",
-    "$x$ \\input{y} 100% #1 &amp; ~^{}",
-    "bell\x07 \x1b[31mred\u202e",
-)
-
-ZH = Language("zh", lambda text: f"中·{text}")
+from attncli.message import ENGLISH
+from attncli.render._view import View
 
 
 @pytest.fixture(autouse=True)
 def stub_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attncli.locale, "language", lambda code: ZH if code == "zh" else ENGLISH)
-
-
-def _hostile() -> Any:
-    size = len(HOSTILE)
-    x = np.random.default_rng(5).normal(size=(size, 2)).round(2)
-    return api.problem(
-        model="self_attention",
-        inputs={"X": x, "W_Q": "1 0; 0 1", "W_K": "1 1; 0 1", "W_V": "1 2; 3 4"},
-        settings={"causal": True},
-        gradient={"loss": "sum(O)"},
-        labels={"token": list(HOSTILE)},
-        title={"en": "<b>*Who*</b>\n# $is$ “it” & {why}", "zh": "<i>谁？</i>"},
-    )
-
-
-def _plain() -> Any:
-    return api.problem(inputs={"Q": "1 2", "K": "1 0; 0 1", "V": "2 0; 0 4"}, gradient={"G_O": "1 2"})
-
-
-def _heads() -> Any:
-    return api.problem(
-        inputs={"Q": "1 2; 0 1 | 1 0; 2 1", "K": "1 0; 0 1 | 1 1; 0 1", "V": "2 0; 0 4 | 1 1; 0 3"},
-        settings={"causal": True},
-        gradient={"G_O": "1 2; 0 1 | 0 1; 1 0"},
-    )
-
-
-def _lost() -> Any:
-    """A maximum far above everything visible: 0/0."""
-    return api.problem(
-        inputs={"Q": "2000 1; 1 1", "K": "1 0; 0 1", "V": "2 0; 0 4"},
-        settings={"mask": "-inf 0; 0 0", "max_over": "all"},
-        gradient={"G_O": "1 1; 0 1"},
-    )
-
-
-def _hidden() -> Any:
-    return api.problem(
-        inputs={"Q": "1 2; 3 4", "K": "1 0; 0 1", "V": "2 0; 0 4"},
-        settings={"mask": "-inf -inf; 0 -inf"},
-        gradient={"G_O": "1 1; 0 1"},
-    )
-
-
-def _tokens() -> Any:
-    """T is a vector, E has names, eta adds an update."""
-    return api.problem(
-        model="embedded_attention",
-        inputs={
-            "text": "我爱你我",
-            "E": "1 0; 0 1; 1 1; 0.5 0.5",
-            "W_Q": "1 0; 0 1",
-            "W_K": "1 0; 0 1",
-            "W_V": "1 0; 0 1",
-        },
-        settings={"vocabulary": ["我", "爱", "你", "-x"], "eta": 0.1},
-        gradient={"loss": "sum(O)"},
-    )
-
-
-def _wide() -> Any:
-    random = np.random.default_rng(0)
-    return api.problem(
-        inputs={name: random.normal(size=size) for name, size in (("Q", (2, 2)), ("K", (24, 2)), ("V", (24, 1)))},
-        gradient={"loss": "sum(O)"},
-    )
-
-
-def _exact() -> Any:
-    return api.problem(
-        inputs={"Q": "1 2; 0 1", "K": "1 0; 0 1", "V": "2 0; 0 4"},
-        settings={"causal": True},
-        gradient={"G_O": "1 2; 0 1"},
-    )
-
-
-PROBLEMS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
-    "hostile": (_hostile, {"check": True}),
-    "plain": (_plain, {"check": True}),
-    "heads": (_heads, {}),
-    "lost": (_lost, {}),
-    "hidden": (_hidden, {}),
-    "tokens": (_tokens, {}),
-    "wide": (_wide, {}),
-    "exact": (_exact, {"arithmetic": "exact"}),
-    "by_hand": (_plain, {"arithmetic": "hand"}),
-}
-LAYOUTS = ("rows", "columns")
-
-
-@cache
-def calculated(name: str) -> Run:
-    problem, how = PROBLEMS[name]
-    return api.backward(problem(), **how)
-
-
-@cache
-def make_view(name: str, language: Language = ENGLISH, **options: Any) -> View:
-    return view(calculated(name), language, **options)
-
-
-_TEXTS: dict[tuple[str, int], Any] = {}
-
-
-def written(format: str, shown: View) -> Any:
-    """The view in a format, rendered once for all tests (views are kept, so their ids stay)."""
-    key = format, id(shown)
-    if key not in _TEXTS:
-        _TEXTS[key] = get(format).render(shown)
-    return _TEXTS[key]
 
 
 @pytest.fixture(params=list(PROBLEMS))
@@ -172,44 +42,3 @@ def seen() -> Callable[..., View]:
 @pytest.fixture
 def hostile_names() -> tuple[str, ...]:
     return HOSTILE
-
-
-def load(path: str) -> ModuleType:
-    """A module of another test folder."""
-    import sys
-
-    spec = importlib.util.spec_from_file_location(f"render_{Path(path).stem}", Path(__file__).parents[1] / path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-def all_formulas() -> list[str]:
-    """Every formula and symbol of every op (its samples) and every model (its cases), in both layouts."""
-    found: set[str] = set()
-    samples, cases = load("ops/samples.py"), load("models/cases.py")
-    graphs = [sample.graph(name) for name, several in samples.SAMPLES.items() for sample in several]
-    graphs += [graph_of(model, case) for model, several in cases.CASES.items() for case in several]
-    for graph in graphs:
-        found.update(formulas_of(graph))
-    return sorted(found)
-
-
-def graph_of(model: str, case: Any) -> Any:
-    """The graph of a case, with its backward steps where the model has some."""
-    graph = case.problem(model).graph()
-    if any(input.differentiable for input in graph.inputs.values()):
-        return case.with_upstream(model).graph()
-    return graph
-
-
-def formulas_of(graph: Any) -> set[str]:
-    found = {graph.symbol(id) for id in (*graph.inputs, *graph.steps)}
-    for step in graph.steps.values():
-        symbols = [graph.symbol(id) for id in step.inputs]
-        found.update(step.op.formula(step.params, columns).format(*symbols) for columns in (False, True))
-        if step.op.numbers is not None:
-            found.add(step.op.numbers(step.params).format(*symbols))
-    return found

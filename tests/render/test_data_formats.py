@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from conftest import written
+from rendering import written
 
 from attncli.render import csv as csv_format
 from attncli.render import npz

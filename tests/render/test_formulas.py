@@ -8,7 +8,7 @@ from collections.abc import Callable
 from xml.etree import ElementTree
 
 import pytest
-from conftest import all_formulas
+from rendering import all_formulas
 
 from attncli import models, ops
 from attncli.render._latex import escaped, term_latex, upright
@@ -19,7 +19,7 @@ from attncli.terms import Term, cell, number
 
 
 def test_every_op_and_model_has_a_formula_in_the_list() -> None:
-    from conftest import load
+    from rendering import load
 
     assert set(load("ops/samples.py").SAMPLES) == set(ops.names())
     assert set(load("models/cases.py").CASES) == set(models.names())

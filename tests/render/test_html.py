@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from conftest import ZH, written
+from rendering import ZH, written
 
 from attncli.render import html
 from attncli.render._mathml import mathml

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from conftest import written
+from rendering import written
 
 from attncli.render._view import View
 

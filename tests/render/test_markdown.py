@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from conftest import written
+from rendering import written
 
 from attncli.render import markdown
 from attncli.render._latex import upright

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conftest import written
+from rendering import written
 from syrupy.assertion import SnapshotAssertion
 
 from attncli.render import get, names

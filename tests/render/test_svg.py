@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xml.etree import ElementTree
 
 import pytest
-from conftest import written
+from rendering import written
 
 from attncli.render import svg
 from attncli.render._view import View
