@@ -17,9 +17,13 @@ from attncli.message import N_, InputError, Message
 
 #: Signs a single entry may have; longer ones are not numbers that a person writes.
 MOST_TOKENS = 100
+#: Characters of one entry: enough for every digit of any float64.
+MOST_CHARACTERS = 1100
 
-_TOKEN = r"\s*(?:(?P<num>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z]+|[∞√])|(?P<sign>[-+*/^()]))"
-_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.(\d*))?|\.(\d+))(?:[eE]([-+]?\d{1,4}))?\Z")
+_TOKEN = (
+    r"\s*(?:(?P<num>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<word>[A-Za-z]+|[∞√])|(?P<sign>[-+*/^()]))"
+)
+_PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([-+]?[0-9]{1,4}))?\Z")
 
 
 class EntryError(InputError):
@@ -34,6 +38,13 @@ def parse_entry(text: str) -> tuple[float, int, Entry]:
     EntryError
         Says what is wrong with it and what to write.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise EntryError(
+            "“{text}” is too long for one number ({count} characters; the limit is {limit}). Write it shorter, like 0.333.",
+            text=shown(text),
+            count=len(text),
+            limit=MOST_CHARACTERS,
+        )
     plain = _PLAIN.match(text)
     if plain is not None:
         value = float(text)
@@ -132,9 +143,20 @@ class _Parser:
             if self.peek() in ("*", "/"):
                 left = (self.take(), left, self.signed())
             elif self.peek() in ("√", "sqrt", "exp", "e") and self.next and self.tokens[self.next - 1][-1].isdigit():
-                left = ("*", left, self.power())  # 2√2, 3e^-1
+                left = ("*", left, self._next_to_number())  # 2√2, 3e^-1
             else:
                 return left
+
+    def _next_to_number(self) -> Entry:
+        """A factor without a sign before it. 1e alone is refused: it is as likely the start of 1e3."""
+        if self.peek() == "e" and self.tokens[self.next + 1 : self.next + 2] != ["^"]:
+            number = self.tokens[self.next - 1]
+            raise EntryError(
+                "“{text}” may be a number without its exponent, or {number} times e. Write {number}e3 or {number}*e.",
+                text=shown(self.text),
+                number=shown(number),
+            )
+        return self.power()
 
     def signed(self) -> Entry:
         if self.peek() == "-":
@@ -177,7 +199,7 @@ class _Parser:
             return (token, inside)
         self.next -= 1
         if token.casefold() == "nan":
-            raise EntryError("NaN is not a number to calculate with. Leave the cell out, or write a value.")
+            raise EntryError("NaN is not a number to calculate with. Write a number there.")
         raise self._unexpected()
 
     def _close(self) -> None:

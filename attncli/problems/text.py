@@ -36,7 +36,7 @@ _LATEX = (
     (r"\\infty", "inf"),
     (r"\\(?:cdot|times)", "*"),
     (r"\\(?:hline|displaystyle)|\\[,;:! ]|~", " "),
-    (r"\\\\(?:\[[^\]]*\])?", ";"),
+    (r"\\\\(?:\s*\[-?[0-9.]{1,9}\s?[a-z]{2}\])?", ";"),
     (r"&", ","),
     (r"\\[lr]brace|\\[{}]", " "),
     (r"\{", "("),
@@ -101,40 +101,101 @@ class _Reader:
             raise InputError("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
         self.pieces = self._pieces()
         self._check_brackets()
-        blocks: list[list[Any]] = [[]]
+        self.blocks: list[list[Any]] = [[]]
         # One list of rows per block; a row is a list of cells, an element in brackets is a list of its own.
-        stack: list[list[list[Any]]] = [[[]]]
+        self.stack: list[list[list[Any]]] = [[[]]]
         self.bracketed = "[" in self.text
+        self.last = _START
         for piece in self.pieces:
-            if piece == "[":
-                stack.append([[]])
-            elif piece == "]":
-                closed = _collapse(stack.pop())
-                stack[-1][-1].append(closed)
-            elif piece == ";" or (piece == "\n" and len(stack) <= 2):
-                stack[-1].append([])
-            elif piece == "|":
-                if len(stack) > 2:
-                    raise InputError("“|” separates heads; it does not belong inside a row.")
-                if len(stack) == 2:
-                    stack[-1].append([_BAR])
-                    stack[-1].append([])
-                else:
-                    blocks[-1] = _collapse(stack[0])
-                    blocks.append([])
-                    stack = [[[]]]
-            elif piece not in (",", "\n"):
-                self._entries(piece, stack[-1])
-        blocks[-1] = _collapse(stack[0])
-        if len(blocks) > 1:
-            return [_as_rows(block) for block in blocks]
-        found = blocks[0]
+            self._take(piece)
+        if self.last == _COMMA:
+            raise self._missing()
+        self.blocks[-1] = _collapse(self.stack[0])
+        if len(self.blocks) > 1:
+            return [_as_rows(block) for block in self.blocks]
+        found = self.blocks[0]
         while len(found) == 1 and isinstance(found[0], list) and _depth(found) > DEEPEST:
             found = found[0]
         # A single bracketed matrix arrives as a list with one element.
         if self.bracketed and len(found) == 1 and isinstance(found[0], list) and self._single():
             found = found[0]
         return found
+
+    def _take(self, piece: str) -> None:
+        """One structure sign, or a run of entries."""
+        stack = self.stack
+        if piece == "[":
+            stack.append([[]])
+            self.last = _START
+        elif piece == "]":
+            stack[-2][-1].append(_collapse(stack.pop()))
+            self.last = _CLOSED
+        elif piece == ";":
+            self._end_row()
+        elif piece == "\n":
+            if len(stack) <= 2 and self.last != _START:
+                self._end_line()
+        elif piece == "|":
+            self._end_block()
+        elif piece == ",":
+            if self.last not in (_ENTRY, _CLOSED):
+                raise self._missing()
+            self.last = _COMMA if self.last == _ENTRY else _AFTER
+        elif piece.strip():
+            self._entries(piece)
+            self.last = _ENTRY
+
+    def _end_row(self) -> None:
+        if self.last == _COMMA:
+            raise self._missing()
+        if self.last not in (_ENTRY, _CLOSED, _AFTER, _LINE):
+            raise InputError(
+                "{where}: there is a “;” but no row before it. Write the row, or take the “;” away.",
+                where=self._where(),
+            )
+        self.stack[-1].append([])
+        self.last = _START
+
+    def _end_line(self) -> None:
+        if self.last == _COMMA:
+            raise self._missing()
+        self.stack[-1].append([])
+        self.last = _LINE
+
+    def _end_block(self) -> None:
+        stack = self.stack
+        if len(stack) > 2:
+            raise InputError("“|” separates heads; it does not belong inside a row.")
+        if self.last == _COMMA:
+            raise self._missing()
+        if len(stack) == 2:
+            stack[-1].append([_BAR])
+            stack[-1].append([])
+        else:
+            self.blocks[-1] = _collapse(stack[0])
+            self.blocks.append([])
+            self.stack = [[[]]]
+        self.last = _START
+
+    def _missing(self) -> InputError:
+        return InputError(
+            "{where}: there is a comma but no number. Write the number, or take the comma away.", where=self._where()
+        )
+
+    def _where(self) -> Message:
+        """The place of the next cell: its row and column, and its block where there are blocks."""
+        stack = self.stack
+        rows = stack[-1]
+        row = sum(1 for cells in rows[:-1] if cells) + 1
+        column = len(rows[-1]) + 1
+        if len(stack) > 1:
+            row += sum(map(len, stack[-2]))
+        block = len(self.blocks)
+        if len(stack) > 3:
+            block += sum(map(len, stack[-3]))
+        if block > 1 or len(stack) > 3:
+            return Message(N_("block {block}, row {row}, column {column}"), block=block, row=row, column=column)
+        return Message(N_("row {row}, column {column}"), row=row, column=column)
 
     def _single(self) -> bool:
         """Whether one pair of brackets encloses everything."""
@@ -150,17 +211,15 @@ class _Reader:
         if "(" not in self.text:
             return _PIECE.findall(self.text.replace("\r\n", "\n").replace("\r", "\n"))
         pieces: list[str] = []
+        together: list[str] = []
         depth = 0
         for piece in _PIECE.findall(self.text.replace("\r\n", "\n").replace("\r", "\n")):
-            if depth > 0 and piece in (",", "\n"):
-                pieces[-1] += " " if piece == "\n" else piece
-                continue
-            if depth > 0:
-                pieces[-1] += piece
-            else:
-                pieces.append(piece)
-            depth += piece.count("(") - piece.count(")")
-        return pieces
+            together.append(" " if piece == "\n" and depth else piece)
+            depth = max(depth + piece.count("(") - piece.count(")"), 0)
+            if depth == 0:
+                pieces.append("".join(together))
+                together = []
+        return [*pieces, "".join(together)] if together else pieces
 
     def _check_brackets(self) -> None:
         depth = 0
@@ -176,7 +235,8 @@ class _Reader:
         if depth:
             raise InputError("A bracket “[” is not closed. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
 
-    def _entries(self, piece: str, rows: list[list[Any]]) -> None:
+    def _entries(self, piece: str) -> None:
+        cells = self.stack[-1][-1]
         for word in _words(piece):
             self.count += 1
             if self.count > MOST_CELLS:
@@ -187,52 +247,51 @@ class _Reader:
                 if not self.blanks:
                     raise InputError(
                         "{where}: “{word}” marks a cell left open, which only an answer may have. Write a number.",
-                        where=_where(rows),
+                        where=self._where(),
                         word=word,
                     )
-                rows[-1].append(BLANK)
+                cells.append(BLANK)
                 continue
             try:
-                rows[-1].append(parse_entry(word))
+                cells.append(parse_entry(word))
             except EntryError as error:
-                raise error.at(_where(rows)) from None
+                raise error.at(self._where()) from None
 
 
 _BAR = "|"
-
-
-def _where(rows: list[list[Any]]) -> Message:
-    row = sum(1 for cells in rows[:-1] if cells) + 1
-    return Message(N_("row {row}, column {column}"), row=row, column=len(rows[-1]) + 1)
+# What stood last: nothing of this row yet, an entry, a closed bracket, a comma after either, the end of a line.
+_START, _ENTRY, _CLOSED, _COMMA, _AFTER, _LINE = range(6)
 
 
 def _words(piece: str) -> list[str]:
     """The entries in a run of text without commas: cut at spaces, but not inside brackets or around an operator."""
+    parts = piece.split()
     if not any(sign in piece for sign in "+-*/^()√"):
-        return piece.split()
+        return parts
     words: list[str] = []
-    word, depth = "", 0
-    for position, sign in enumerate(piece):
-        if sign.isspace():
-            if depth == 0 and word and not _goes_on(word, piece[position:]):
-                words.append(word)
-                word = ""
-            continue
-        depth += (sign == "(") - (sign == ")")
-        word += sign
-    return [*words, word] if word else words
+    together: list[str] = []
+    depth = 0
+    for part in parts:
+        if together and depth == 0 and not _goes_on(together, part):
+            words.append("".join(together))
+            together = []
+        if together and _ENDS.match(together[-1][-1]) and _STARTS.match(part):
+            together.append(" ")  # (1 2) is not (12)
+        together.append(part)
+        depth = max(depth + part.count("(") - part.count(")"), 0)
+    return [*words, "".join(together)] if together else words
 
 
-def _goes_on(word: str, rest: str) -> bool:
+_ENDS = re.compile(r"[0-9A-Za-z.)∞]")
+_STARTS = re.compile(r"[0-9A-Za-z.(∞√]")
+
+
+def _goes_on(together: list[str], part: str) -> bool:
     """Whether an entry continues after a space: 1 / 3 and 1 - 2 do, 1 -2 does not."""
-    if word[-1] in "+-*/^√":
-        return len(word) > 1 or word in "-+√"
-    following = rest.lstrip()
-    if not following:
-        return False
-    if following[0] in "*/^":
-        return True
-    return following[0] in "+-" and following[1:2].isspace()
+    before = together[-1]
+    if before[-1] in "+-*/^√":
+        return len(together) > 1 or len(before) > 1 or before in "-+√"
+    return part[0] in "*/^" or part in ("+", "-")
 
 
 def _collapse(rows: list[list[Any]]) -> list[Any]:
@@ -274,7 +333,7 @@ def _as_rows(nested: list[Any]) -> list[Any]:
 
 
 def _matrix(nested: list[Any]) -> Matrix:
-    if not nested:
+    if not nested or nested == [[]]:
         raise InputError("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
     rows = _as_rows(nested) if _depth(nested) < 3 else nested
     heads = rows if _depth(rows) == 3 else [rows]
@@ -282,6 +341,8 @@ def _matrix(nested: list[Any]) -> Matrix:
     cells: list[Cell] = []
     for number, head in enumerate(heads, start=1):
         head = head if isinstance(head, list) else [head]
+        if not head or (len(heads) > 1 and head == [[]]):
+            raise InputError("Block {block} is empty. Write its rows, or take the “|” away.", block=number)
         if len(head) != len(heads[0]):
             raise InputError(
                 "Block {block} has {count} rows, but block 1 has {expected}. Give every head the same number of rows.",
@@ -292,9 +353,14 @@ def _matrix(nested: list[Any]) -> Matrix:
         for r, row in enumerate(head, start=1):
             if not isinstance(row, list) or any(isinstance(cell, list) for cell in row):
                 raise InputError("The brackets do not form rows. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
+            if not row:
+                raise InputError(
+                    "{where} is empty. Every row needs the same number of entries, at least one.",
+                    where=_row_name(r, number, len(heads)),
+                )
             if width is None:
                 width = len(row)
-            if len(row) != width or width == 0:
+            if len(row) != width:
                 raise InputError(
                     "{where} has {count}, but row 1 has {expected}. Every row needs the same number of entries.",
                     where=_row_name(r, number, len(heads)),
