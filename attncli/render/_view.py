@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -119,14 +120,15 @@ class View(Record):
 
     def say(self, message: Message | str) -> str:
         """A message in the view's language."""
-        return (message if isinstance(message, Message) else Message(message)).text(self.language)
+        text = (message if isinstance(message, Message) else Message(message)).text(self.language)
+        return "\n".join(map(printable, text.split("\n")))
 
     def title(self) -> str:
         """The problem's title, or the model's description."""
         from attncli import models
 
         own = localized(self.run.problem.title, self.language.code)
-        return own or self.say(models.get(self.run.problem.model).text)
+        return printable(" ".join(own.split())) or self.say(models.get(self.run.problem.model).text)
 
     def arithmetic(self, item: Item) -> Iterator[tuple[str, str]]:
         """Every cell's name and arithmetic: ("S[1,2]", "1×0 + 2×1 = 2")."""
@@ -144,7 +146,7 @@ class View(Record):
         step = self.run.graph.steps[id]
         values = self.run.trace.numbers
         term = cell_term(step, index, self.run.graph, values) if open_weights else step.op.terms(step, index, values)
-        left = term_text(term, self.show_cell, constant_text)
+        left = printable(term_text(term, self.show_cell, constant_text))
         result = self.show_cell(id, index)
         return left if left == result and term.kind in ("cell", "number") else f"{left} = {result}"
 
@@ -276,7 +278,11 @@ def names(axis: Axis, labels: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 
 def printable(text: str) -> str:
     """Text from a file without control characters, which must not reach a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or unicodedata.category(c) == "Zs" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
 def _summary(run: Run) -> Iterator[Message]:

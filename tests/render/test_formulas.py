@@ -11,7 +11,7 @@ import pytest
 from rendering import all_formulas
 
 from attncli import models, ops
-from attncli.render._latex import escaped, term_latex, upright
+from attncli.render._latex import escaped, matrix, term_latex, upright
 from attncli.render._math import latex_text
 from attncli.render._mathml import mathml
 from attncli.render._view import View
@@ -108,6 +108,12 @@ A, B, C, D = (cell(id, (0,)) for id in "abcd")
 )
 def test_arithmetic_in_latex(term: Term, expected: str) -> None:
     assert term_latex(term, _shown) == expected
+
+
+def test_a_matrix_wider_than_amsmath_takes_is_an_array() -> None:
+    assert matrix([["1"] * 10]).startswith(r"\begin{bmatrix} 1 & 1")
+    assert matrix([["1"] * 11]).startswith(r"\left[\begin{array}{rrrrrrrrrrr} 1 & 1")
+    assert mathml(matrix([["1"] * 11])).count("<mtd>") == 11
 
 
 def test_text_is_no_command() -> None:

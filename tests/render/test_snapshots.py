@@ -8,8 +8,9 @@ import pytest
 from rendering import written
 from syrupy.assertion import SnapshotAssertion
 
+from attncli import api
 from attncli.render import get, names
-from attncli.render._view import View
+from attncli.render._view import View, view
 
 FORMATS = ("csv", "html", "latex", "markdown")
 
@@ -34,3 +35,16 @@ def test_same_run_same_bytes(format: str, name: str, seen: Callable[..., View]) 
 def test_text_ends_with_one_newline(format: str, shown: View) -> None:
     text = written(format, shown)
     assert text.endswith("\n") and not text.endswith("\n\n")
+
+
+@pytest.mark.parametrize("format", [name for name in names() if name != "npz"])
+def test_no_control_character_reaches_a_terminal(format: str) -> None:
+    problem = api.problem(
+        model="embedding",
+        inputs={"text": "a\x1bb", "E": "1 0; 0 1; 1 1"},
+        settings={"vocabulary": ["a", "\x1b", "b"]},
+        title={"en": "x\x1b[31m\x07 y\u202e"},
+    )
+    text = get(format).render(view(api.forward(problem), expand=True))
+    assert not set("\x1b\x07\u202e") & set(text)
+    assert "\N{REPLACEMENT CHARACTER}" in text or format in ("latex", "json")
