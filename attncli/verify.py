@@ -112,9 +112,10 @@ def _check(loss: _Loss, id: str, values: FloatArray, gradient: FloatArray, size:
             moved[index] = moved_to
             ends.append((moved_to, loss(id, moved)))
         difference[index] = (ends[0][1] - ends[1][1]) / (ends[0][0] - ends[1][0])
-        scale = max(abs(difference[index]), abs(float(gradient[index])))
+        # Rounding alone moves the difference this far; a gradient too small to be told apart from it is held against it.
         noise = 50 * _EPS * size / h
-        error[index] = 0.0 if scale <= noise else max(abs(difference[index] - gradient[index]) - noise, 0.0) / scale
+        scale = max(abs(difference[index]), abs(float(gradient[index])), noise / TOLERANCE)
+        error[index] = abs(difference[index] - gradient[index]) / scale if scale else 0.0
     return Checked(id, gradient, difference, error)
 
 
