@@ -27,10 +27,10 @@ def listing(say: Say) -> int:
 
 def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:
     """The exercise without its solution."""
-    from attncli.cli._terminal import console, trimmed
+    from attncli.cli._terminal import console
     from attncli.render._example import question
     from attncli.render._view import view
-    from attncli.render.table import print_parts
+    from attncli.render.table import print_parts, trimmed
     from attncli.run import run as calculate
 
     problem = library.load(id)
@@ -83,7 +83,7 @@ def _turned(problem: Problem, layout: str) -> str:
 
 
 def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> int:
-    from attncli.cli._terminal import console, trimmed
+    from attncli.cli._terminal import console
     from attncli.problems.contrast import contrast
     from attncli.problems.notice import fill_notice
     from attncli.problems.published import check

@@ -44,13 +44,8 @@ def console() -> tuple[Any, io.StringIO]:
 
 def print_table(say: Say, view: Any) -> None:
     """Print the terminal view of a run."""
-    from attncli.render.table import print_view
+    from attncli.render.table import print_view, trimmed
 
     screen, buffer = console()
     print_view(view, screen)
     say.out(trimmed(buffer.getvalue()))
-
-
-def trimmed(text: str) -> str:
-    """Lines without the spaces Rich pads them with."""
-    return "\n".join(line.rstrip(" ") for line in text.split("\n"))

@@ -14,9 +14,10 @@ from attncli.terms import Index
 
 def explain(say: Say, *, cell: Sequence[str], depth: str | None, **words: Any) -> int:
     """Print the arithmetic behind one cell, opened step by step."""
-    from attncli.cli._terminal import console, trimmed
+    from attncli.cli._terminal import console
     from attncli.render._view import view
     from attncli.render._why import print_why
+    from attncli.render.table import trimmed
     from attncli.run import run
 
     levels = whole_number("--depth", depth, 1, 1000)

@@ -28,7 +28,12 @@ def render(view: View) -> str:
     print_view(view, console)
     file = console.file
     assert isinstance(file, io.StringIO)
-    return file.getvalue()
+    return trimmed(file.getvalue())
+
+
+def trimmed(text: str) -> str:
+    """Lines without the spaces Rich pads them with."""
+    return "\n".join(line.rstrip(" ") for line in text.split("\n"))
 
 
 def print_view(view: View, console: Console) -> None:
