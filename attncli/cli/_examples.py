@@ -89,7 +89,7 @@ def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> in
     from attncli.problems.published import check
     from attncli.render._example import after, before
     from attncli.render._view import view
-    from attncli.render.table import print_parts, print_view
+    from attncli.render.table import print_parts, print_view, trimmed
     from attncli.run import run as calculate
 
     screen, buffer = console()
