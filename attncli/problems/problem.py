@@ -10,7 +10,7 @@ from attncli.graph import Graph
 from attncli.matrix import Matrix
 from attncli.message import InputError
 from attncli.problems.settings import read_settings
-from attncli.problems.text import parse_matrix
+from attncli.problems.text import parse_number
 from attncli.record import Record
 
 DEFAULT_DECIMALS = 3
@@ -147,10 +147,7 @@ class Problem(Record):
 
 
 def _number(text: str) -> float:
-    matrix = parse_matrix(text)
-    if matrix.values.size != 1:
-        raise InputError("“{text}” is not one number.", text=text)
-    return float(matrix.values.flat[0])
+    return parse_number(text)[0]
 
 
 def _oriented(matrix: Matrix, layout: str) -> Matrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +12,17 @@ import numpy as np
 from attncli.matrix import BoolArray, Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.models import Model, Setting
-from attncli.problems.text import parse_matrix
+from attncli.problems.text import brief, from_cells, parse_lists, parse_matrix, parse_number
 
 
-def read_settings(model: Model, written: Mapping[str, Any], layout: str = "rows") -> dict[str, Any]:
+def read_settings(
+    model: Model, written: Mapping[str, Any], layout: str = "rows", places: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The settings with their values read: numbers as floats, masks as matrices, marks as booleans.
+
+    Parameters
+    ----------
+    places : where a setting was written (an option, a key of a file), for messages; else its name says it
 
     Raises
     ------
@@ -33,48 +40,54 @@ def read_settings(model: Model, written: Mapping[str, Any], layout: str = "rows"
                     "Model {model} has no settings, but “{name}” was given. Leave it out.", model=model.name, name=name
                 )
             raise unknown(Message(N_("Model {model}: the setting"), model=model.name), name, list(kinds))
-        out[name] = _read(kinds[name], value, layout)
+        out[name] = _read(kinds[name], value, layout, (places or {}).get(name, name))
     return out
 
 
-def _read(setting: Setting, value: Any, layout: str) -> Any:
+def _read(setting: Setting, value: Any, layout: str, place: str) -> Any:
     try:
         return _READERS[setting.kind](value, setting, layout)
     except AttnError as error:
-        raise error.at(setting.name) from None
+        raise error.at(place) from None
 
 
 def _flag(value: Any, setting: Setting, layout: str) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.casefold() in ("true", "yes", "on", "false", "no", "off"):
-        return value.casefold() in ("true", "yes", "on")
-    raise InputError("“{value}” is neither true nor false. Write true or false.", value=value)
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, str) and value.strip().casefold() in ("true", "yes", "on", "false", "no", "off"):
+        return value.strip().casefold() in ("true", "yes", "on")
+    raise InputError("“{value}” is neither true nor false. Write true or false.", value=brief(value))
 
 
 def _number(value: Any, setting: Setting, layout: str) -> Matrix:
     """One number with what was written of it, so that 1/3 stays a third in exact results."""
-    if isinstance(value, bool):
-        raise InputError("“{value}” is not a number. Write a number, like 0.5.", value=str(value).lower())
     number = _one(value)
-    if not math.isfinite(float(number.values)) or (float(number.values) <= 0 and setting.name in ("softcap", "eta")):
-        raise InputError("{value} does not work here. Write a finite number above 0, like 0.5.", value=value)
+    positive = setting.name in ("softcap", "eta")
+    if positive and not 0 < float(number.values) < math.inf:
+        raise InputError("“{value}” does not work here. Write a finite number above 0, like 0.5.", value=brief(value))
+    if not math.isfinite(float(number.values)):
+        raise InputError("“{value}” does not work here. Write a finite number, like 0.5.", value=brief(value))
     return number
 
 
 def _one(value: Any) -> Matrix:
     """A number as a matrix without axes."""
-    matrix = parse_matrix(repr(value) if isinstance(value, (int, float)) else str(value))
-    if matrix.values.size != 1:
-        raise InputError("“{value}” is not one number. Write a number, like 0.5.", value=value)
+    if isinstance(value, str):
+        return from_cells([parse_number(value)], ())
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        raise InputError(
+            "“{value}” is not a number. Write a number, like 0.5.",
+            value=str(value).lower() if isinstance(value, bool) else brief(value),
+        )
+    matrix = parse_lists([value])
     return Matrix(
-        matrix.values.reshape(()), matrix.decimals.reshape(()) if matrix.decimals is not None else None, matrix.entries
+        matrix.values.reshape(()), None if matrix.decimals is None else matrix.decimals.reshape(()), matrix.entries
     )
 
 
 def _scale(value: Any, setting: Setting, layout: str) -> str | Matrix:
-    if value in ("sqrt", "none"):
-        return str(value)
+    if isinstance(value, str) and value.strip() in ("sqrt", "none"):
+        return value.strip()
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
         raise unknown(Message(N_("The scale")), value, ["sqrt", "none", N_("a number")])
     number = _number(value, setting, layout)
@@ -86,39 +99,63 @@ def _scale(value: Any, setting: Setting, layout: str) -> str | Matrix:
 
 
 def _shift(value: Any, setting: Setting, layout: str) -> str | Matrix:
-    if value in ("max", "none"):
-        return str(value)
+    if isinstance(value, str) and value.strip() in ("max", "none"):
+        return value.strip()
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
         raise unknown(Message(N_("What to subtract")), value, ["max", "none", N_("a number")])
     return _number(value, setting, layout)
 
 
 def matrix_of(value: Any) -> Matrix:
-    """A matrix from text, or from nested lists of numbers and entry texts as TOML and JSON have them."""
+    """A matrix from text, from an array, or from nested lists of numbers and entry texts as TOML and JSON have them.
+
+    Raises
+    ------
+    InputError
+        It is none; the message says what stands there and what to write.
+    """
     if isinstance(value, Matrix):
         return value
     if isinstance(value, str):
         return parse_matrix(value)
-    if isinstance(value, np.ndarray):
-        return Matrix(np.asarray(value, dtype=np.float64))
-    return parse_matrix(_nested_text(value, 0))
-
-
-def _nested_text(value: Any, depth: int) -> str:
-    if isinstance(value, bool):
-        raise InputError("“{value}” stands where a number is expected. Write a number.", value=str(value).lower())
-    if isinstance(value, (int, float)):
-        text = repr(value)
-        return text if len(text) < 400 else "1e999"
-    if isinstance(value, str):
-        return f"({value})" if any(sign in value for sign in " +*/^") else value
     if isinstance(value, (list, tuple)):
-        if depth > 3:
-            raise InputError("Brackets are nested too deep. Write [[1, 2], [3, 4]].")
-        return "[" + ", ".join(_nested_text(part, depth + 1) for part in value) + "]"
+        return parse_lists([part.tolist() if isinstance(part, np.ndarray) else part for part in value])
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        return Matrix(real_array(np.asarray(value)))
+    if isinstance(value, (int, float, np.generic)):
+        return parse_lists([value])
     raise InputError(
-        "“{value}” is not a matrix. Write text like “1 2; 3 4”, or rows like [[1, 2], [3, 4]].", value=str(value)[:40]
+        "“{value}” is not a matrix. Write text like “1 2; 3 4”, or rows like [[1, 2], [3, 4]].",
+        value="null" if value is None else brief(value),
     )
+
+
+def real_array(array: Any) -> Any:
+    """The array as float64.
+
+    Raises
+    ------
+    InputError
+        It holds something else than real numbers, or NaN.
+    """
+    if array.dtype.hasobject:
+        raise InputError(
+            "holds Python objects, which are never loaded (a pickle can run code)."
+            " Save plain numbers: numpy.save(name, array.astype(float))."
+        )
+    if array.dtype.kind not in "fiub":
+        raise InputError("holds {kind}, not real numbers. Save plain floats or integers.", kind=brief(array.dtype))
+    with np.errstate(over="ignore"):
+        values = array.astype(np.float64)
+    wrong = np.isnan(values) | (np.isinf(values) & np.isfinite(array))
+    if wrong.any():
+        index = ",".join(str(i + 1) for i in np.argwhere(wrong)[0])
+        raise InputError(
+            "holds {value} at [{index}], which is not a number to calculate with. Write a number there.",
+            value="NaN" if np.isnan(values[wrong][0]) else brief(array[wrong][0]),
+            index=index,
+        )
+    return values.reshape(1, 1) if values.ndim == 0 else values
 
 
 def _mask(value: Any, setting: Setting, layout: str) -> Matrix:
@@ -138,38 +175,46 @@ def _mask(value: Any, setting: Setting, layout: str) -> Matrix:
 
 def _booleans(value: Any, setting: Setting, layout: str) -> BoolArray:
     """Marks from true/false, or from 0/1: here the name says what 1 means."""
-    if isinstance(value, np.ndarray) and value.dtype == np.bool_:
-        marks: BoolArray = value
-    else:
-        text = value if isinstance(value, str) else _marks_text(value)
-        words = {"true": "1", "false": "0", "yes": "1", "no": "0"}
-        import re
-
-        text = re.sub(r"[A-Za-z]+", lambda word: words.get(word.group().casefold(), word.group()), text)
-        matrix = parse_matrix(text)
-        if not np.isin(matrix.values, (0.0, 1.0)).all():
-            raise InputError("only true and false (or 1 and 0) may stand here, like “true true false”.")
-        marks = matrix.values == 1.0
+    if isinstance(value, str):
+        value = _WORD.sub(lambda word: _MARKS.get(word.group().casefold(), word.group()), value)
+    elif isinstance(value, (list, tuple)):
+        value = _marks(value, 0)
+    elif isinstance(value, bool):
+        value = [int(value)]
+    try:
+        matrix = matrix_of(value)
+    except AttnError as error:
+        raise InputError(
+            "{what} Here true and false (or 1 and 0) stand, like “true true false”.", what=error.message
+        ) from None
+    if not np.isin(matrix.values, (0.0, 1.0)).all():
+        raise InputError("only true and false (or 1 and 0) may stand here, like “true true false”.")
+    marks: BoolArray = matrix.values == 1.0
     return marks.swapaxes(-1, -2) if layout == "columns" and marks.ndim > 1 else marks
 
 
-def _marks_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_marks_text(part) for part in value) + "]"
-    return _nested_text(value, 1)
+_WORD = re.compile(r"[A-Za-z]+")
+_MARKS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
+
+
+def _marks(value: Any, depth: int) -> Any:
+    """true and false as 1 and 0, in nested lists."""
+    if isinstance(value, (list, tuple)) and depth < 4:
+        return [_marks(part, depth + 1) for part in value]
+    if isinstance(value, str):
+        return _MARKS.get(value.strip().casefold(), value)
+    return int(value) if isinstance(value, (bool, np.bool_)) else value
+
+
+#: A window this wide is open: no matrix here is longer.
+_OPEN = 10**9
 
 
 def _window(value: Any, setting: Setting, layout: str) -> tuple[int, int]:
-    numbers = matrix_of(value).values.ravel() if not isinstance(value, (int, float)) else np.array([])
-    if (
-        numbers.size != 2
-        or any(number != int(number) or number < -1 for number in numbers if np.isfinite(number))
-        or not np.isfinite(numbers).all()
-    ):
+    numbers = matrix_of(value).values.ravel()
+    if numbers.size != 2 or not np.isfinite(numbers).all() or any(n != np.floor(n) or n < -1 for n in numbers):
         raise InputError("A window is two whole numbers, [left, right], each 0 or more, or -1 for no limit: [2, 0].")
-    return int(numbers[0]), int(numbers[1])
+    return min(int(numbers[0]), _OPEN), min(int(numbers[1]), _OPEN)
 
 
 def _words(value: Any, setting: Setting, layout: str) -> tuple[str, ...]:
@@ -183,13 +228,13 @@ def _words(value: Any, setting: Setting, layout: str) -> tuple[str, ...]:
 def _text(value: Any, setting: Setting, layout: str) -> str:
     if isinstance(value, str):
         return value
-    raise InputError("“{value}” is not text. Write it in quotes.", value=value)
+    raise InputError("“{value}” is not text. Write it in quotes.", value=brief(value))
 
 
 def _choice(value: Any, setting: Setting, layout: str) -> str:
-    if value in setting.choices:
-        return str(value)
-    raise unknown(Message(N_("The value")), str(value), setting.choices)
+    if isinstance(value, str) and value in setting.choices:
+        return value
+    raise unknown(Message(N_("The value")), brief(value), setting.choices)
 
 
 _READERS = {

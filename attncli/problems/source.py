@@ -14,8 +14,8 @@ import numpy as np
 
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, closest
-from attncli.problems.settings import matrix_of
-from attncli.problems.text import parse_matrix
+from attncli.problems.settings import matrix_of, real_array
+from attncli.problems.text import Written, parse_matrix
 
 MOST_TEXT_BYTES = 16_000_000
 MOST_ARRAY_BYTES = 512_000_000
@@ -43,26 +43,94 @@ def read_matrix(text: str, read_stdin: ReadStdin, *, blanks: bool = False) -> Ma
 
 def matrix_from_file(name: str, *, blanks: bool = False) -> Matrix:
     """The matrix in FILE (.txt .csv .json .npy, anything else is read as text) or FILE.npz:NAME."""
-    path, _, member = name.partition(".npz:")
-    path = f"{path}.npz" if member else name
+    path, value = value_from_file(name)
     try:
-        if path.endswith(".npz"):
-            return Matrix(array_from_npz(path, member))
-        if path.endswith(".npy"):
-            with open_bounded(path, MOST_ARRAY_BYTES) as file:
-                return Matrix(read_array(file))
-        text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
-        if path.endswith(".json"):
-            return matrix_of(parse_json(text))
-        return parse_matrix(text, blanks=blanks)
+        return parse_matrix(value, blanks=blanks) if isinstance(value, str) else matrix_of(value)
     except AttnError as error:
         raise error.at(path) from None
+
+
+def read_value(text: str, read_stdin: ReadStdin) -> tuple[str, Any]:
+    """A setting's value from text, @FILE or standard input, not yet understood; and the file, or nothing.
+
+    Raises
+    ------
+    InputError
+        Names the file and what is wrong with it.
+    """
+    if text.strip() == "-":
+        return "-", as_text(read_stdin(), Message(N_("standard input")))
+    return value_from_file(text[1:]) if text.startswith("@") else ("", text)
+
+
+def value_from_file(name: str) -> tuple[str, Any]:
+    """The path, and the text, array or nested lists that FILE or FILE.npz:NAME holds.
+
+    Raises
+    ------
+    InputError
+        Names the file and what is wrong with it.
+    """
+    if not name.strip():
+        raise InputError("@ needs the name of a file after it, like @matrix.txt.")
+    path, _, member = name.partition(".npz:")
+    path = f"{path}.npz" if member or name.endswith(".npz:") else name
+    ending = Path(path).suffix.lower()
+    try:
+        if ending == ".npz":
+            return path, Matrix(array_from_npz(path, member))
+        if ending == ".npy":
+            with open_bounded(path, MOST_ARRAY_BYTES) as file:
+                return path, Matrix(read_array(file))
+        text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
+        if ending == ".json":
+            return path, parse_json(text)
+        return path, _without_header(text) if ending == ".csv" else text
+    except AttnError as error:
+        raise error.at(path) from None
+
+
+def _without_header(text: str) -> str:
+    """The text of a CSV file: cells without quotes.
+
+    Raises
+    ------
+    InputError
+        It has a header row, or another separator than the comma.
+    """
+    import csv
+
+    if ";" in text:
+        raise InputError(
+            "this CSV file holds “;”. Separate cells with commas and rows with new lines, and write decimals with a point, like 0.5."
+        )
+    if '"' in text:
+        try:
+            text = "\n".join(", ".join(cells) for cells in csv.reader(text.splitlines()))
+        except csv.Error as error:
+            raise InputError("is not readable as CSV: {what}.", what=str(error)) from None
+    first = [cell.strip() for cell in text.lstrip().partition("\n")[0].split(",")]
+    if all(cell and (cell[0].isalpha() or cell[0] == "_") for cell in first) and not _reads(first):
+        raise InputError(
+            "the first row is a header ({names}). Take it out: only numbers may stand here.",
+            names=", ".join(first)[:60],
+        )
+    return text
+
+
+def _reads(cells: list[str]) -> bool:
+    """Whether these are numbers, like e or inf."""
+    try:
+        parse_matrix(", ".join(cells), blanks=True)
+    except AttnError:
+        return False
+    return True
 
 
 def open_bounded(path: str, most: int) -> IO[bytes]:
     """The file, opened for reading, if it is a file and not larger than `most` bytes."""
     try:
-        if Path(path).is_dir():
+        if os.path.isdir(path):  # noqa: PTH112 - pathlib's own stumbles over a name that is too long
             raise InputError("this is a folder. Give a file.")
         file = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
         size = os.fstat(file.fileno()).st_size
@@ -121,11 +189,11 @@ def as_text(data: bytes, where: Message | str) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text; an error says the line."""
+    """The value of a JSON text, numbers with their text; an error says the line."""
     import json
 
     try:
-        return json.loads(text, parse_constant=str)
+        return json.loads(text, parse_constant=Written, parse_float=Written, parse_int=_whole, object_pairs_hook=_table)
     except json.JSONDecodeError as error:
         raise InputError(
             "is not valid JSON at line {line}, column {column}: {what}.",
@@ -134,14 +202,27 @@ def parse_json(text: str) -> Any:
             what=error.msg,
         ) from None
     except RecursionError:
-        raise InputError("is nested too deep to be read.") from None
-    except ValueError as error:
-        raise InputError("is not valid JSON: {what}.", what=str(error)[:100]) from None
+        raise InputError("is nested too deep to be read. Write it flatter.") from None
+
+
+def _whole(text: str) -> Any:
+    return int(text) if len(text) <= 400 else Written(text)
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a key that stands twice is an error, where Python would keep the last."""
+    table: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in table:
+            raise InputError("the key “{key}” stands twice. Keep one.", key=key[:40])
+        table[key] = value
+    return table
 
 
 def array_from_npz(path: str, name: str) -> Any:
     """The array called `name` in an .npz file (or its only one)."""
     import zipfile
+    import zlib
 
     with open_bounded(path, MOST_ARRAY_BYTES) as file:
         try:
@@ -161,7 +242,7 @@ def array_from_npz(path: str, name: str) -> Any:
                     )
                 with archive.open(info) as member:
                     return read_array(member)
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError) as error:
             raise InputError(
                 "is not a readable .npz file ({reason}). Write it with numpy.savez.", reason=str(error)[:100]
             ) from None
@@ -187,6 +268,8 @@ def read_array(file: IO[bytes]) -> Any:
     InputError
         Objects (pickles) are never loaded; text, complex and structured arrays are no matrices.
     """
+    from tokenize import TokenError
+
     from numpy.lib import format as npy
 
     try:
@@ -195,28 +278,31 @@ def read_array(file: IO[bytes]) -> Any:
         if header is None:
             raise InputError("is an .npy file of version {version}, which is not known here.", version=f"{version}")
         shape, fortran, dtype = header(file)
-        if dtype.hasobject:
-            raise InputError(
-                "holds Python objects, which are never loaded (a pickle can run code)."
-                " Save plain numbers: numpy.save(name, array.astype(float))."
-            )
-        if dtype.kind not in "fiub":
-            raise InputError("holds {kind}, not real numbers. Save plain floats or integers.", kind=str(dtype))
+        if dtype.hasobject or dtype.kind not in "fiub":
+            real_array(np.empty(0, dtype))
         size = int(np.prod(shape, dtype=object)) * dtype.itemsize if shape else dtype.itemsize
         if size > MOST_ARRAY_BYTES:
             raise InputError(
-                "holds {size} bytes; the limit here is {limit}.", size=f"{size:,}", limit=f"{MOST_ARRAY_BYTES:,}"
+                "holds an array of {size} bytes ({shape}); the limit here is {limit}. Give a smaller one.",
+                size=f"{size:,}",
+                shape="×".join(map(str, shape))[:60],
+                limit=f"{MOST_ARRAY_BYTES:,}",
             )
         data = file.read(size)
         if len(data) != size:
             raise InputError("stops in the middle of its array. Save it again.")
         array = np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C")
-    except (ValueError, SyntaxError, EOFError, MemoryError, OverflowError, TypeError) as error:
+    except (
+        ValueError,
+        SyntaxError,
+        EOFError,
+        MemoryError,
+        OverflowError,
+        TypeError,
+        RecursionError,
+        TokenError,
+    ) as error:
         raise InputError(
             "is not a readable .npy file ({reason}). Write it with numpy.save.", reason=str(error)[:100]
         ) from None
-    values = array.astype(np.float64)
-    if np.isnan(values).any():
-        index = tuple(int(i) + 1 for i in np.argwhere(np.isnan(values))[0])
-        raise InputError("holds NaN at {index}, which is not a number to calculate with.", index=str(list(index)))
-    return values.reshape(1, -1) if values.ndim == 0 else values
+    return real_array(array)

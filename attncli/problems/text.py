@@ -72,6 +72,95 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
     return _matrix(nested)
 
 
+class Written(float):
+    """A number of a file with its text: 0.50 keeps its two decimals, 1e400 is not taken for infinity."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Written:
+        number = super().__new__(cls, text)
+        number.text = text.replace("_", "")
+        return number
+
+
+def parse_number(text: str) -> Cell:
+    """One number.
+
+    Raises
+    ------
+    InputError
+        It is none, or there are several.
+    """
+    words = _words(text.translate(_WIDE))
+    if len(words) != 1:
+        raise EntryError("“{value}” is not one number. Write a number, like 0.5.", value=shown(text))
+    return parse_entry(words[0])
+
+
+def parse_lists(value: Sequence[Any], *, blanks: bool = False) -> Matrix:
+    """The matrix in nested lists of numbers and entry texts, as TOML, JSON and Python have them.
+
+    Raises
+    ------
+    InputError
+        Says which row and column, what stands there, and what to write.
+    """
+    return _matrix(_as_rows(_cells(value, (), blanks)))
+
+
+def _cells(value: Any, at: tuple[int, ...], blanks: bool) -> Any:
+    if isinstance(value, (list, tuple)):
+        if len(at) >= DEEPEST:
+            raise InputError(
+                "Brackets are nested more than {deepest} deep. Write [[1,2],[3,4]], or one block per head: [[[1,2],[3,4]],[[5,6],[7,8]]].",
+                deepest=DEEPEST,
+            )
+        cells = [_cells(part, (*at, number), blanks) for number, part in enumerate(value, start=1)]
+        if len({isinstance(cell, list) for cell in cells}) > 1:
+            raise InputError(
+                "Numbers and bracketed rows are mixed. Put every row in brackets, [[1,2],[3,4]], or none: “1 2; 3 4”."
+            )
+        return cells
+    try:
+        return BLANK if blanks and value in ("?", "_") else _cell(value)
+    except EntryError as error:
+        raise error.at(_place(at)) from None
+
+
+def _cell(value: Any) -> Cell:
+    if isinstance(value, (bool, np.bool_)) or value is None:
+        raise EntryError(
+            "“{value}” stands where a number is expected. Write a number.",
+            value="null" if value is None else str(value).lower(),
+        )
+    if isinstance(value, str):
+        return parse_number(value)
+    if isinstance(value, Written):
+        return parse_entry(value.text)
+    if isinstance(value, (int, np.integer)):
+        # Longer ones are beyond float64 anyway, and Python refuses to write them out.
+        return parse_entry(str(value) if -(10**400) < int(value) < 10**400 else "1e999")
+    if isinstance(value, (float, np.floating)):
+        return parse_entry(repr(float(value)))
+    raise EntryError("“{value}” is not a number. Write a number, like 0.5.", value=brief(value))
+
+
+def brief(value: Any) -> str:
+    """A value for a message: short, whatever it is."""
+    try:
+        return shown(str(value))
+    except ValueError:  # an integer of more digits than Python writes out
+        return type(value).__name__
+
+
+def _place(at: tuple[int, ...]) -> Message:
+    row, column = (1, *at)[-2:] if at else (1, 1)
+    if len(at) == 3:
+        return Message(N_("block {block}, row {row}, column {column}"), block=at[0], row=row, column=column)
+    return Message(N_("row {row}, column {column}"), row=row, column=column)
+
+
 def _without_latex(text: str) -> str:
     for pattern, plain in _LATEX:
         before = None
