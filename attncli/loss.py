@@ -13,7 +13,7 @@ import numpy as np
 from attncli.gradient import gradient_id, gradient_symbol, upstream
 from attncli.graph import Graph, show_shape
 from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_, InputError, Message, ShapeError, closest
+from attncli.message import N_, AttnError, InputError, Message, ShapeError, closest
 from attncli.ops import mean_square, scale, subtract, weighted_sum
 
 MOST_CHARACTERS = 10_000
@@ -99,7 +99,7 @@ def _weighted(graph: Graph, coefficients: np.ndarray[tuple[int, ...], np.dtype[n
 
 
 def _sum(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
-    if len(arguments) != 1:
+    if len(arguments) != 1 or not arguments[0]:
         raise InputError("sum takes one matrix. {forms}", forms=forms(graph.output))
     _output_named(graph, arguments[0])
     _weighted(graph, np.ones(graph.shape(graph.output)), f"sum({graph.output})")
@@ -121,17 +121,17 @@ def _linear(graph: Graph, text: str, parse_number: Callable[[str], float]) -> No
                 forms=forms(output),
             )
         _output_named(graph, term["name"])
-        index = [int(part) for part in term["index"].split(",") if part.strip()]
+        index = _index(term["index"])
         if len(index) != len(shape) or not all(1 <= i <= size for i, size in zip(index, shape, strict=False)):
             raise InputError(
                 "The loss names {name}[{index}], but {name} is {shape}: rows and columns are counted from 1.",
                 name=output,
-                index=",".join(map(str, index)),
+                index=term["index"][:40],
                 shape=show_shape(shape),
             )
-        factor = parse_number(term["factor"]) if term["factor"] else 1.0
+        factor = _factor(term["factor"], plain, parse_number) if term["factor"] else 1.0
         if term["divisor"]:
-            divisor = parse_number(term["divisor"])
+            divisor = _factor(term["divisor"], plain, parse_number)
             factor = factor / divisor if divisor else np.nan
         coefficients[tuple(i - 1 for i in index)] += -factor if term["sign"] == "-" else factor
         position = term.end()
@@ -144,27 +144,39 @@ def _linear(graph: Graph, text: str, parse_number: Callable[[str], float]) -> No
     _weighted(graph, coefficients, plain)
 
 
+def _index(text: str) -> list[int]:
+    """Counted from 1; an index with too many digits, or missing, is 0 and so nowhere."""
+    return [int(part) if part.strip().isdecimal() and len(part) < 10 else 0 for part in text.split(",")]
+
+
+def _factor(text: str, loss: str, parse_number: Callable[[str], float]) -> float:
+    try:
+        return parse_number(text)
+    except AttnError as error:
+        raise error.at(Message(N_("The loss “{loss}”"), loss=loss[:60])) from None
+
+
 _SIGNS = {ord("−"): "-", ord("·"): "*", ord("×"): "*", ord("，"): ",", ord("＋"): "+", ord("－"): "-"}
 
 
 def _mse(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
     """Mean of the squared differences over all entries (torch.nn.MSELoss, reduction "mean")."""
-    if len(arguments) != 2:
+    if len(arguments) != 2 or not arguments[1]:
         raise InputError("mse takes the output and a target. {forms}", forms=forms(graph.output))
     output, target = arguments
     _output_named(graph, output)
-    if target not in matrices:
-        raise InputError(
-            "The loss names the target “{target}”, which is not given. Give it beside the loss, in [gradient] of the"
-            ' problem file ({target} = "…") or with --set {target}="…".',
-            target=target,
-        )
-    if target in graph:
+    if target in graph or target in ("L", "error") or target.startswith("G_"):
         raise InputError(
             "The loss names “{target}” as its target, but that is part of this calculation already. Give the target a name"
             " of its own, like target: mse({output}, target).",
             target=target,
             output=output,
+        )
+    if target not in matrices:
+        raise InputError(
+            "The loss names the target “{target}”, which is not given. Give it beside the loss, in [gradient] of the"
+            ' problem file ({target} = "…") or with --set {target}="…".',
+            target=target,
         )
     matrix = matrices[target]
     shape = graph.shape(output)
