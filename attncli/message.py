@@ -98,19 +98,26 @@ class LimitError(InputError):
     """What was asked for is larger than this tool takes on."""
 
 
+#: Known words that an error lists.
+MOST_CHOICES = 30
+
+
 def closest(word: str, known: list[str] | tuple[str, ...]) -> str | None:
     """The known word that `word` was probably meant to be, or None."""
     from difflib import get_close_matches
 
     folded = {name.casefold(): name for name in reversed(known)}
-    found = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
-    return folded[found[0]] if found else None
+    found = get_close_matches(word.casefold()[:100], list(folded), n=1, cutoff=0.6)
+    if found:
+        return folded[found[0]]
+    # The beginning of a longer one: a1 for a1-pronoun.
+    return next((name for name in known if len(word) > 1 and name.casefold().startswith(word.casefold())), None)
 
 
 def unknown(what: Message, word: str, known: list[str] | tuple[str, ...]) -> InputError:
     """The error for a word that is not among the known ones, with the likely one suggested."""
     likely = closest(word, known)
-    choices = ", ".join(known)
+    choices = ", ".join(known[:MOST_CHOICES]) + (", …" if len(known) > MOST_CHOICES else "")
     if likely is None:
         return InputError(
             "{what} “{word}” does not exist. Choose from: {choices}.", what=what, word=word, choices=choices
