@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from attncli import models
+from attncli.gradient import gradient_id
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.problem import Problem
-from attncli.problems.settings import matrix_of
+from attncli.problems.settings import matrix_of, read_settings
 from attncli.problems.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
+from attncli.problems.text import Written, brief
 
 #: Cells that a seeded random input may have.
 MOST_RANDOM = 1_000_000
@@ -24,6 +27,11 @@ Fraction01 = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0, le=1000)]
 LearnerText = dict[Literal["en", "zh"], str]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+
+
+def _by_step(value: Any) -> Any:
+    """One number of decimals for all steps, or a table by step."""
+    return value if isinstance(value, dict) else {"default": value}
 
 
 class _Table(BaseModel):
@@ -57,7 +65,7 @@ class ProblemFile(_Table):
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
     id: Id = "problem"
     model: str
-    decimals: Decimals | dict[str, Decimals] = 3
+    decimals: Annotated[dict[str, Decimals], BeforeValidator(_by_step)] = {"default": 3}
     source: str = ""
     layout: Literal["rows", "columns"] = "rows"
     title: LearnerText = {}
@@ -75,8 +83,13 @@ class ProblemFile(_Table):
     marking: Marking = Marking()
 
 
-def load(path: str | Path) -> Problem:
+def load(path: str | Path, *, check: bool = True) -> Problem:
     """The problem in a file.
+
+    Parameters
+    ----------
+    check : whether the steps it names are looked for in its calculation; the examples that come with attncli are
+        checked by their tests
 
     Raises
     ------
@@ -85,36 +98,86 @@ def load(path: str | Path) -> Problem:
     """
     name = str(path)
     try:
-        return parse(as_text(read_bounded(name, MOST_TEXT_BYTES), name), json=name.endswith(".json"))
+        return parse(
+            as_text(read_bounded(name, MOST_TEXT_BYTES), name), json=name.lower().endswith(".json"), check=check
+        )
     except AttnError as error:
         raise error.at(name) from None
 
 
-def parse(text: str, *, json: bool = False) -> Problem:
+def parse(text: str, *, json: bool = False, check: bool = True) -> Problem:
     """The problem in a text."""
-    if json or text.lstrip().startswith("{"):
-        data = parse_json(text)
-    else:
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError("is not valid TOML: {what}.", what=str(error)[:200]) from None
-        except RecursionError:
-            raise InputError("is nested too deep to be read.") from None
-    return from_data(data)
+    data = parse_json(text) if json or text.lstrip().startswith("{") else _parse_toml(text)
+    return from_data(data, check=check)
 
 
-def from_data(data: Any) -> Problem:
+def _parse_toml(text: str) -> dict[str, Any]:
+    if _DEEP_KEY.search(text):
+        raise InputError("has a key of more than {limit} parts (a.b.c…). Write tables flatter.", limit=_MOST_PARTS)
+    try:
+        return tomllib.loads(text, parse_float=Written)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("is not valid TOML: {what}.", what=str(error)[:200]) from None
+    except RecursionError:
+        raise InputError("is nested too deep to be read. Write it flatter.") from None
+    except ValueError:  # Python reads no integer of more than 4300 digits
+        raise InputError("holds a whole number of more than 4300 digits. Write it shorter, like 1e9.") from None
+
+
+#: Python's TOML reader takes time with the square of a key's parts.
+_MOST_PARTS = 50
+_PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')"""
+_DEEP_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}")
+
+
+def from_data(data: Any, *, check: bool = True) -> Problem:
     """The problem in nested dictionaries with the keys of a problem file."""
     if not isinstance(data, dict):
         raise InputError(
-            "A problem is a table of keys (model, inputs, …), but this is a {kind}.", kind=type(data).__name__
+            "A problem is a table of keys, like model and inputs, but “{value}” stands there. Write model = … and [inputs].",
+            value="null" if data is None else brief(data),
         )
     try:
         file = ProblemFile.model_validate(data)
     except ValidationError as error:
         raise _first(error) from None
-    return _problem(file)
+    problem = _problem(file)
+    if check:
+        _check_names(file, problem)
+    return problem
+
+
+#: Backward steps whose names do not begin with G_: in a file without a gradient they are not known yet.
+_BACKWARD = ("weighted", "row_dot", "deviation", "E_new", "L", "error")
+
+
+def _check_names(file: ProblemFile, problem: Problem) -> None:
+    """Steps and the gradient that the file names must be part of its calculation."""
+    tables = {
+        "decimals": [name for name in file.decimals if name != "default"],
+        "published": file.published,
+        "published_how": file.published_how,
+        "shapes": file.shapes,
+        "marking.points": file.marking.points,
+    }
+    if problem.upstream is None and not any(tables.values()):
+        return
+    try:
+        graph = problem.graph()
+    except AttnError:
+        return  # options may still complete it; if not, the run says what is wrong
+    arriving = next((name for name in file.gradient if name.startswith("G_")), None)
+    if problem.upstream is not None and arriving != gradient_id(graph.output):
+        raise InputError(
+            "gradient.{name}: the output here is {output}, so its gradient is called G_{output}. Write G_{output} = …",
+            name=arriving,
+            output=graph.output,
+        )
+    for table, steps in tables.items():
+        for step in steps:
+            later = not problem.has_gradient and (step.rpartition(".")[2].startswith("G_") or step in _BACKWARD)
+            if step not in graph and not later:
+                raise unknown(Message(N_("{table}: the step"), table=table), step, [*graph.inputs, *graph.steps])
 
 
 def _problem(file: ProblemFile) -> Problem:
@@ -123,10 +186,13 @@ def _problem(file: ProblemFile) -> Problem:
     texts = {name: value for name, value in file.inputs.items() if kinds.get(name) == "text"}
     for name, value in texts.items():
         if not isinstance(value, str):
-            raise InputError(
-                "inputs.{name}: “{value}” is not text. Write it in quotes.", name=name, value=str(value)[:40]
-            )
-    by_step = file.decimals if isinstance(file.decimals, dict) else {"default": file.decimals}
+            raise InputError("inputs.{name}: “{value}” is not text. Write it in quotes.", name=name, value=brief(value))
+    places = {name: f"settings.{name}" for name in file.settings}
+    try:
+        read_settings(model, file.settings, file.layout, places)
+    except AttnError as error:
+        raise error if error.message.fields.get("where") in places.values() else error.at("settings") from None
+    by_step = file.decimals
     upstream, loss, extras = _gradient(file.gradient)
     return Problem(
         model=file.model,
@@ -158,11 +224,13 @@ def _gradient(table: dict[str, Any]) -> tuple[Matrix | None, str | None, dict[st
     """The upstream gradient (a key G_…), or a loss with the matrices it names."""
     loss = table.get("loss")
     if loss is not None and not isinstance(loss, str):
-        raise InputError(
-            'gradient.loss: “{value}” is not text. Write it in quotes, like "sum(O)".', value=str(loss)[:40]
-        )
+        raise InputError('gradient.loss: “{value}” is not text. Write it in quotes, like "sum(O)".', value=brief(loss))
+    named = set(re.findall(r"\w+", loss or ""))
+    for name in table:
+        if name != "loss" and not name.startswith("G_") and name not in named:
+            raise unknown(Message(N_("gradient: the key")), name, ["G_O", "loss"])
     rest = {name: _matrix("gradient", name, value) for name, value in table.items() if name != "loss"}
-    arriving = [name for name in rest if name.startswith("G_")]
+    arriving = [name for name in rest if name not in named]
     if len(arriving) > 1:
         raise InputError(
             "gradient: {names} are given. Give one: the gradient of the model's output.", names=", ".join(arriving)
@@ -170,8 +238,6 @@ def _gradient(table: dict[str, Any]) -> tuple[Matrix | None, str | None, dict[st
     upstream = rest.pop(arriving[0]) if arriving else None
     if upstream is not None and loss is not None:
         raise InputError("gradient: both {name} and loss are given. Keep one.", name=arriving[0])
-    if rest and loss is None:
-        raise unknown(Message(N_("gradient: the key")), next(iter(rest)), ["G_O", "loss"])
     return upstream, loss, rest
 
 
@@ -179,8 +245,6 @@ def _matrix(table: str, name: str, value: Any) -> Matrix:
     try:
         if isinstance(value, dict):
             return _random(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return matrix_of([value])
         return matrix_of(value)
     except AttnError as error:
         raise error.at(f"{table}.{name}") from None
@@ -190,7 +254,7 @@ def _random(value: dict[str, Any]) -> Matrix:
     try:
         spec = Random.model_validate(value)
     except ValidationError as error:
-        raise _first(error) from None
+        raise _first(error, Random) from None
     size = int(np.prod(spec.shape, dtype=object))
     if size > MOST_RANDOM:
         raise InputError("{size} random numbers are asked for; the limit is {limit}.", size=size, limit=MOST_RANDOM)
@@ -201,6 +265,7 @@ def _random(value: dict[str, Any]) -> Matrix:
 
 _EXPECTED = {
     "string_type": N_("text in quotes"),
+    "string_unicode": N_("text in quotes"),
     "int_type": N_("a whole number"),
     "int_parsing": N_("a whole number"),
     "int_from_float": N_("a whole number"),
@@ -210,27 +275,34 @@ _EXPECTED = {
     "dict_type": N_("a table of keys"),
     "model_type": N_("a table of keys"),
     "list_type": N_("a list in [ ]"),
+    "too_short": N_("a list of 1 to 3 numbers"),
+    "too_long": N_("a list of 1 to 3 numbers"),
+    "finite_number": N_("a finite number"),
 }
 
 
-def _first(error: ValidationError) -> InputError:
+def _first(error: ValidationError, table: type[BaseModel] | None = None) -> InputError:
     """pydantic's first complaint, said in our words: the key, what stands there, what was expected."""
-    found = error.errors()[0]
-    path = [
-        str(part)
-        for part in found["loc"]
-        if str(part) not in ("int", "dict[str,constrained-int]") and "[" not in str(part)
-    ]
+    errors = error.errors()
+    # A misspelt key is also a missing one; what stands there says more than what does not.
+    found = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+    path = [str(part) for part in found["loc"] if part != "[key]"]
+    if path[:1] == ["decimals"] and path[-1] == "default":
+        path.pop()
     key = ".".join(path) or "problem"
     kind, context = found["type"], found.get("ctx", {})
     if kind == "extra_forbidden":
-        return unknown(Message(N_("The key")), key, _known_keys(path))
+        return unknown(Message(N_("The key")), key, _known_keys(path, table or ProblemFile))
     if kind == "missing":
         return InputError("the key “{key}” is missing. Add it.", key=key)
-    given = str(found.get("input"))[:40]
+    value = found.get("input")
+    given = "null" if value is None else str(value).lower() if isinstance(value, bool) else brief(value)
     if kind == "literal_error":
         return InputError(
-            "{key}: “{given}” does not work here. Write {choices}.", key=key, given=given, choices=context["expected"]
+            "{key}: “{given}” does not work here. Write {choices}.",
+            key=key,
+            given=given,
+            choices=context["expected"].replace(" or ", ", "),
         )
     if kind in ("greater_than_equal", "less_than_equal", "greater_than"):
         return InputError(
@@ -238,7 +310,7 @@ def _first(error: ValidationError) -> InputError:
             key=key,
             given=given,
             relation={"greater_than_equal": "≥", "less_than_equal": "≤", "greater_than": ">"}[kind],
-            bound=context.get("ge", context.get("le", context.get("gt"))),
+            bound=f"{context.get('ge', context.get('le', context.get('gt'))):g}",
         )
     if kind == "string_pattern_mismatch":
         return InputError(
@@ -252,11 +324,10 @@ def _first(error: ValidationError) -> InputError:
     )
 
 
-def _known_keys(path: list[str]) -> list[str]:
+def _known_keys(path: list[str], table: type[BaseModel]) -> list[str]:
     """The keys that may stand where an unknown one was found."""
-    tables: dict[str, type[BaseModel]] = {"marking": Marking, "contrast": Contrast}
-    table = tables.get(path[0], ProblemFile) if len(path) > 1 else ProblemFile
-    if len(path) > 1 and table is ProblemFile:
-        table = Random
-    prefix = f"{path[0]}." if table in (Marking, Contrast) else ""
+    prefix = ""
+    inner: dict[str, type[BaseModel]] = {"marking": Marking, "contrast": Contrast}
+    if len(path) > 1:
+        table, prefix = inner[path[0]], f"{path[0]}."
     return [f"{prefix}{field.alias or name}" for name, field in table.model_fields.items()]

@@ -8,7 +8,7 @@ from typing import Any
 from attncli import models
 from attncli.graph import Graph
 from attncli.matrix import Matrix
-from attncli.message import InputError
+from attncli.message import N_, InputError, Message, unknown
 from attncli.problems.settings import read_settings
 from attncli.problems.text import parse_number
 from attncli.record import Record
@@ -131,15 +131,11 @@ class Problem(Record):
             labels.pop("key", None)
         for axis, names in labels.items():
             if axis not in sizes:
-                raise InputError(
-                    "labels: this calculation has no axis “{axis}”. Its axes are {axes}.",
-                    axis=axis,
-                    axes=", ".join(name for name in sizes if name),
-                )
+                raise unknown(Message(N_("labels: the axis")), axis, [name for name in sizes if name])
             if len(names) != sizes[axis]:
                 raise InputError(
-                    "labels: {count} names for the axis “{axis}”, which has length {size}. Give {size} names.",
-                    count=len(names),
+                    "labels.{axis}: {count} given, but the axis “{axis}” has length {size}. Give one name for each.",
+                    count=Message(N_("1 name")) if len(names) == 1 else Message(N_("{count} names"), count=len(names)),
                     axis=axis,
                     size=sizes[axis],
                 )

@@ -12,7 +12,7 @@ import numpy as np
 from attncli.matrix import BoolArray, Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.models import Model, Setting
-from attncli.problems.text import brief, from_cells, parse_lists, parse_matrix, parse_number
+from attncli.problems.text import brief, from_cells, number_of, parse_lists, parse_matrix
 
 
 def read_settings(
@@ -72,17 +72,9 @@ def _number(value: Any, setting: Setting, layout: str) -> Matrix:
 
 def _one(value: Any) -> Matrix:
     """A number as a matrix without axes."""
-    if isinstance(value, str):
-        return from_cells([parse_number(value)], ())
-    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
-        raise InputError(
-            "“{value}” is not a number. Write a number, like 0.5.",
-            value=str(value).lower() if isinstance(value, bool) else brief(value),
-        )
-    matrix = parse_lists([value])
-    return Matrix(
-        matrix.values.reshape(()), None if matrix.decimals is None else matrix.decimals.reshape(()), matrix.entries
-    )
+    if isinstance(value, Matrix) and value.values.size == 1:
+        return Matrix(value.values.reshape(()), None, value.entries)
+    return from_cells([number_of(value)], ())
 
 
 def _scale(value: Any, setting: Setting, layout: str) -> str | Matrix:

@@ -109,6 +109,17 @@ def parse_lists(value: Sequence[Any], *, blanks: bool = False) -> Matrix:
     return _matrix(_as_rows(_cells(value, (), blanks)))
 
 
+def number_of(value: Any) -> Cell:
+    """One number from a number or its text.
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    return _cell(value)
+
+
 def _cells(value: Any, at: tuple[int, ...], blanks: bool) -> Any:
     if isinstance(value, (list, tuple)):
         if len(at) >= DEEPEST:
@@ -139,8 +150,11 @@ def _cell(value: Any) -> Cell:
     if isinstance(value, Written):
         return parse_entry(value.text)
     if isinstance(value, (int, np.integer)):
-        # Longer ones are beyond float64 anyway, and Python refuses to write them out.
-        return parse_entry(str(value) if -(10**400) < int(value) < 10**400 else "1e999")
+        if abs(int(value)) >= 10**400:  # Python does not write the longest ones out
+            raise EntryError(
+                "a whole number of more than 400 digits is too large: numbers here go up to about 1.8e308. Write inf or -inf if you mean infinity."
+            )
+        return parse_entry(str(value))
     if isinstance(value, (float, np.floating)):
         return parse_entry(repr(float(value)))
     raise EntryError("“{value}” is not a number. Write a number, like 0.5.", value=brief(value))
