@@ -117,6 +117,8 @@ def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> in
 
 def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
     """Every printed digit recomputed: a line an example, and below it every number that does not follow."""
+    from attncli.cli._terminal import width
+    from attncli.locale.wrap import wrap
     from attncli.problems.published import check
 
     lines: list[str] = []
@@ -139,17 +141,14 @@ def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
         for checked in off:
             lines.append(f"    {checked.step}: {checked.printed}")
             if checked.message is not None:
-                lines.append(f"    {checked.message.text(say.language)}")
-    lines.append("")
+                lines.append(wrap(checked.message.text(say.language), width(), "    ", "    "))
     if wrong:
-        lines.append(say.text("{wrong} of {results} printed results do not follow.", wrong=wrong, results=results))
+        last = say.text("{wrong} of {results} printed results do not follow.", wrong=wrong, results=results)
     else:
-        lines.append(
-            say.text(
-                "All {results} printed results of {count} examples follow from their inputs.",
-                results=results,
-                count=len(chosen),
-            )
+        last = say.text(
+            "All {results} printed results of {count} examples follow from their inputs.",
+            results=results,
+            count=len(chosen),
         )
-    say.out("\n".join(lines) + "\n")
+    say.out("\n".join([*lines, "", wrap(last, width())]) + "\n")
     return 1 if wrong else 0

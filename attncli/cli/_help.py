@@ -43,7 +43,7 @@ def _usage(path: str, arguments: Sequence[str], group: bool, say: Say, screen: i
     words = [path, say.text("[OPTIONS]"), *arguments]
     if group:
         words.append(say.text("COMMAND …"))
-    start = say.text("Usage:") + " "
+    start = say.text("Usage: ")
     return wrap(" ".join(words), screen, start, " " * columns(start))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -10,24 +12,35 @@ from attncli.locale import CODES, from_environment, language
 from attncli.message import N_, Language, Message
 
 
+class ClosedOutput(io.TextIOBase):
+    """Stands in for a standard output that was closed before the start: what is written to it is an error."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str, /) -> int:
+        raise OSError("standard output is closed")
+
+
 class Say:
     """The language of one run of the command line, and its two outputs."""
 
-    def __init__(self, code: str, *, asked: bool) -> None:
+    def __init__(self, code: str, *, asked: bool, instead: str = "en") -> None:
         self.code = code
+        self.instead = instead if instead in CODES else "en"
         self.asked = asked
         self._language: Language | None = None
 
     @classmethod
     def from_words(cls, words: Sequence[str], environment: Mapping[str, str]) -> Say:
         """The language named by --lang, else by ATTNCLI_LANG, else by the locale."""
-        code, asked = from_environment(environment), bool(environment.get("ATTNCLI_LANG", "").strip())
+        usual = from_environment(environment)
+        code, asked = usual, bool(environment.get("ATTNCLI_LANG", "").strip())
         for i, word in enumerate(words):
             if word == "--lang" and i + 1 < len(words):
                 code, asked = words[i + 1], True
             elif word.startswith("--lang="):
                 code, asked = word.partition("=")[2], True
-        return cls(code, asked=asked)
+        return cls(code, asked=asked, instead=usual)
 
     def check(self) -> None:
         """Raise InputError if the language that was asked for does not exist."""
@@ -36,10 +49,10 @@ class Say:
 
     @property
     def language(self) -> Language:
-        """The language; English where the terminal cannot show Chinese, or the code is unknown."""
+        """The language; where it is unknown the usual one, and English where the terminal cannot show Chinese."""
         if self._language is None:
-            code = self.code if self.code in CODES else "en"
-            if code == "zh" and not _can_show_chinese(sys.stdout.encoding):
+            code = self.code if self.code in CODES else self.instead
+            if code == "zh" and not _can_show_chinese(_encoding()):
                 code = "en"
             self._language = language(code)
         return self._language
@@ -50,14 +63,14 @@ class Say:
 
     def out(self, text: str) -> None:
         """Write to standard output, whole; signs that it cannot show are replaced."""
-        self.out_bytes(self.fitted(text).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+        self.out_bytes(self.fitted(text).encode(_encoding(), "backslashreplace"))
 
     @staticmethod
     def fitted(text: str) -> str:
         """The text with other signs for those that standard output cannot show."""
         from attncli.render._glyphs import fitted
 
-        encoding = sys.stdout.encoding or "utf-8"
+        encoding = _encoding()
         if encoding.lower().startswith("utf"):
             return text
         return fitted(text, encoding).encode(encoding, "backslashreplace").decode(encoding)
@@ -72,11 +85,11 @@ class Say:
 
     def error(self, message: Message) -> int:
         """One message on standard error; returns the exit status 2."""
-        text = f"attncli: {message.text(self.language)}\n"
+        text = f"attncli: {_visible(message.text(self.language))}\n"
         if sys.stderr is not None:
             encoding = sys.stderr.encoding or "utf-8"
             with contextlib.suppress(OSError, AttributeError):
-                sys.stderr.buffer.write(_visible(text).encode(encoding, "backslashreplace"))
+                sys.stderr.buffer.write(text.encode(encoding, "backslashreplace"))
                 sys.stderr.flush()
         return 2
 
@@ -112,14 +125,20 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _can_show_chinese(encoding: str | None) -> bool:
+def _encoding() -> str:
+    """The encoding of standard output, which may be closed."""
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def _can_show_chinese(encoding: str) -> bool:
     try:
-        "苹果".encode(encoding or "utf-8")
+        "苹果".encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return False
     return True
 
 
 def _visible(text: str) -> str:
-    """No control characters: what came from a file must not drive the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """One line without control characters and without endless words: what came from a file must not drive the terminal."""
+    shown = "".join(c if c.isprintable() else " " if c in "\r\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return re.sub(r"\S{200,}", lambda word: f"{word.group()[:100]}…{word.group()[-20:]}", shown)
