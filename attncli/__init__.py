@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         backward,
         forward,
         load,
+        mark,
         problem,
     )
 
@@ -37,6 +38,7 @@ __all__ = [
     "backward",
     "forward",
     "load",
+    "mark",
     "problem",
 ]
 

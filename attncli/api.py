@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attncli.message import AttnError, InputError, LimitError, ShapeError
 from attncli.problems.problem import Problem
 from attncli.run import Run, run
+
+if TYPE_CHECKING:
+    from attncli.marking.mark import Marked
 
 
 def problem(
@@ -62,6 +65,28 @@ def backward(problem: Problem, **options: Any) -> Run:
     return run(problem, backward=True, **options)
 
 
+def mark(problem: Problem, answers: Mapping[str, Any], student: str | None = None) -> Marked:
+    """A marked sheet, the object behind `attncli check`.
+
+    Parameters
+    ----------
+    answers : what was written, by step id: text, nested lists, or NumPy arrays (judged at their own precision)
+
+    Returns
+    -------
+    Marked
+        `.score`, `.max_score`, `.first_wrong`, `.steps` with verdict, points, mistakes and cells.
+    """
+    import numpy as np
+
+    from attncli.marking.mark import Marker
+    from attncli.problems.answers import Sheet, answer, sheet_from_arrays
+
+    arrays = sheet_from_arrays({id: value for id, value in answers.items() if isinstance(value, np.ndarray)}).answers
+    texts = {id: answer(value) for id, value in answers.items() if not isinstance(value, np.ndarray)}
+    return Marker(problem).mark(Sheet(student, {**texts, **arrays}))
+
+
 __all__ = [
     "AttnError",
     "InputError",
@@ -72,5 +97,6 @@ __all__ = [
     "backward",
     "forward",
     "load",
+    "mark",
     "problem",
 ]

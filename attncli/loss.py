@@ -164,6 +164,10 @@ def _mse(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> 
     if len(arguments) != 2 or not arguments[1]:
         raise InputError("mse takes the output and a target. {forms}", forms=forms(graph.output))
     output, target = arguments
+    if not (target.isascii() and target.isidentifier()):
+        raise InputError(
+            "The target “{target}” is not a name. Use letters, digits and _, like “target”.", target=target[:40]
+        )
     _output_named(graph, output)
     if target in graph or target in ("L", "error") or target.startswith("G_"):
         raise InputError(

@@ -6,7 +6,7 @@ share, and its backward rule, which is written with ops again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,12 +15,25 @@ from attncli.record import Record
 from attncli.terms import Index, Term, cell
 
 if TYPE_CHECKING:
-    from attncli.graph import Axis, Graph, Step
+    from attncli.graph import Axis, Graph, Step, Swap
 
 Params: TypeAlias = Mapping[str, Any]
 
 #: Writes the gradient of one operand: (graph, step, id of the step's gradient, id to write).
 Rule: TypeAlias = "Callable[[Graph, Step, str, str], None]"
+
+
+class Mistake(Record):
+    """A wrong calculation that stands in for a right one.
+
+    Parameters
+    ----------
+    id : its name in the catalogue ("softmax-over-columns")
+    swap : what is calculated instead, by step id
+    """
+
+    id: str
+    swap: Mapping[str, Swap]
 
 
 class Op(Record):
@@ -38,6 +51,7 @@ class Op(Record):
     why : what it does and why, for a step that says nothing more special
     backward : one rule an operand, None for a constant; an empty tuple: no operand has one of its own
     numbers : (params) -> the formula with the numbers put in, where that says more
+    mistakes : (graph, step) -> the mistakes people make in it at this step
     """
 
     name: str
@@ -48,6 +62,35 @@ class Op(Record):
     why: str
     backward: tuple[Rule | None, ...] = ()
     numbers: Callable[[Params], str] | None = None
+    mistakes: Callable[[Graph, Step], Iterator[Mistake]] | None = None
+
+
+def instead(id: str, step: Step, compute: Callable[..., Any], *inputs: str) -> Mistake:
+    """The mistake `id`: at this step, `compute(arithmetic, *inputs)` is calculated instead."""
+    from attncli.graph import Swap
+
+    wrong = Op(id, compute, "", fixed(""), _no_terms, "")
+    return Mistake(id, {step.id: Swap(wrong, inputs, {})})
+
+
+def with_operands(id: str, step: Step, op: Op, inputs: Sequence[str], params: Params) -> Mistake:
+    """The mistake `id`: at this step, an op is applied to other operands or the other way round."""
+    from attncli.graph import Swap
+
+    return Mistake(id, {step.id: Swap(op, tuple(inputs), params)})
+
+
+def values_for_gradients(graph: Graph, step: Step) -> Iterator[tuple[str, ...]]:
+    """The step's operands with a forward value where its gradient belongs: A for G_A."""
+    for position, id in enumerate(step.inputs):
+        prefix, dot, name = id.rpartition(".")
+        value = f"{prefix}{dot}{name.removeprefix('G_')}"
+        if name.startswith("G_") and value in graph and graph.shape(value) == graph.shape(id):
+            yield (*step.inputs[:position], value, *step.inputs[position + 1 :])
+
+
+def _no_terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    return Term("text", "?")
 
 
 def names() -> list[str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import as_matrix
 from attncli.message import N_, Message
-from attncli.ops import Op, at, fixed, pass_on
+from attncli.ops import Mistake, Op, at, fixed, instead, pass_on, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -39,6 +43,48 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     )
 
 
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """Another number in the hidden places, or other places hidden."""
+    from attncli.ops import pass_on
+
+    scores, id = step.inputs
+    hidden = np.isneginf(graph.inputs[id].matrix.values)
+    yield with_operands("no-mask", step, pass_on.OP, (scores,), {})
+    for name, number in (("mask-as-zero", 0.0), ("mask-tiny", 1e-9), ("mask-plus-infinity", math.inf)):
+        yield instead(name, step, _with(hidden, number), scores)
+    for ones in (hidden, ~hidden):
+        yield instead("mask-added-as-01", step, _adding(ones), scores)
+    for name, other in _other_places(hidden):
+        if other.shape == hidden.shape and not np.array_equal(other, hidden):
+            yield instead(name, step, _with(other, -math.inf), scores)
+
+
+def _with(hidden: Any, number: float) -> Any:
+    return lambda xp, scores: xp.where(
+        np.broadcast_to(hidden, scores.shape), xp.enter(as_matrix(np.full(scores.shape, number))), scores
+    )
+
+
+def _adding(ones: Any) -> Any:
+    return lambda xp, scores: xp.add(scores, xp.enter(as_matrix(np.broadcast_to(ones, scores.shape).astype(float))))
+
+
+def _other_places(hidden: Any) -> Iterator[tuple[str, Any]]:
+    """What people hide instead: the visible, the diagonal too, the past, rows for columns, another corner."""
+    yield "mask-inverted", ~hidden
+    rows, columns = hidden.shape[-2:]
+    causal = np.triu(np.ones((rows, columns), dtype=np.bool_), 1)
+    if np.array_equal(hidden, np.broadcast_to(causal, hidden.shape)):
+        yield "mask-diagonal", np.triu(np.ones_like(hidden), 0)
+        yield "mask-other-triangle", np.tril(np.ones_like(hidden), -1)
+    corner = np.triu(np.ones((rows, columns), dtype=np.bool_), 1 + columns - rows)
+    for one, other in ((causal, corner), (corner, causal)):
+        if rows != columns and np.array_equal(hidden, np.broadcast_to(one, hidden.shape)):
+            yield "mask-other-corner", np.broadcast_to(other, hidden.shape)
+    if rows == columns and (hidden == hidden[..., :1, :]).all():
+        yield "mask-query-rows", hidden.swapaxes(-1, -2)
+
+
 OP = Op(
     name="mask",
     compute=compute,
@@ -47,4 +93,5 @@ OP = Op(
     terms=terms,
     why=N_("Adding −∞ hides a key, adding 0 leaves it alone. e^−∞ = 0, so a hidden key gets a weight of exactly 0."),
     backward=(gradient, None),
+    mistakes=mistakes,
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_, Message
-from attncli.ops import Op, Params, at
+from attncli.ops import Mistake, Op, Params, at, values_for_gradients, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -99,6 +99,57 @@ def _why(operand: str, other: str, *, turned: bool) -> Message:
     )
 
 
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """Operands the wrong way round, and what belongs to the product's place: projection, scores, output, gradient."""
+    a, b = step.inputs
+    yield with_operands("operands-swapped", step, OP, (b, a), step.params)
+    if step.phase == "backward":
+        yield from _mistakes_of_gradient(graph, step)
+    elif step.id.rpartition(".")[2] == "scores":
+        yield with_operands("key-not-transposed", step, OP, (a, b), {})
+    elif b.rpartition(".")[2].startswith("W_"):
+        yield with_operands("weight-transposed", step, OP, (a, b), {"transpose_b": True})
+        for other in graph.inputs:
+            if other != b and other.startswith("W_") and graph.shape(other) == graph.shape(b):
+                yield with_operands("wrong-weight", step, OP, (a, other), step.params)
+    else:
+        yield from _mistakes_of_output(graph, step)
+
+
+def _mistakes_of_output(graph: Graph, step: Step) -> Iterator[Mistake]:
+    a, b = step.inputs
+    yield with_operands("weights-transposed", step, OP, (a, b), {"transpose_a": True})
+    yield with_operands("value-transposed", step, OP, (a, b), {"transpose_b": True})
+    weights = graph.steps.get(a)
+    source = weights.closed.source if weights is not None and weights.closed is not None else None
+    while source is not None:
+        yield with_operands("scores-for-weights", step, OP, (source, b), {})
+        before = graph.steps.get(source)
+        source = before.inputs[0] if before is not None and before.op is not OP else None
+
+
+def _mistakes_of_gradient(graph: Graph, step: Step) -> Iterator[Mistake]:
+    a, b = step.inputs
+    flags = [name for name in ("transpose_a", "transpose_b") if step.params.get(name)]
+    if flags:
+        yield with_operands("gradient-not-transposed", step, OP, (a, b), {})
+    else:
+        # Where no transpose belongs, one too many is the same confusion.
+        yield with_operands("gradient-not-transposed", step, OP, (a, b), {"transpose_a": True})
+    for wrong in values_for_gradients(graph, step):
+        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
+    for other in graph.steps.values():
+        if other is not step and other.op is OP and other.phase == "backward" and _are_partners(graph, step, other):
+            yield with_operands("gradients-swapped", step, OP, other.inputs, other.params)
+
+
+def _are_partners(graph: Graph, step: Step, other: Step) -> bool:
+    """Gradients of the same kind and shape: G_Q and G_K, G_W_Q and G_W_V."""
+    if graph.shape(step.id) != graph.shape(other.id):
+        return False
+    return ("_W_" in step.id) == ("_W_" in other.id) and ("_X" in step.id) == ("_X" in other.id)
+
+
 OP = Op(
     name="product",
     compute=compute,
@@ -107,4 +158,5 @@ OP = Op(
     terms=terms,
     why=N_("Row times column: multiply entry by entry and add up."),
     backward=(gradient_a, gradient_b),
+    mistakes=mistakes,
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Op, Params, at
+from attncli.ops import Mistake, Op, Params, at, values_for_gradients, with_operands
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -56,6 +56,28 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(OP, id, upstream, **step.params)
 
 
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """The factor left out, taken twice, turned over, or taken of another width."""
+    from attncli.matrix import as_matrix
+    from attncli.ops import pass_on
+
+    if step.phase == "backward":
+        yield with_operands("gradient-scale-lost", step, pass_on.OP, step.inputs, {})
+        for wrong in values_for_gradients(graph, step):
+            yield with_operands("value-for-gradient", step, OP, wrong, step.params)
+        return
+    yield with_operands("no-scale", step, pass_on.OP, step.inputs, {})
+    root = step.params.get("root")
+    if root is None:
+        return
+    width = float(root.values)
+    yield with_operands("scale-by-d", step, OP, step.inputs, {"factor": as_matrix(1.0 / width)})
+    yield with_operands("scale-inverted", step, OP, step.inputs, {"factor": as_matrix(width**0.5)})
+    model = graph.bound.get("d_model")
+    if model is not None and model.size != width:
+        yield with_operands("scale-by-model-width", step, OP, step.inputs, {"root": as_matrix(float(model.size))})
+
+
 OP = Op(
     name="scale",
     compute=compute,
@@ -65,4 +87,5 @@ OP = Op(
     terms=terms,
     why=N_("Every entry gets the same factor. A factor on the way forward is the same factor on the way back."),
     backward=(gradient,),
+    mistakes=mistakes,
 )

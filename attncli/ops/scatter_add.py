@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
-from attncli.ops import Op, at, fixed
+from attncli.ops import Mistake, Op, at, fixed, instead, values_for_gradients, with_operands
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -33,6 +35,21 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(look_up.OP, id, upstream, step.inputs[1], rows=step.params["rows"])
 
 
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """A repeated id that keeps only the gradient of its last token."""
+    rows, count = np.asarray(step.params["rows"]), step.params["count"]
+    last = np.array([i for i, row in enumerate(rows) if row not in rows[i + 1 :]], dtype=np.int_)
+    if len(last) < len(rows):
+        yield instead(
+            "gradient-overwritten",
+            step,
+            lambda xp, g: xp.scatter_add(xp.take(g, last), rows[last], count),
+            step.inputs[0],
+        )
+    for wrong in values_for_gradients(graph, step):
+        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
+
+
 OP = Op(
     name="scatter_add",
     compute=compute,
@@ -44,4 +61,5 @@ OP = Op(
         " a {row} nobody looked up gets 0."
     ),
     backward=(gradient, None),
+    mistakes=mistakes,
 )

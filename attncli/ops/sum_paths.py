@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
-from attncli.ops import Op, Params, Rule, at, pass_on
+from attncli.ops import Mistake, Op, Params, Rule, at, pass_on, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -41,6 +42,22 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
 
 _RULES: tuple[Rule, ...] = (gradient,) * MOST
 
+
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """A path or two left out, or one counted twice."""
+    from attncli.ops import pass_on
+
+    paths = step.inputs
+    for missing in (1, 2):
+        for kept in combinations(paths, len(paths) - missing):
+            if len(kept) == 1:
+                yield with_operands("path-missing", step, pass_on.OP, kept, {})
+            elif kept:
+                yield with_operands("path-missing", step, OP, kept, {"count": len(kept)})
+    for path in paths:
+        yield with_operands("path-twice", step, OP, (*paths, path), {"count": len(paths) + 1})
+
+
 OP = Op(
     name="sum_paths",
     compute=compute,
@@ -51,4 +68,5 @@ OP = Op(
         "Several paths lead from here to the loss. A small change travels along all of them, so their gradients add."
     ),
     backward=_RULES,
+    mistakes=mistakes,
 )

@@ -6,7 +6,8 @@ Every read is bounded, nothing is ever unpickled, and an error names the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +20,8 @@ from attncli.problems.text import Written, parse_matrix
 
 MOST_TEXT_BYTES = 16_000_000
 MOST_ARRAY_BYTES = 512_000_000
+#: Arrays an .npz file of answers may hold.
+MOST_ARRAYS = 1000
 
 ReadStdin = Callable[[], bytes]
 
@@ -221,31 +224,67 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def array_from_npz(path: str, name: str) -> Any:
     """The array called `name` in an .npz file (or its only one)."""
+    with _npz(path) as archive:
+        members = _names(archive)
+        if not name and len(members) == 1:
+            name = members[0]
+        if name not in members:
+            raise _no_member(path, name, members)
+        return real_array(_member(archive, name))
+
+
+def arrays_from_npz(path: str) -> dict[str, Any]:
+    """All arrays of an .npz file as they are stored, or for one that cannot be read the error's message."""
+    arrays: dict[str, Any] = {}
+    with _npz(path) as archive:
+        members = _names(archive)
+        if len(members) > MOST_ARRAYS:
+            raise InputError("holds {count} arrays; the limit here is {limit}.", count=len(members), limit=MOST_ARRAYS)
+        total = 0
+        for name in members:
+            try:
+                stored = _member(archive, name)
+                real_array(stored)
+                arrays[name] = stored
+                total += stored.nbytes
+            except AttnError as error:
+                arrays[name] = error.message
+            if total > MOST_ARRAY_BYTES:
+                raise InputError("unpacks to more than {limit} bytes, the limit here.", limit=f"{MOST_ARRAY_BYTES:,}")
+    return arrays
+
+
+@contextmanager
+def _npz(path: str) -> Iterator[Any]:
+    """The archive, open; whatever goes wrong in it is said in one way."""
     import zipfile
     import zlib
 
     with open_bounded(path, MOST_ARRAY_BYTES) as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                members = [member.removesuffix(".npy") for member in archive.namelist()]
-                if not name and len(members) == 1:
-                    name = members[0]
-                if name not in members:
-                    raise _no_member(path, name, members)
-                info = archive.getinfo(f"{name}.npy" if f"{name}.npy" in archive.namelist() else name)
-                if info.file_size > MOST_ARRAY_BYTES:
-                    raise InputError(
-                        "the array {name} unpacks to {size} bytes; the limit here is {limit}.",
-                        name=name,
-                        size=f"{info.file_size:,}",
-                        limit=f"{MOST_ARRAY_BYTES:,}",
-                    )
-                with archive.open(info) as member:
-                    return read_array(member)
+                yield archive
         except (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError) as error:
             raise InputError(
                 "is not a readable .npz file ({reason}). Write it with numpy.savez.", reason=str(error)[:100]
             ) from None
+
+
+def _names(archive: Any) -> list[str]:
+    return [member.removesuffix(".npy") for member in archive.namelist()]
+
+
+def _member(archive: Any, name: str) -> Any:
+    info = archive.getinfo(f"{name}.npy" if f"{name}.npy" in archive.namelist() else name)
+    if info.file_size > MOST_ARRAY_BYTES:
+        raise InputError(
+            "the array {name} unpacks to {size} bytes; the limit here is {limit}.",
+            name=name,
+            size=f"{info.file_size:,}",
+            limit=f"{MOST_ARRAY_BYTES:,}",
+        )
+    with archive.open(info) as member:
+        return stored_array(member)
 
 
 def _no_member(path: str, name: str, members: list[str]) -> InputError:
@@ -261,7 +300,18 @@ def _no_member(path: str, name: str, members: list[str]) -> InputError:
 
 
 def read_array(file: IO[bytes]) -> Any:
-    """A float64 array from an .npy stream; the header is checked before anything is allocated.
+    """A float64 array from an .npy stream.
+
+    Raises
+    ------
+    InputError
+        As `stored_array`; NaN is not a number to calculate with.
+    """
+    return real_array(stored_array(file))
+
+
+def stored_array(file: IO[bytes]) -> Any:
+    """The array of an .npy stream in its own type; the header is checked before anything is allocated.
 
     Raises
     ------
@@ -305,4 +355,4 @@ def read_array(file: IO[bytes]) -> Any:
         raise InputError(
             "is not a readable .npy file ({reason}). Write it with numpy.save.", reason=str(error)[:100]
         ) from None
-    return real_array(array)
+    return array

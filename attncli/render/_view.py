@@ -148,7 +148,7 @@ class View(Record):
         term = cell_term(step, index, self.run.graph, values) if open_weights else step.op.terms(step, index, values)
         left = printable(term_text(term, self.show_cell, constant_text))
         result = self.show_cell(id, index)
-        return left if left == result and term.kind in ("cell", "number") else f"{left} = {result}"
+        return left if left == result else f"{left} = {result}"
 
     def show_cell(self, id: str, index: Index) -> str:
         """One number of a step as text."""
@@ -310,7 +310,7 @@ def _carried(run: Run) -> Iterator[Message]:
                         "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
                         " Both are right answers on paper."
                     ),
-                    cell=cell_name(id, index),
+                    cell=cell_name(id, index, run.problem.layout),
                     carried=ours,
                     full=theirs,
                 )

@@ -1,0 +1,89 @@
+"""The mistakes by name: how often they were seen, what was done, and what to look at again."""
+
+from __future__ import annotations
+
+from attncli.message import N_, Message
+from attncli.record import Record
+
+
+class Entry(Record):
+    """A mistake of the catalogue: times seen in public, what it does, where to look."""
+
+    seen: int
+    did: str
+    look: str
+
+
+_TRANSPOSE = N_(
+    "Look again at which operand is transposed: inner lengths must match, and each entry must meet its partner."
+)
+_MASK = N_("Look again at the mask: which places are hidden, and what number hides them.")
+_LINES = N_("Look again at which way you added up: along a {row}, never down a {column}.")
+_BACK = N_("Look again at the way back: what arrives, and which forward values it is multiplied by.")
+
+CATALOGUE: dict[str, Entry] = {
+    "weight-transposed": Entry(4, N_("You multiplied by the transposed weight matrix."), _TRANSPOSE),
+    "wrong-weight": Entry(2, N_("You multiplied by another projection's weight matrix."), N_("Look again at which of W_Q, W_K and W_V belongs here.")),
+    "key-not-transposed": Entry(1, N_("You multiplied Q by K, without transposing K."), _TRANSPOSE),
+    "operands-swapped": Entry(2, N_("You multiplied the two matrices the other way round."), N_("Look again at the order of the product: it matters for matrices.")),
+    "no-scale": Entry(4, N_("You left out the division by √d_k."), N_("Look again at the scale: divide every score by √d_k.")),
+    "scale-by-d": Entry(2, N_("You divided by d_k itself, or twice by its root."), N_("Look again at the scale: it is the square root of d_k, once.")),
+    "scale-by-model-width": Entry(8, N_("You divided by the root of the model's width, not of d_k."), N_("Look again at which width d_k is: the number of columns of Q and K.")),
+    "scale-inverted": Entry(1, N_("You multiplied by √d_k where one divides."), N_("Look again at the scale: it makes scores smaller.")),
+    "no-mask": Entry(0, N_("You left the mask out."), _MASK),
+    "mask-as-zero": Entry(3, N_("You set hidden scores to 0. But e^0 = 1, so hidden keys still get weight."), _MASK),
+    "mask-tiny": Entry(1, N_("You set hidden scores to a tiny number. It has to be a hugely negative one: −∞."), _MASK),
+    "mask-plus-infinity": Entry(1, N_("You set hidden scores to +∞; that puts all weight on them. It has to be −∞."), _MASK),
+    "mask-added-as-01": Entry(2, N_("You added a matrix of 0 and 1. A mask that is added holds 0 and −∞."), _MASK),
+    "mask-inverted": Entry(4, N_("You hid the visible keys and showed the hidden ones."), _MASK),
+    "mask-diagonal": Entry(2, N_("You hid the diagonal too. A token may see itself."), _MASK),
+    "mask-other-triangle": Entry(1, N_("You hid the past and left the future visible."), _MASK),
+    "mask-query-rows": Entry(3, N_("You laid the mask over queries; it belongs over keys."), _MASK),
+    "mask-other-corner": Entry(5, N_("You started the causal triangle at the other corner."), _MASK),
+    "softmax-over-columns": Entry(12, N_("You normalised down each {column}. Softmax runs along each {row}: a query shares its attention among the keys."), _LINES),
+    "softmax-over-all": Entry(2, N_("You normalised over the whole matrix. Softmax runs along each {row} by itself."), _LINES),
+    "column-sums-broadcast": Entry(1, N_("You divided {columns} by the sums of {rows} (in NumPy: keepdims was missing)."), _LINES),
+    "mask-after-softmax": Entry(3, N_("You took the softmax first and set hidden weights to 0 afterwards, so the {rows} no longer add up to 1."), N_("Look again at the order: mask first, then softmax.")),
+    "no-normalisation": Entry(0, N_("You stopped at e^x and did not divide by the sum of the {row}."), N_("Look again at the last line of softmax.")),
+    "no-exponential": Entry(0, N_("You divided the scores by their sum, without e^x."), N_("Look again at the middle of softmax: e^x first, then divide.")),
+    "softmax-twice": Entry(1, N_("You applied softmax to weights that had been through softmax already."), N_("Look again at how often softmax is applied: once.")),
+    "sum-of-logits": Entry(0, N_("You added up the scores, not their exponentials."), N_("Look again at what is added up: e^x, after the maximum was subtracted.")),
+    "weights-transposed": Entry(1, N_("You multiplied the transposed weights by V."), _TRANSPOSE),
+    "value-transposed": Entry(0, N_("You transposed V. Weight j belongs to {row} j of V, so V stays as it is."), _TRANSPOSE),
+    "scores-for-weights": Entry(1, N_("You multiplied scores by V; softmax was forgotten."), N_("Look again at what weighs the values: A, after softmax.")),
+    "gradient-not-transposed": Entry(3, N_("A transpose is missing in this gradient (or there is one too many)."), _TRANSPOSE),
+    "value-for-gradient": Entry(1, N_("You used a forward value where its gradient belongs."), _BACK),
+    "gradients-swapped": Entry(1, N_("This is another matrix's gradient: two were exchanged."), _BACK),
+    "softmax-passed-through": Entry(1, N_("You passed the gradient straight through softmax."), N_("Look again at softmax's rule: weight times (gradient minus the {row}'s average).")),
+    "softmax-diagonal-only": Entry(4, N_("You used only the diagonal, a(1 − a). Raising one weight also lowers the others in its {row}."), N_("Look again at softmax's rule: weight times (gradient minus the {row}'s average).")),
+    "softmax-sign": Entry(1, N_("The difference has the wrong sign: it is the gradient minus the average."), N_("Look again at the order of the subtraction.")),
+    "row-dot-over-columns": Entry(0, N_("You added up along the wrong lines."), _LINES),
+    "upstream-twice": Entry(2, N_("You multiplied once more than the rule says."), _BACK),
+    "gradient-scale-lost": Entry(2, N_("You forgot the factor 1/√d_k on the way back."), N_("Look again at the scale: a factor on the way forward is the same factor on the way back.")),
+    "path-missing": Entry(3, N_("A path is missing from the sum."), N_("Look again at every place this matrix is used: each sends a gradient back, and all are added.")),
+    "path-twice": Entry(3, N_("A path is counted twice in the sum."), N_("Look again at every place this matrix is used: each counts once.")),
+    "gradient-overwritten": Entry(4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), N_("Look again at tokens that occur more than once.")),
+    "update-sign": Entry(1, N_("You took a step uphill, E + η·G."), N_("Look again at the sign of the step: against the gradient.")),
+    "layout-transposed": Entry(4, N_("This is the right matrix, transposed."), N_("Look again at which way tokens run.")),
+    "sign": Entry(0, N_("A sign is wrong."), N_("Look again at the signs in the marked cells.")),
+    "decimal-point": Entry(0, N_("The decimal point slipped."), N_("Look again at the decimal point in the marked cells.")),
+    "cells-exchanged": Entry(0, N_("Two places are exchanged."), N_("Look again at where the marked numbers belong.")),
+}  # fmt: skip
+
+#: Slips of the pen come after a single wrong calculation, which teaches more.
+_SLIPS = frozenset({"layout-transposed", "sign", "decimal-point", "cells-exchanged"})
+
+
+def rank(id: str) -> tuple[bool, int, int]:
+    """The likelier first: calculations before slips, the commoner before the rare, else the order of the catalogue."""
+    return id in _SLIPS, -CATALOGUE[id].seen, list(CATALOGUE).index(id)
+
+
+def did(id: str) -> Message:
+    """What was done, as a sentence."""
+    return Message(CATALOGUE[id].did)
+
+
+def look(id: str) -> Message:
+    """What to look at again, without giving the answer away."""
+    return Message(CATALOGUE[id].look)

@@ -1,0 +1,125 @@
+"""Other ways that are right too: another order that ends in the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.graph import Graph, Step, Swap
+from attncli.matrix import as_matrix
+from attncli.message import N_, Message
+from attncli.ops import instead, pass_on, with_operands
+from attncli.record import Record
+
+
+class Route(Record):
+    """Another right way: what is calculated instead, and a word on it.
+
+    Parameters
+    ----------
+    at : the steps whose written values tell that it was taken
+    swap : what is calculated instead, by step id
+    """
+
+    at: frozenset[str]
+    swap: dict[str, Swap]
+    said: Message
+
+
+def routes(graph: Graph) -> Iterator[Route]:
+    """The routes through the softmaxes, scales and masks of a graph."""
+    for step in graph.steps.values():
+        if step.phase != "forward":
+            continue
+        if step.op.name == "row_max":
+            yield from _without_maximum(graph, step)
+        elif step.op.name == "scale" and step.params.get("root") is not None:
+            yield from _queries_scaled(graph, step)
+        elif step.op.name == "mask":
+            yield from _mask_first(graph, step)
+
+
+def _swaps(*mistakes: Any) -> dict[str, Swap]:
+    return {id: swap for mistake in mistakes for id, swap in mistake.swap.items()}
+
+
+def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
+    shifted = next(
+        (other for other in graph.steps.values() if other.op.name == "subtract" and other.inputs[1] == step.id), None
+    )
+    if shifted is None:
+        return
+    source = shifted.inputs[0]
+    after = [
+        other.id for other in graph.steps.values() if other.op.name in ("exp", "row_sum") and other.phase == "forward"
+    ]
+    near = frozenset({step.id, shifted.id, *after})
+    zero = lambda xp, s: xp.enter(as_matrix(np.zeros((*s.shape[:-1], 1))))  # noqa: E731
+    yield Route(
+        near,
+        _swaps(instead("zero", step, zero, source)),
+        Message(
+            N_(
+                "Right: you left out subtracting the maximum. The weights are the same; with large scores e^x would overflow."
+            )
+        ),
+    )
+    masked = graph.steps.get(source)
+    if masked is not None and masked.op.name == "mask":
+        yield Route(
+            near,
+            _swaps(with_operands("all", step, step.op, (masked.inputs[0],), {})),
+            Message(
+                N_(
+                    "Right on paper: you took the maximum before masking. On a computer a large hidden score can then wipe out a {row}."
+                )
+            ),
+        )
+    whole = lambda xp, s: _spread_maximum(xp, s)  # noqa: E731
+    yield Route(
+        near,
+        _swaps(instead("whole", step, whole, source)),
+        Message(
+            N_("Right: you subtracted one maximum from the whole matrix. Any constant leaves the weights as they are.")
+        ),
+    )
+
+
+def _spread_maximum(xp: Arithmetic, scores: Value) -> Value:
+    """The maximum of the whole matrix, once a row."""
+    top = xp.max(xp.swapaxes(xp.max(scores, -1), -1, -2), -1)
+    return xp.repeat(top, scores.shape[-2], -2)
+
+
+def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
+    scores = graph.steps.get(step.inputs[0])
+    if scores is None or scores.op.name != "product":
+        return
+    scaled_early = lambda xp, q, k: step.op.compute(xp, scores.op.compute(xp, q, k, **scores.params), **step.params)  # noqa: E731
+    yield Route(
+        frozenset({scores.id}),
+        _swaps(
+            instead("early", scores, scaled_early, *scores.inputs),
+            with_operands("late", step, pass_on.OP, step.inputs, {}),
+        ),
+        Message(N_("Right: you scaled before the product. A factor may go in at either place.")),
+    )
+
+
+def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
+    scaled = graph.steps.get(step.inputs[0])
+    mask = graph.inputs[step.inputs[1]].matrix.values
+    if scaled is None or scaled.op.name != "scale" or not np.isin(mask, (0.0, -np.inf)).all():
+        return
+    early = lambda xp, s, m: scaled.op.compute(xp, xp.add(s, m), **scaled.params)  # noqa: E731
+    yield Route(
+        frozenset({scaled.id}),
+        _swaps(
+            instead("early", scaled, early, scaled.inputs[0], step.inputs[1]),
+            with_operands("late", step, pass_on.OP, (scaled.id,), {}),
+        ),
+        Message(N_("Right: you masked before scaling. −∞ stays −∞ whichever comes first.")),
+    )

@@ -1,0 +1,78 @@
+"""Slips in single cells: a sign, the decimal point, two cells (or lines) exchanged, the whole matrix transposed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic.interval import Interval
+from attncli.marking.written import Written, meets
+
+#: Powers of ten a decimal point slips by.
+_SLIPS = (-3, -2, -1, 1, 2, 3)
+
+
+def slips(written: Written, reached: Interval, wrong: Any, decimals: int) -> Iterator[str]:
+    """Ids of the slips that turn every wrong cell into a right one."""
+    if written.values.ndim >= 2 and _transposed_fits(written, reached, decimals):
+        yield "layout-transposed"
+    if wrong is None:
+        return
+    signs = _fits(written.changed(values=-written.values), reached, decimals)
+    points = np.zeros_like(wrong)
+    for power in _SLIPS:
+        points |= _point_fits(written, reached, decimals, power)
+    if (signs | ~wrong).all():
+        yield "sign"
+    elif (points | ~wrong).all():
+        yield "decimal-point"
+    if _exchanged(written, reached, wrong, decimals):
+        yield "cells-exchanged"
+
+
+def _fits(written: Written, reached: Interval, decimals: int) -> Any:
+    return meets(written.rounded_to(decimals), reached)
+
+
+def _point_fits(written: Written, reached: Interval, decimals: int, power: int) -> Any:
+    """Where 10^power times the written number is right; the slipped number keeps the digits it was written with."""
+    moved = written.changed(values=written.values * 10.0**power)
+    loose = moved.rounded_to(decimals - power if power > 0 else decimals)
+    return meets(loose, reached) & (written.values != 0)
+
+
+def _transposed_fits(written: Written, reached: Interval, decimals: int) -> bool:
+    turned = written.at(lambda cells: cells.swapaxes(-1, -2))
+    return turned.values.shape == reached.shape and bool((_fits(turned, reached, decimals) | turned.blank).all())
+
+
+def _exchanged(written: Written, reached: Interval, wrong: Any, decimals: int) -> bool:
+    """Whether exchanging two cells, rows or columns makes all of it right."""
+    if written.values.ndim != 2:
+        return False
+    cells = np.argwhere(wrong)
+    if len(cells) == 2:
+        (a, b), (c, d) = cells
+        order = np.arange(written.values.size).reshape(written.values.shape)
+        order[a, b], order[c, d] = order[c, d], order[a, b]
+        if _reordered_fits(written, order, reached, decimals):
+            return True
+    rows, columns = (sorted({int(cell[axis]) for cell in cells}) for axis in (0, 1))
+    order = np.arange(written.values.size).reshape(written.values.shape)
+    if len(rows) == 2:
+        swapped = order.copy()
+        swapped[rows] = order[rows[::-1]]
+        if _reordered_fits(written, swapped, reached, decimals):
+            return True
+    if len(columns) == 2:
+        swapped = order.copy()
+        swapped[:, columns] = order[:, columns[::-1]]
+        return _reordered_fits(written, swapped, reached, decimals)
+    return False
+
+
+def _reordered_fits(written: Written, order: Any, reached: Interval, decimals: int) -> bool:
+    moved = written.at(lambda cells: cells.ravel()[order])
+    return bool((_fits(moved, reached, decimals) | moved.blank).all())

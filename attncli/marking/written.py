@@ -1,0 +1,85 @@
+"""What a learner wrote for one step, and which numbers it stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic.interval import Interval
+from attncli.matrix import EXACT, BoolArray, FloatArray, Matrix
+from attncli.record import Record
+
+#: A number from a program stands for every number this many units in the last place around it, measured at the
+#: largest entry: rounding errors of a chain of float operations stay far below, a different calculation does not.
+_ULPS = 512
+
+
+class Written(Record):
+    """One written matrix.
+
+    Parameters
+    ----------
+    values : as written; NaN where blank
+    places : decimals each cell was written with; `EXACT` for an expression such as √2/2
+    blank : cells left open
+    eps : relative precision of the program that wrote it (float32, float64), or None for a person
+    """
+
+    values: FloatArray
+    places: Any
+    blank: BoolArray
+    eps: float | None = None
+
+    def at(self, index: Any) -> Written:
+        """The same cells in another arrangement (transposed, reshaped)."""
+        return self.changed(values=index(self.values), places=index(self.places), blank=index(self.blank))
+
+    def rounded_to(self, decimals: int) -> Interval:
+        """Every number that rounds to the written ones at `decimals` places (or at a program's precision)."""
+        return _around(self.values, self._half(np.full(self.values.shape, decimals)))
+
+    def as_written(self, decimals: int) -> Interval:
+        """Every number that rounds to the written ones at the places they were written with, if those are fewer."""
+        fewer = np.where(self.places == EXACT, decimals, np.minimum(self.places, decimals))
+        return _around(self.values, self._half(fewer))
+
+    def cut_off(self, decimals: int) -> Interval:
+        """Every number of which the written ones are the beginning: 0.66 for 0.669."""
+        places = np.where(self.places == EXACT, decimals, np.minimum(self.places, decimals))
+        unit = 10.0 ** -places.astype(np.float64)
+        lo = np.where(self.values > 0, self.values, self.values - unit)
+        hi = np.where(self.values < 0, self.values, self.values + unit)
+        return Interval(_outward(lo, -np.inf), _outward(hi, np.inf))
+
+    def _half(self, places: Any) -> FloatArray:
+        if self.eps is not None:
+            finite = np.abs(self.values[np.isfinite(self.values)])
+            size = float(finite.max(initial=0.0)) + 1e-30
+            return np.full(self.values.shape, _ULPS * self.eps * size)
+        half: FloatArray = 0.5 * 10.0 ** -places.astype(np.float64)
+        return half
+
+
+def written(matrix: Matrix, eps: float | None = None) -> Written:
+    """What was written, from a matrix read from an answer."""
+    values = matrix.values
+    places = np.full(values.shape, EXACT) if matrix.decimals is None else matrix.decimals
+    blank = np.zeros(values.shape, dtype=np.bool_) if matrix.blank is None else matrix.blank
+    return Written(values, places, blank, eps)
+
+
+def _around(values: FloatArray, half: FloatArray) -> Interval:
+    return Interval(_outward(values - half, -np.inf), _outward(values + half, np.inf))
+
+
+def _outward(values: FloatArray, to: float) -> FloatArray:
+    """Two float64 numbers outwards: the half unit is not a float64 itself."""
+    moved: FloatArray = np.nextafter(np.nextafter(values, to), to)
+    return np.where(np.isinf(values), values, moved)
+
+
+def meets(one: Interval, other: Interval) -> BoolArray:
+    """Where two intervals have a number in common."""
+    common: BoolArray = (one.lo <= other.hi) & (other.lo <= one.hi)
+    return common

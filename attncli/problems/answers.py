@@ -1,0 +1,134 @@
+"""What a learner handed in: TOML, JSON, .npz, CSV, JSON Lines, or words on the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.matrix import Matrix
+from attncli.message import N_, AttnError, InputError, Message
+from attncli.problems.settings import matrix_of
+from attncli.problems.text import parse_matrix
+from attncli.record import Record
+
+if TYPE_CHECKING:
+    from attncli.marking.written import Written
+
+#: Characters an answer to one step may have; a sheet is a page, not a library.
+MOST_CHARACTERS = 200_000
+
+
+class Answer(Record):
+    """What was written for one step: a matrix, or why it cannot be read.
+
+    Parameters
+    ----------
+    eps : relative precision of the program that wrote it, or None for a person
+    read_as : the name it was written under, where that is a symbol and not the step's id
+    """
+
+    matrix: Matrix | None
+    error: Message | None = None
+    eps: float | None = None
+    read_as: str | None = None
+
+    def transposed(self) -> Answer:
+        return self if self.matrix is None else self.changed(matrix=self.matrix.transposed())
+
+    def written(self) -> Written:
+        """The numbers with what they stand for."""
+        from attncli.marking.written import written
+
+        assert self.matrix is not None
+        return written(self.matrix, self.eps)
+
+
+class Sheet(Record):
+    """One learner's answers by step."""
+
+    student: str | None
+    answers: Mapping[str, Answer]
+    notes: tuple[Message, ...] = ()
+
+
+def answer(value: Any) -> Answer:
+    """One answer, from text or nested lists; an unreadable one says why."""
+    try:
+        if isinstance(value, str):
+            if len(value) > MOST_CHARACTERS:
+                raise InputError(
+                    "The answer has {count} characters; the limit is {limit}.", count=len(value), limit=MOST_CHARACTERS
+                )
+            if not value.strip():
+                return Answer(_blank())
+            return Answer(parse_matrix(value, blanks=True))
+        if value is None:
+            return Answer(_blank())
+        return Answer(matrix_of([value] if isinstance(value, (int, float)) and not isinstance(value, bool) else value))
+    except AttnError as error:
+        return Answer(None, error.message)
+    except (RecursionError, ValueError, OverflowError):
+        return Answer(None, Message(N_("This cannot be read as a matrix.")))
+
+
+def _blank() -> Matrix:
+    return Matrix(np.full((1, 1), np.nan), blank=np.ones((1, 1), dtype=np.bool_))
+
+
+def sheet(data: Any) -> Sheet:
+    """A sheet from {"student": …, "answers": {step: matrix}}.
+
+    Raises
+    ------
+    InputError
+        It has not that form.
+    """
+    if not isinstance(data, dict):
+        raise InputError("A sheet is a table with the key answers, but this is a {kind}.", kind=type(data).__name__)
+    given = data.get("answers")
+    if not isinstance(given, dict):
+        raise InputError(
+            "The key answers is missing. Write {example}.", example='{"student": "s1", "answers": {"A": "0.330 0.670"}}'
+        )
+    student = data.get("student")
+    return Sheet(None if student is None else str(student), {str(id): answer(value) for id, value in given.items()})
+
+
+def sheet_from_arrays(arrays: Mapping[str, Any], student: str | None = None) -> Sheet:
+    """A sheet from a program's arrays: judged at their own precision, not at decimals."""
+    answers = {}
+    for name, array in arrays.items():
+        if isinstance(array, Message):
+            answers[name] = Answer(None, array)
+            continue
+        values = np.asarray(array, dtype=np.float64)
+        kind = np.asarray(array).dtype
+        eps = float(np.finfo(kind).eps) if kind.kind == "f" else float(np.finfo(np.float64).eps)
+        answers[name] = Answer(Matrix(values if values.ndim else values.reshape(1, 1)), eps=eps)
+    return Sheet(student, answers)
+
+
+def sheets_from_csv(lines: Iterable[str]) -> Iterator[Sheet]:
+    """A row a student: the column student, and one column a step."""
+    reader = csv.reader(lines)
+    header = next(reader, None)
+    if not header:
+        raise InputError("The CSV is empty. Its first line names the columns: student, and a column for every step.")
+    names = [name.strip().lstrip("\ufeff") for name in header]
+    for row in reader:
+        if not row:
+            continue
+        cells = dict(zip(names, row, strict=False))
+        student = cells.pop("student", None)
+        answers = {name: answer(text) for name, text in cells.items() if name and text.strip()}
+        notes = () if len(row) <= len(names) else (Message(N_("This row has more cells than there are columns.")),)
+        yield Sheet(student, answers, notes)
+
+
+def csv_text(text: str) -> list[Sheet]:
+    """All sheets of a CSV text."""
+    return list(sheets_from_csv(io.StringIO(text)))
