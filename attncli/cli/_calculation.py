@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attncli.cli._say import Say
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.problem import Problem
-from attncli.problems.source import MOST_TEXT_BYTES, read_matrix
+from attncli.problems.source import MOST_TEXT_BYTES, read_matrix, read_value
+
+if TYPE_CHECKING:
+    from attncli.run import Run
 
 
 class Stdin:
@@ -44,25 +49,27 @@ def problem_of(name: str | None, words: Mapping[str, Any], say: Say | None) -> P
     """
     stdin = Stdin()
     problem = _named(name, stdin) if name is not None else None
-    layout = words.get("layout") or (problem.layout if problem is not None else "rows")
+    layout = words["layout"] if words.get("layout") is not None else problem.layout if problem is not None else "rows"
     if layout not in ("rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
-    inputs, texts, settings, extras = _given(words, problem, stdin)
+    given = _Given(words, problem, stdin)
     if problem is None:
-        if not inputs and not texts:
+        if not given.inputs and not given.texts:
             raise InputError(
                 "There is nothing to calculate yet. Give matrices, {example}, or a problem file, or the id of a worked example"
                 " (attncli examples list).",
                 example='-Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4"',
             )
-        model = words.get("model") or _model_for(set(inputs) | set(texts))
-        problem = Problem(model=model)
+        named = words.get("model")
+        problem = Problem(model=named if named is not None else _model_for(set(given.inputs) | set(given.texts)))
+    elif words.get("model") is not None:
+        problem = problem.changed(model=words["model"])
+    given.check_settings(problem.model, layout)
     problem = problem.changed(
-        model=words.get("model") or problem.model,
-        inputs={**problem.inputs, **inputs},
-        texts={**problem.texts, **texts},
-        settings={**problem.settings, **settings},
-        extras={**problem.extras, **extras},
+        inputs={**problem.inputs, **given.inputs},
+        texts={**problem.texts, **given.texts},
+        settings={**problem.settings, **given.settings},
+        extras={**problem.extras, **given.extras},
         layout=layout,
     )
     if words.get("upstream") is not None or words.get("loss") is not None:
@@ -79,13 +86,25 @@ def _named(name: str, stdin: Stdin) -> Problem:
 
     if name == "-":
         where = Message(N_("standard input"))
+        data = stdin()
         try:
-            return file.parse(as_text(stdin(), where))
+            return file.parse(as_text(data, where))
         except AttnError as error:
             raise error.at(where) from None
-    if not Path(name).exists() and not name.endswith((".toml", ".json")) and "/" not in name:
-        return library.load(name)
-    return file.load(name)
+    if _is_file(name):
+        return file.load(name)
+    if name[:1].isdigit() or name[:1] in "[-.":
+        raise InputError(
+            '“{word}” stands alone. Put quotes around a matrix, like -Q "1 2"; without an option before it, a problem file or'
+            " the id of a worked example is expected.",
+            word=name[:40],
+        )
+    return library.load(name)
+
+
+def _is_file(name: str) -> bool:
+    """Whether a problem's name means a file: it exists, or looks like a path."""
+    return os.path.exists(name) or name.lower().endswith((".toml", ".json")) or "/" in name  # noqa: PTH110 - pathlib's own stumbles over a name that is too long
 
 
 def _option(option: str, text: str, stdin: Stdin) -> Matrix:
@@ -95,50 +114,93 @@ def _option(option: str, text: str, stdin: Stdin) -> Matrix:
         raise error.at(option) from None
 
 
-def _given(
-    words: Mapping[str, Any], problem: Problem | None, stdin: Stdin
-) -> tuple[dict[str, Matrix], dict[str, str], dict[str, Any], dict[str, Matrix]]:
-    """Inputs, texts, settings and targets from -Q, -K, -V, --set, --causal, --mask and --scale."""
-    inputs: dict[str, Matrix] = {}
-    texts: dict[str, str] = {}
-    settings: dict[str, Any] = {}
-    extras: dict[str, Matrix] = {}
-    for name, parameter in (("Q", "queries"), ("K", "keys"), ("V", "values")):
-        if words.get(parameter) is not None:
-            inputs[name] = _option(f"-{name}", words[parameter], stdin)
-    kinds, setting_names = _known(words, problem)
-    for text in words.get("set_") or ():
-        name, equals, value = text.partition("=")
-        name = name.strip()
-        if not equals or not name:
-            raise InputError(
-                '--set: “{text}” has no name. Write --set NAME=VALUE, like --set X="1 0; 0 1".', text=text[:40]
-            )
-        if kinds.get(name) == "text":
-            texts[name] = value
-        elif name in setting_names:
-            settings[name] = value
-        elif name in kinds or not (words.get("loss") or (problem is not None and problem.loss)):
-            inputs[name] = _option(f"--set {name}", value, stdin)
-        else:
-            extras[name] = _option(f"--set {name}", value, stdin)
-    if words.get("causal"):
-        settings["causal"] = True
-    if words.get("mask") is not None:
-        settings["mask"] = _option("--mask", words["mask"], stdin)
-    if words.get("scale") is not None:
-        settings["scale"] = words["scale"]
-    return inputs, texts, settings, extras
+class _Given:
+    """What -Q, -K, -V, --set, --causal, --mask and --scale give: inputs, texts, settings, and targets of a loss."""
+
+    def __init__(self, words: Mapping[str, Any], problem: Problem | None, stdin: Stdin) -> None:
+        self.inputs: dict[str, Matrix] = {}
+        self.texts: dict[str, str] = {}
+        self.settings: dict[str, Any] = {}
+        self.extras: dict[str, Matrix] = {}
+        self.stdin = stdin
+        #: The option that gave each name.
+        self.options: dict[str, str] = {}
+        self.places: dict[str, str] = {}
+        for name, parameter in (("Q", "queries"), ("K", "keys"), ("V", "values")):
+            if words.get(parameter) is not None:
+                self._once(name, f"-{name}")
+                self.inputs[name] = _option(f"-{name}", words[parameter], stdin)
+        if words.get("causal"):
+            self._setting("causal", "--causal", True)
+        for name in ("mask", "scale"):
+            if words.get(name) is not None:
+                self._setting(name, f"--{name}", words[name])
+        if words.get("set_"):
+            self._sets(words, problem)
+
+    def _once(self, name: str, option: str) -> None:
+        before = self.options.setdefault(name, option)
+        if before is not option:
+            if before == option:
+                raise InputError("{option} is given twice. Keep one.", option=option)
+            raise InputError("{first} and {second} give the same. Keep one.", first=before, second=option)
+
+    def _setting(self, name: str, option: str, value: Any) -> None:
+        self._once(name, option)
+        self.places[name] = option
+        if name in _FROM_FILES and isinstance(value, str):
+            try:
+                path, value = read_value(value, self.stdin)
+            except AttnError as error:
+                raise error.at(option) from None
+            if path:
+                self.places[name] = f"{option}: {path}"
+        self.settings[name] = value
+
+    def _sets(self, words: Mapping[str, Any], problem: Problem | None) -> None:
+        kinds, setting_names = _known(words, problem)
+        loss = words.get("loss") or (problem.loss if problem is not None else None)
+        targets = set(re.findall(r"\w+", loss or ""))
+        for text in words["set_"]:
+            name, equals, value = text.partition("=")
+            name = name.strip()
+            if not equals or not name:
+                raise InputError(
+                    '--set: “{text}” has no name. Write --set NAME=VALUE, like --set X="1 0; 0 1".', text=text[:40]
+                )
+            option = f"--set {name}"
+            if name in setting_names:
+                self._setting(name, option, value)
+                continue
+            if name not in kinds and name not in targets:
+                raise unknown(Message(N_("--set: the input or setting")), name, [*kinds, *sorted(setting_names)])
+            self._once(name, option)
+            if kinds.get(name) == "text":
+                self.texts[name] = value
+            else:
+                (self.inputs if name in kinds else self.extras)[name] = _option(option, value, self.stdin)
+
+    def check_settings(self, model: str, layout: str) -> None:
+        """Read the settings once, so that an error names the option."""
+        if self.settings:
+            from attncli import models
+            from attncli.problems.settings import read_settings
+
+            read_settings(models.get(model), self.settings, layout, self.places)
+
+
+#: Settings that are matrices, which may stand in a file.
+_FROM_FILES = ("mask", "keep", "hide", "window")
 
 
 def _known(words: Mapping[str, Any], problem: Problem | None) -> tuple[dict[str, str], set[str]]:
     """Kinds of the inputs and names of the settings of the model, or of all models where none is named yet."""
-    if not words.get("set_"):
-        return {}, set()
     from attncli import models
 
-    named = words.get("model") or (problem.model if problem is not None else None)
-    found = [models.get(name) for name in ([named] if named else models.names())]
+    named = words["model"] if words.get("model") is not None else problem.model if problem is not None else None
+    if named is None and all(words.get(name) is not None for name in ("queries", "keys", "values")):
+        named = "attention"
+    found = [models.get(name) for name in ([named] if named is not None else models.names())]
     kinds = {argument.name: argument.kind for model in found for argument in model.arguments}
     return kinds, {setting.name for model in found for setting in model.settings} - set(kinds)
 
@@ -168,20 +230,56 @@ def _model_for(names: set[str]) -> str:
 
 def calculate(say: Say, *, backward: bool, verify: bool = False, **words: Any) -> int:
     """Run a problem and write it in the format that was asked for; the exit status."""
-    from attncli.run import run
-
+    options = arithmetic_of(words)
     problem = problem_of(words.get("problem"), words, say)
-    result = run(
-        problem,
-        backward=backward,
-        arithmetic=_arithmetic(words),
-        decimals=whole_number("--decimals", words.get("decimals"), 0, 15),
-        rounding=words.get("rounding") or "away",
-        steps=words.get("step") or (),
-        check=verify,
+    if not backward and not problem.has_gradient:
+        _no_gradients(words.get("step") or (), problem)
+    result = calculated(
+        words.get("problem"), problem, words, backward=backward, steps=words.get("step") or (), check=verify, **options
     )
     show(say, result, words)
     return 1 if result.verification is not None and not result.verification.ok else 0
+
+
+def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **options: Any) -> Run:
+    """The run of a problem; where the problem of a file is wrong by itself, the error names the file."""
+    from attncli.run import run
+
+    try:
+        return run(problem, **options)
+    except AttnError:
+        if name is not None and not any(words.get(option) for option in _CHANGING) and (name == "-" or _is_file(name)):
+            try:
+                problem.graph(backward=options.get("backward"))
+            except AttnError as error:
+                raise error.at(Message(N_("standard input")) if name == "-" else name) from None
+        raise
+
+
+#: Options that change the problem that a file describes.
+_CHANGING = ("queries", "keys", "values", "set_", "model", "causal", "mask", "scale", "upstream", "loss", "layout")
+
+
+def _no_gradients(steps: Sequence[str], problem: Problem) -> None:
+    for step in steps:
+        if step.rpartition(".")[2].startswith("G_"):
+            raise InputError(
+                "--step {step}: this is a gradient, and forward stops before them. Write attncli backward, with"
+                ' --upstream MATRIX or --loss TEXT, like --loss "sum(O)".',
+                step=step,
+            )
+
+
+def arithmetic_of(words: Mapping[str, Any]) -> dict[str, Any]:
+    """What --carry, --exact, --decimals and --rounding say, for `run`."""
+    rounding = words["rounding"] if words.get("rounding") is not None else "away"
+    if rounding not in ("away", "even"):
+        raise unknown(Message(N_("The rounding")), rounding, ["away", "even"])
+    return {
+        "arithmetic": _arithmetic(words),
+        "decimals": whole_number("--decimals", words.get("decimals"), 0, 15),
+        "rounding": rounding,
+    }
 
 
 def _arithmetic(words: Mapping[str, Any]) -> str:
@@ -226,7 +324,9 @@ def show(
     from attncli import render
 
     target = words.get("output")
-    format = words.get("format") or (_ENDINGS.get(Path(target).suffix.lower(), "table") if target else "table")
+    format = words.get("format")
+    if format is None:
+        format = _ENDINGS.get(Path(target).suffix.lower(), "table") if target else "table"
     module = render.get(format)
     view = _view(say, result, words, format, to_file=target is not None)
     if format == "table" and target is None:
@@ -273,33 +373,32 @@ def write_file(name: str, data: bytes) -> None:
     InputError
         It cannot be written there.
     """
-    import os
     import tempfile
 
-    path = Path(name)
     beside = None
     try:
-        if path.is_dir():
+        path = Path(os.path.realpath(name))  # a link is followed, not replaced
+        if not name or path.is_dir():
             raise InputError(
                 "-o {path}: this is a folder. Give a file name in it, like {example}.",
-                path=name,
-                example=str(path / "trace.md"),
+                path=name or "“”",
+                example=str(Path(name) / "trace.md"),
             )
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # a device or pipe has nothing to rename onto
             return
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, beside = tempfile.mkstemp(prefix=".attncli-", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         umask = os.umask(0)
         os.umask(umask)
         Path(beside).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
         Path(beside).replace(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             "-o {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
             path=name,
-            reason=error.strerror or str(error),
+            reason=getattr(error, "strerror", None) or str(error),
         ) from None
     finally:
         if beside is not None:

@@ -23,7 +23,32 @@ def command_of(app: typer.Typer) -> Any:
     for one in (command, *getattr(command, "commands", {}).values()):
         # An attribute of the instance stands before the method of the class.
         vars(one)["get_params"] = _passing_all(one.get_params)
+        vars(one)["make_parser"] = _refusing_twice(one.make_parser)
     return command
+
+
+def _refusing_twice(make_parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A parser that refuses an option given twice, where Typer would keep the last."""
+
+    def making(ctx: Any) -> Any:
+        parser = make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> Any:
+            found = parse(args=args)
+            seen: set[str] = set()
+            for param in found[2]:
+                if param.param_type_name != "option" or param.multiple or param.is_flag:
+                    continue
+                if param.name in seen and not ctx.resilient_parsing:
+                    raise InputError("{option} is given twice. Keep one.", option=max(param.opts, key=len))
+                seen.add(param.name)
+            return found
+
+        vars(parser)["parse_args"] = parse_args
+        return parser
+
+    return making
 
 
 def _passing_all(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:

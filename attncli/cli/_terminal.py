@@ -16,7 +16,7 @@ NARROWEST = 20
 def width(*, to_file: bool = False) -> int:
     """Characters a line has: COLUMNS if it is set, else the terminal's, else 80."""
     columns = os.environ.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+    if columns.isascii() and columns.isdigit() and len(columns) < 10 and int(columns) > 0:
         return max(NARROWEST, min(int(columns), 1000))
     if not to_file and sys.stdout is not None and sys.stdout.isatty():
         try:
@@ -37,9 +37,12 @@ def console() -> tuple[Any, io.StringIO]:
     from rich.console import Console
 
     buffer = _Buffer()
-    buffer.encoding = (sys.stdout.encoding or "utf-8").lower()
+    buffer.encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
     tty = sys.stdout is not None and sys.stdout.isatty()
-    return Console(file=buffer, width=width(), force_terminal=True if tty else None, legacy_windows=False), buffer
+    # With a height too, Rich does not look at the environment again.
+    return Console(
+        file=buffer, width=width(), height=25, force_terminal=True if tty else None, legacy_windows=False
+    ), buffer
 
 
 def print_table(say: Say, view: Any) -> None:

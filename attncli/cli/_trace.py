@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attncli.cli._calculation import _arithmetic, problem_of, whole_number
+from attncli.cli._calculation import arithmetic_of, calculated, problem_of, whole_number
 from attncli.cli._say import Say
 from attncli.graph import Graph, show_shape
 from attncli.message import InputError
@@ -18,18 +18,12 @@ def explain(say: Say, *, cell: Sequence[str], depth: str | None, **words: Any) -
     from attncli.render._view import view
     from attncli.render._why import print_why
     from attncli.render.table import trimmed
-    from attncli.run import run
 
     levels = whole_number("--depth", depth, 1, 1000)
     name, step, numbers = _parts(cell)
     problem = problem_of(name, words, say)
     # The gradients are there to be asked for wherever there is something to start them from.
-    result = run(
-        problem,
-        arithmetic=_arithmetic(words),
-        decimals=whole_number("--decimals", words.get("decimals"), 0, 15),
-        rounding=words.get("rounding") or "away",
-    )
+    result = calculated(name, problem, words, **arithmetic_of(words))
     id = _step(result.graph, step, problem.has_gradient)
     index = _index(result.graph, id, numbers, problem.layout)
     screen, buffer = console()
@@ -42,9 +36,9 @@ def _parts(cell: Sequence[str]) -> tuple[str | None, str, list[int]]:
     """[PROBLEM] STEP and the numbers after it."""
     words = list(cell)
     numbers: list[int] = []
-    while words and words[-1].lstrip("-").isdigit():
+    while words and words[-1].isdecimal() and len(words[-1]) < 10:
         numbers.insert(0, int(words.pop()))
-    if len(words) not in (1, 2) or not numbers:
+    if len(words) not in (1, 2) or not numbers or not words[-1][:1].isalpha():
         raise InputError(
             "Name a step and a cell, like: attncli why A 1 2 (row 1, column 2). Before them a problem may stand."
         )

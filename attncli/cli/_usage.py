@@ -14,15 +14,7 @@ def usage_message(error: Any) -> Message:
     command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "attncli"
     hint = Message(N_("See {command} --help."), command=command)
     if kind == "NoSuchOption":
-        likely = error.possibilities or [name for name in [closest(error.option_name, _options(error))] if name]
-        if likely:
-            return Message(
-                N_("the option {name} does not exist. Did you mean {likely}? {hint}"),
-                name=error.option_name,
-                likely=", ".join(likely),
-                hint=hint,
-            )
-        return Message(N_("the option {name} does not exist. {hint}"), name=error.option_name, hint=hint)
+        return _no_such_option(error, hint)
     if kind == "BadOptionUsage" and "does not take a value" in str(error.message):
         return Message(N_("the option {name} takes no value. {hint}"), name=error.option_name, hint=hint)
     if kind == "BadOptionUsage":
@@ -36,12 +28,12 @@ def usage_message(error: Any) -> Message:
         likely = closest(unknown, _commands(error))
         if likely:
             return Message(
-                N_("the command {name} does not exist. Did you mean {likely}? {hint}"),
+                N_("the command “{name}” does not exist. Did you mean {likely}? {hint}"),
                 name=unknown,
                 likely=likely,
                 hint=hint,
             )
-        return Message(N_("the command {name} does not exist. {hint}"), name=unknown, hint=hint)
+        return Message(N_("the command “{name}” does not exist. {hint}"), name=unknown, hint=hint)
     extra = _extra_words(error)
     if extra is not None:
         return Message(
@@ -50,6 +42,47 @@ def usage_message(error: Any) -> Message:
             hint=hint,
         )
     return Message(N_("{what} {hint}"), what=error.format_message(), hint=hint)
+
+
+def _no_such_option(error: Any, hint: Message) -> Message:
+    name = error.option_name
+    if name[1:2].isdigit() or name[1:2] == ".":
+        return Message(
+            N_('“{name}” stands where an option is expected. Put quotes around a matrix, like -Q "-1 2". {hint}'),
+            name=name,
+            hint=hint,
+        )
+    elsewhere = _commands_with(name)
+    if elsewhere:
+        return Message(
+            N_("the option {name} does not belong here, but to {commands}. {hint}"),
+            name=name,
+            commands=", ".join(f"attncli {command}" for command in elsewhere),
+            hint=hint,
+        )
+    likely = closest(name, _options(error))
+    if likely:
+        return Message(
+            N_("the option {name} does not exist. Did you mean {likely}? {hint}"), name=name, likely=likely, hint=hint
+        )
+    return Message(N_("the option {name} does not exist. {hint}"), name=name, hint=hint)
+
+
+def _commands_with(option: str) -> list[str]:
+    """The commands that have this option."""
+    import importlib
+
+    from attncli.cli._say import Say
+
+    say = Say("en", asked=False)
+    found = []
+    for name in COMMANDS:
+        command = importlib.import_module(f"attncli.cli.{name}").command(say)
+        parts = getattr(command, "commands", None)
+        for path, one in {f"{name} {part}": one for part, one in parts.items()}.items() if parts else [(name, command)]:
+            if any(option in parameter.opts for parameter in one.params):
+                found.append(path)
+    return found
 
 
 def _commands(error: Any) -> list[str]:
@@ -71,8 +104,8 @@ def _name(error: Any) -> str:
 def _unknown_command(error: Any) -> str | None:
     import re
 
-    found = re.match(r"No such command '([^']*)'", error.format_message())
-    return found.group(1) if found else None
+    found = re.match(r"No such command (['\"])(.*?)\1(?:\.|$)", error.format_message(), re.DOTALL)
+    return found.group(2) if found else None
 
 
 def _extra_words(error: Any) -> str | None:

@@ -13,10 +13,10 @@ from typer.core import TyperGroup
 
 from attncli import __version__
 from attncli.cli._light import command_of, with_help
-from attncli.cli._say import Say
+from attncli.cli._say import ClosedOutput, Say
 
 #: Commands in the order of the help page; each is a file of this name.
-COMMANDS = ("forward", "backward", "why", "examples", "models")
+COMMANDS = ("forward", "backward", "why", "check", "examples", "models")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,6 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A short run makes many objects and drops few: looking for cycles as often as a server does costs a tenth of it.
     gc.set_threshold(100_000, 50, 100)
     words = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:
+        sys.stdout = ClosedOutput()
     say = Say.from_words(words, os.environ)
     try:
         return _run(words, say)
