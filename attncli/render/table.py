@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from attncli.locale.wrap import wrap
 from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
 from attncli.render._matrix import MatrixTables
@@ -58,7 +59,7 @@ class Page:
 
     def text(self, text: str, style: str = "") -> Text:
         """Text that the console can show; never read as markup."""
-        return Text(fitted(text, self.encoding), style=style, no_wrap=False, overflow="fold")
+        return Text(_broken(fitted(text, self.encoding), self.width), style=style, no_wrap=False, overflow="fold")
 
     def say(self, message: Message | str, style: str = "") -> Text:
         return self.text(self.view.say(message), style)
@@ -203,6 +204,12 @@ _PHASES = {
     "backward": N_("Backward: from the loss back to every input"),
     "update": N_("Update: one step of learning"),
 }
+
+
+def _broken(text: str, width: int) -> str:
+    """Text whose Chinese lines are broken: they have few spaces, the only places where Rich would break them."""
+    lines = text.split("\n")
+    return "\n".join(wrap(line, width) if cell_len(line) > max(width, len(line)) else line for line in lines)
 
 
 def _indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
