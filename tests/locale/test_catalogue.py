@@ -1,0 +1,149 @@
+"""The Chinese catalogue is complete, and nothing a learner reads escapes it."""
+
+import ast
+import re
+import string
+from collections.abc import Iterator
+
+import catalogue
+import pytest
+from babel.messages.catalog import Catalog
+
+RUN_IT = "run python tests/locale/catalogue.py"
+
+
+@pytest.fixture(scope="module", params=catalogue.LANGUAGES)
+def language(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def written(language: str) -> Catalog:
+    return catalogue.read(language)
+
+
+def messages(catalog: Catalog) -> dict[str, str]:
+    return {str(message.id): str(message.string) for message in catalog if message.id}
+
+
+def test_every_text_is_translated(written: Catalog) -> None:
+    assert [text for text, translation in messages(written).items() if not translation] == []
+    assert [message.id for message in written if message.id and message.fuzzy] == []
+
+
+def test_extraction_finds_nothing_new_and_nothing_gone(written: Catalog) -> None:
+    assert set(catalogue.extracted()) == set(messages(written)), RUN_IT
+
+
+def test_po_is_as_the_tool_writes_it(language: str) -> None:
+    assert catalogue.po_path(language).read_bytes() == catalogue.po_bytes(catalogue.updated(language)), RUN_IT
+
+
+def test_mo_is_the_po_compiled(language: str) -> None:
+    compiled = catalogue.po_path(language).with_suffix(".mo").read_bytes()
+    assert compiled == catalogue.mo_bytes(catalogue.updated(language)), RUN_IT
+    assert compiled == catalogue.mo_bytes(catalogue.updated(language))
+    assert b"Date" not in compiled and b"Babel" not in compiled
+
+
+def fields(template: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+
+
+def test_fields_are_the_same_on_both_sides(written: Catalog) -> None:
+    differing = {
+        text: translation
+        for text, translation in messages(written).items()
+        if fields(text) != fields(translation) or text.count("{{") != translation.count("{{")
+    }
+    assert differing == {}
+
+
+def test_chinese_has_chinese_signs(written: Catalog) -> None:
+    """No English comma, semicolon, colon or full stop after a Chinese character, no space before a Chinese sign."""
+    wrong = re.compile(
+        r"[\u4e00-\u9fff][,;:?!]|[\u4e00-\u9fff]\.(?!\.)|\s[，。；：！？、）]|[，。；：！？、（][ ](?!$)"
+    )
+    assert [text for text in messages(written).values() if wrong.search(text)] == []
+
+
+def test_chinese_is_chinese(written: Catalog) -> None:
+    """Only texts without any English word stay without a Chinese character."""
+    same = [
+        text
+        for text, translation in messages(written).items()
+        if not re.search(r"[\u4e00-\u9fff]", translation) and re.search(r"[a-z]", re.sub(r"{\w+}", "", text))
+    ]
+    assert same == ["published_how.{step}:"]
+
+
+def test_options_and_commands_are_kept(written: Catalog) -> None:
+    """What is to be typed is the same in both languages."""
+    commands = r"attncli (?:forward|backward|why|models|examples (?:list|show|run|verify))\b"
+    typed = re.compile(rf"(?<![\w-])--?[a-zA-Z][\w-]*|{commands}|@\{{?\w+")
+    for text, translation in messages(written).items():
+        assert [word for word in typed.findall(text) if word not in translation] == [], text
+
+
+@pytest.mark.parametrize("path", catalogue.files(), ids=lambda path: path.relative_to(catalogue.CODE).as_posix())
+def test_templates_are_written_out(path: catalogue.Path) -> None:
+    """A template put together at run time (an f-string, a sum) cannot be found in a catalogue."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in catalogue.templates(tree, methods=False):
+        assert not isinstance(node, (ast.JoinedStr, ast.BinOp)), f"{path.name}:{node.lineno}"
+
+
+#: Words that are not for learners: styles of Rich, markup, regular expressions, and what is typed as it stands.
+NOT_TEXT = re.compile(
+    r"^(bold|on|white|italic)( (bold|on|white|red|cyan|magenta|dim|underline|italic|\w*blue\d?))+$"
+    r"|^on grey23$|</?\w+[ >]|^ *attncli [a-z]|^\[PROBLEM\] STEP|^No such command|^Got unexpected|does not take a value"
+    r"|^step-title formula$|^% Put this into|^'Fira Code'"
+)
+WORDS = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}")
+#: Errors for programmers, and for the entry point that says them in its own words.
+INTERNAL = {"ValueError", "TypeError", "AttributeError", "AssertionError", "OSError", "KeyError", "NotImplementedError"}
+
+
+def not_shown(tree: ast.AST) -> Iterator[ast.AST]:
+    """Docstrings, and what is said in errors for programmers."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and (node.func.id in INTERNAL or node.func.id == "warn")
+        ):
+            yield from ast.walk(node)
+
+
+@pytest.mark.parametrize("path", catalogue.files(), ids=lambda path: path.relative_to(catalogue.CODE).as_posix())
+def test_no_sentence_escapes(path: catalogue.Path) -> None:
+    """Every string with two words in a row is a template, or known not to be read by learners."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    known = set(catalogue.extracted())
+    ignored = {id(node) for node in not_shown(tree)}
+    escaped = [
+        f"{path.name}:{node.lineno}: {node.value[:80]}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in ignored
+        and node.value not in known
+        and WORDS.search(node.value)
+        and not NOT_TEXT.search(node.value)
+    ]
+    assert escaped == []
+
+
+def test_every_error_class_is_extracted() -> None:
+    """A new kind of error is a new place for templates."""
+    bases: dict[str, set[str]] = {}
+    for path in catalogue.files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases[node.name] = {base.id for base in node.bases if isinstance(base, ast.Name)}
+    found = {"AttnError", "Message"}
+    while more := {name for name, above in bases.items() if above & found} - found:
+        found |= more
+    assert found <= catalogue.FUNCTIONS

@@ -1,0 +1,272 @@
+"""Whole commands in Chinese: which language is chosen, what every kind of terminal gets, and nothing left in English."""
+
+from __future__ import annotations
+
+import gettext
+import io
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import catalogue
+import pytest
+
+from attncli.cli import _say, main
+from attncli.locale.wrap import columns
+from attncli.message import Language
+from attncli.problems import library
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+    raw: bytes
+
+
+class Terminal:
+    """Runs commands with a clean environment and a standard output of any encoding."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.patch = patch
+        for name in ("ATTNCLI_LANG", "LC_ALL", "LC_MESSAGES", "LANG", "COLUMNS"):
+            patch.delenv(name, raising=False)
+
+    def __call__(self, *words: str, encoding: str = "utf-8", **environment: str) -> Said:
+        out, err = io.BytesIO(), io.BytesIO()
+        with self.patch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding, write_through=True))
+            patch.setattr(sys, "stderr", io.TextIOWrapper(err, encoding=encoding, write_through=True))
+            status = main.main(list(words))
+            sys.stdout.flush()
+            data, wrong = out.getvalue(), err.getvalue()
+        return Said(status, data.decode(encoding), wrong.decode(encoding), data)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    return Terminal(monkeypatch)
+
+
+FORWARD = ("forward", "-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4")
+BACKWARD = ("backward", *FORWARD[1:], "--causal", "--upstream", "1 2", "--expand", "--verify")
+COMMANDS: Sequence[tuple[str, ...]] = (
+    (),
+    FORWARD,
+    ("forward", "-Q", "1; 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4", "--carry", "--layout", "columns"),
+    (*FORWARD, "--set", "softcap=2", "--scale", "0.5", "--decimals", "1"),
+    BACKWARD,
+    ("backward", *FORWARD[1:], "--loss", "mse(O, t)", "--set", "t=1 1"),
+    ("backward", *FORWARD[1:], "--loss", "O[1,1] + 2*O[1,2]"),
+    ("backward", "b6-full-backward", "--verify"),
+    ("backward", "c8-update"),
+    ("forward", "candle-three-heads"),
+    ("forward", "c5-shapes"),
+    ("why", "b6-full-backward", "G_E", "3", "1"),
+    ("examples", "list"),
+    ("examples", "show", "a1-pronoun"),
+    ("examples", "show", "a1-pronoun", "--hint"),
+    ("examples", "verify", "a1-pronoun"),
+    ("models",),
+    ("models", "embedded_attention"),
+    ("models", "softmax"),
+    ("--help",),
+    ("forward", "--help"),
+    ("backward", "--help"),
+    ("why", "--help"),
+    ("examples",),
+    ("examples", "run", "--help"),
+    ("examples", "verify", "--help"),
+    ("models", "--help"),
+)
+ERRORS: Sequence[tuple[str, ...]] = (
+    ("forward",),
+    ("forwrd",),
+    ("forward", "--cusal"),
+    ("forward", "--causal=3"),
+    ("forward", "-Q"),
+    ("forward", "-Q", "1", "2", "3"),
+    ("forward", "-Q", "1 2", "-K", "1 0 3", "-V", "2"),
+    ("forward", "-Q", "1 x", "-K", "1 0", "-V", "2"),
+    ("forward", "-Q", "1 2", "-K", "1 0"),
+    ("forward", "a1-pronon"),
+    ("forward", "nothing.toml"),
+    ("backward", "a1-pronoun"),
+    ("forward", *FORWARD[1:], "--set", "colour=3"),
+    ("forward", *FORWARD[1:], "--decimals", "99"),
+    ("forward", *FORWARD[1:], "--layout", "diagonal"),
+    ("forward", *FORWARD[1:], "--format", "pdf"),
+    ("why",),
+    ("why", "A", "1"),
+    ("why", "a1-pronoun", "A", "9", "9"),
+    ("why", "a1-pronoun", "G_A", "1", "1"),
+    ("examples", "show"),
+    ("examples", "show", "a0"),
+    ("examples", "shw"),
+    ("models", "atention"),
+)
+EXAMPLES = [("examples", "run", id) for id in library.ids()]
+
+
+def name_of(words: Sequence[str]) -> str:
+    return " ".join(words)[:50] or "nothing"
+
+
+# Which language
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "language"),
+    [
+        ((), {}, "en"),
+        (("--lang", "zh"), {}, "zh"),
+        (("--lang=zh",), {}, "zh"),
+        (("--lang", "en"), {"ATTNCLI_LANG": "zh"}, "en"),
+        ((), {"ATTNCLI_LANG": "zh"}, "zh"),
+        ((), {"ATTNCLI_LANG": "en", "LANG": "zh_CN.UTF-8"}, "en"),
+        ((), {"ATTNCLI_LANG": " ", "LANG": "zh_CN.UTF-8"}, "zh"),
+        ((), {"LANG": "zh_CN.UTF-8"}, "zh"),
+        ((), {"LANG": "zh_TW.UTF-8"}, "zh"),
+        ((), {"LANG": "zh_HK"}, "zh"),
+        ((), {"LC_MESSAGES": "zh_CN.UTF-8", "LANG": "en_US.UTF-8"}, "zh"),
+        ((), {"LC_MESSAGES": "en_US.UTF-8", "LANG": "zh_CN.UTF-8"}, "en"),
+        ((), {"LC_ALL": "C.UTF-8", "LC_MESSAGES": "zh_CN.UTF-8"}, "en"),
+        ((), {"LC_ALL": "zh_CN.GB18030", "LANG": "en_US.UTF-8"}, "zh"),
+        ((), {"LC_ALL": "", "LANG": "zh_CN.UTF-8"}, "zh"),
+        ((), {"LANG": "de_DE.UTF-8"}, "en"),
+    ],
+)
+def test_language(terminal: Terminal, words: tuple[str, ...], environment: dict[str, str], language: str) -> None:
+    said = terminal(*words, **environment)
+    assert said.out.startswith("attncli 像你用笔算那样" if language == "zh" else "attncli shows attention")
+
+
+def test_lang_after_a_command(terminal: Terminal) -> None:
+    assert "前向：从输入到结果" in terminal(*FORWARD, "--lang", "zh").out
+    assert "前向：从输入到结果" in terminal("--lang", "zh", *FORWARD).out
+
+
+def test_unknown_language(terminal: Terminal) -> None:
+    said = terminal("--lang", "zn")
+    assert said.status == 2 and said.out == ""
+    assert said.err == "attncli: The language “zn” does not exist. Choose from: en, zh.\n"
+    assert terminal(ATTNCLI_LANG="klingon").status == 2
+    # Who works in Chinese reads about the slip in Chinese.
+    assert terminal("--lang", "cn", LANG="zh_CN.UTF-8").err == "attncli: 语言“cn”不存在。可选：en, zh。\n"
+
+
+# What a terminal can show
+
+
+def test_ascii_terminal_gets_english(terminal: Terminal) -> None:
+    said = terminal("--lang", "zh", *FORWARD, encoding="ascii")
+    assert said.status == 0
+    assert "Forward: from the inputs to the result" in said.out
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=name_of)
+@pytest.mark.parametrize("encoding", ["gbk", "ascii", "latin-1"])
+def test_every_terminal_shows_every_command(terminal: Terminal, words: tuple[str, ...], encoding: str) -> None:
+    said = terminal("--lang", "zh", *words, encoding=encoding)
+    assert said.status == 0 and said.out
+    if encoding == "gbk":
+        assert "\\u" not in said.out and "\\x" not in said.out
+        assert re.search(r"[\u4e00-\u9fff]", said.out)
+    elif not any(word in library.ids() for word in words):  # examples hold Chinese words, which have no sign here
+        assert "\\u" not in said.out and "\\x" not in said.out
+
+
+@pytest.mark.parametrize("words", EXAMPLES, ids=name_of)
+@pytest.mark.parametrize("encoding", ["gbk", "ascii"])
+def test_every_example_in_every_terminal(terminal: Terminal, words: tuple[str, ...], encoding: str) -> None:
+    said = terminal(*words, "--lang", "zh", encoding=encoding)
+    assert said.status == 0, said.err
+    if encoding == "gbk":
+        assert "\\u" not in said.out and "\\x" not in said.out
+        assert "值得注意" in said.out
+
+
+def test_gbk_bytes_are_chinese(terminal: Terminal) -> None:
+    said = terminal("--lang", "zh", encoding="gbk")
+    assert said.raw.decode("gbk").startswith("attncli 像你用笔算那样")
+
+
+# Nothing left in English
+
+#: What stands in Chinese output as it is: commands, options, symbols, ids in a row, quoted input.
+KEPT = re.compile(
+    r"attncli(?: [a-z][\w-]*)+|--?[\w-]+(?:[ =][\w|]+)?|“[^”]*”|\"[^\"]*\"|[\w.-]*_[\w.-]*|pip install '[^']*'"
+    r"|[a-z]+-[\w-]+|\w+\([^)]*\)|\[[^\]]*\]|可选：.*|\([a-z_]+(?:, [a-z_]+)*\)|改为 [^：]*"
+)
+ENGLISH = re.compile(r"\b[A-Za-z]?[a-z]{2,}[,;:]? (?:[A-Za-z]?[a-z]{2,}|a|I)\b")
+#: Names of people, works and programs in the line of the source stay as they are, up to the next Chinese line.
+SOURCE = re.compile(r"^出处：[^\u4e00-\u9fff]*", re.MULTILINE)
+#: Why a source's number is wrong stands in the problem file in one language only.
+REMARKED = {id for id in library.ids() if any(how.startswith("wrong:") for how in library.load(id).how.values())}
+
+
+def english_in(text: str) -> list[str]:
+    return [line for line in SOURCE.sub("", text).splitlines() if ENGLISH.search(KEPT.sub("·", line))]
+
+
+def test_english_is_recognised() -> None:
+    assert english_in("Show every step from the inputs")
+    assert english_in("步骤：add up each row")
+    assert not english_in("看一道题：attncli examples show ID。形状：Q 1×2, K 2×2 → S 1×2")
+
+
+@pytest.fixture
+def untranslated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that the commands of a test say in Chinese and that the catalogue does not hold."""
+    with catalogue.po_path("zh").with_suffix(".mo").open("rb") as file:
+        known = gettext.GNUTranslations(file)
+    missing: list[str] = []
+
+    def translate(text: str) -> str:
+        found = known.gettext(text)
+        if found == text and re.search(r"[A-Za-z]{2}", re.sub(r"{\w+}", "", text)):
+            missing.append(text)
+        return found
+
+    monkeypatch.setattr(_say, "language", lambda code: Language(code, translate))
+    return missing
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, *EXAMPLES], ids=name_of)
+def test_output_is_chinese(terminal: Terminal, untranslated: list[str], words: tuple[str, ...]) -> None:
+    said = terminal("--lang", "zh", *words)
+    assert said.status == 0, said.err
+    # A text that reaches a reader by a way that extraction does not see would be missing here.
+    assert untranslated == []
+    if not REMARKED.intersection(words):
+        assert english_in(said.out) == []
+
+
+@pytest.mark.parametrize("words", ERRORS, ids=name_of)
+def test_errors_are_chinese(terminal: Terminal, untranslated: list[str], words: tuple[str, ...]) -> None:
+    said = terminal(*words, ATTNCLI_LANG="zh")
+    assert said.status == 2 and said.out == ""
+    assert untranslated == []
+    assert re.search(r"[\u4e00-\u9fff]", said.err)
+    assert english_in(said.err.removeprefix("attncli: ")) == []
+
+
+# Width
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, ("examples", "run", "b6-full-backward")], ids=name_of)
+@pytest.mark.parametrize("width", [80, 50, 40])
+def test_no_line_is_wider_than_the_screen(terminal: Terminal, words: tuple[str, ...], width: int) -> None:
+    said = terminal("--lang", "zh", *words, COLUMNS=str(width))
+    lines = [line for line in said.out.splitlines() if not line.startswith("  attncli ")]  # commands to be copied
+    assert [line for line in lines if columns(line) > width] == []
+
+
+def test_the_environment_is_left_alone(terminal: Terminal) -> None:
+    before = dict(os.environ)
+    terminal("--lang", "zh")
+    assert dict(os.environ) == before

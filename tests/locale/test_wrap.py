@@ -1,0 +1,53 @@
+"""Lines of Latin and Chinese text: their width, and where they may end."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attncli.locale.wrap import columns, definitions, padded, wrap
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [("", 0), ("abc", 3), ("苹果", 4), ("Q Kᵀ", 4), ("“它”，", 6), ("e\N{COMBINING ACUTE ACCENT}", 1)],
+)
+def test_columns(text: str, width: int) -> None:
+    assert columns(text) == width
+
+
+def test_padded() -> None:
+    assert padded("苹果", 6) == "苹果  "
+    assert padded("苹果", 3) == "苹果"
+
+
+def test_latin_words_stay_whole() -> None:
+    assert wrap("one two three", 8) == "one two\nthree"
+
+
+def test_chinese_ends_anywhere_but_before_a_closing_sign() -> None:
+    assert wrap("每行都减去最大值。", 8) == "每行都减\n去最大\n值。"
+    assert wrap("先做（再做）", 6) == "先做\n（再\n做）"
+    assert wrap("用 softmax，再乘", 10) == "用\nsoftmax，\n再乘"
+
+
+def test_a_long_word_is_cut() -> None:
+    assert wrap("abcdefgh", 4) == "abcd\nefgh"
+
+
+def test_indents() -> None:
+    assert wrap("一二三四", 6, "- ", "  ") == "- 一二\n  三四"
+    # A word that does not fit behind the beginning, but below it, goes there.
+    assert wrap("Subtracting", 14, "a long name  ", "  ") == "a long name\n  Subtracting"
+
+
+def test_definitions_beside_and_below() -> None:
+    rows = [("Q", "查询"), ("K_past", "缓存的键")]
+    assert list(definitions(rows, 60, "  ")) == ["  Q       查询", "  K_past  缓存的键"]
+    assert list(definitions(rows, 30, "  ")) == ["  Q", "      查询", "  K_past", "      缓存的键"]
+
+
+@given(st.text("ab 苹果，。（）“”1", max_size=60), st.integers(4, 30))
+def test_no_line_is_too_wide_and_nothing_is_lost(text: str, width: int) -> None:
+    lines = wrap(text, width).split("\n")
+    assert all(columns(line) <= width for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
