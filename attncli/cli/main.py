@@ -16,7 +16,7 @@ from attncli.cli._light import command_of, with_help
 from attncli.cli._say import ClosedOutput, Say
 
 #: Commands in the order of the help page; each is a file of this name.
-COMMANDS = ("forward", "backward", "why", "check", "examples", "models")
+COMMANDS = ("forward", "backward", "why", "check", "grade", "examples", "models")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

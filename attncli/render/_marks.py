@@ -13,6 +13,7 @@ from rich.text import Text
 from attncli.marking.catalogue import look
 from attncli.marking.explain import Named
 from attncli.marking.mark import Marked, StepMark
+from attncli.marking.report import data
 from attncli.message import N_, Language, Message
 from attncli.render._glyphs import fitted
 from attncli.render._numbers import number_text, padded
@@ -31,30 +32,7 @@ _MARKS = {
 
 def as_json(marked: Marked, language: Language) -> str:
     """One line (FORMATS): verdicts, points, mistakes by name, wrong cells."""
-    data: dict[str, Any] = {
-        "schema": 1,
-        "problem": marked.problem.id,
-        "student": marked.student,
-        "score": float(marked.score),
-        "max_score": float(marked.max_score),
-        "first_wrong": marked.first_wrong,
-        "steps": [_step_data(step, language) for step in marked.steps],
-    }
-    if marked.notes:
-        data["notes"] = [note.text(language) for note in marked.notes]
-    return json.dumps(data, ensure_ascii=False, allow_nan=False)
-
-
-def _step_data(step: StepMark, language: Language) -> dict[str, Any]:
-    return {
-        "id": step.id,
-        "verdict": step.verdict,
-        "points": float(step.points),
-        "max_points": float(step.max_points),
-        "mistakes": [{"step": named.step, "id": named.id} for named in step.mistakes],
-        "cells": [list(cell) for cell in step.cells],
-        "message": " ".join(message.text(language) for message in step.said),
-    }
+    return json.dumps(data(marked, language), ensure_ascii=False, allow_nan=False)
 
 
 def number(value: float) -> str:
