@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import by_name
 from attncli.graph import Graph, Step, Trace
+from attncli.matrix import EXACT
 from attncli.problems.problem import Problem
 from attncli.record import Record
 
 if TYPE_CHECKING:
     from attncli.verify import Verification
+
+
+#: Decimals up to which an input is shown as it was written.
+_MOST_WRITTEN = 6
 
 
 class Run(Record):
@@ -45,8 +50,13 @@ class Run(Record):
         return self.trace.steps
 
     def places(self, id: str) -> int:
-        """Decimals that this step is shown at."""
-        return self.decimals if self.decimals is not None else self.problem.decimals_of(id)
+        """Decimals that a step or input is shown at; an input as it was written, if that is short enough."""
+        places = self.decimals if self.decimals is not None else self.problem.decimals_of(id)
+        given = self.graph.inputs.get(id)
+        if given is None or given.matrix.decimals is None or (given.matrix.decimals == EXACT).any():
+            return places
+        written = int(given.matrix.decimals.max(initial=0))
+        return written if written <= _MOST_WRITTEN else max(places, _MOST_WRITTEN)
 
     def __str__(self) -> str:
         from attncli.render import render
