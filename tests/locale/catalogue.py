@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import io
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -21,8 +22,8 @@ ROOT = Path(__file__).parents[2]
 CODE = ROOT / "attncli"
 LANGUAGES = ("zh",)
 
-#: Calls whose first argument is a template: by name, and as a method (say.text, page.say).
-FUNCTIONS = frozenset({"N_", "Message", "AttnError", "InputError", "ShapeError", "LimitError", "EntryError", "t"})
+#: Calls whose first argument is a template: by name (these, and every kind of AttnError), and as a method.
+FUNCTIONS = frozenset({"N_", "Message", "t"})
 METHODS = frozenset({"text", "say"})
 
 
@@ -49,6 +50,20 @@ def files() -> list[Path]:
     return sorted(CODE.rglob("*.py"))
 
 
+@cache
+def functions() -> frozenset[str]:
+    """Names of everything that is called with a template, the errors found in the code itself."""
+    bases: dict[str, set[str]] = {}
+    for path in files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases[node.name] = {base.id for base in node.bases if isinstance(base, ast.Name)}
+    errors = {"AttnError"}
+    while more := {name for name, above in bases.items() if above & errors} - errors:
+        errors |= more
+    return FUNCTIONS | errors
+
+
 def templates(tree: ast.AST, *, methods: bool = True) -> Iterator[ast.expr]:
     """The first argument of every call that takes a template, both sides of a choice apart.
 
@@ -61,7 +76,7 @@ def templates(tree: ast.AST, *, methods: bool = True) -> Iterator[ast.expr]:
 
 def _takes_template(function: ast.expr, methods: bool) -> bool:
     if isinstance(function, ast.Name):
-        return function.id in FUNCTIONS
+        return function.id in functions()
     return methods and isinstance(function, ast.Attribute) and function.attr in METHODS
 
 

@@ -71,6 +71,8 @@ COMMANDS: Sequence[tuple[str, ...]] = (
     ("examples", "show", "a1-pronoun"),
     ("examples", "show", "a1-pronoun", "--hint"),
     ("examples", "verify", "a1-pronoun"),
+    ("check", "a1-pronoun", "--answer", "A=0.330 0.670", "--answer", "O=0.66 2.68"),
+    ("check", "--help"),
     ("models",),
     ("models", "embedded_attention"),
     ("models", "softmax"),
@@ -200,7 +202,7 @@ def test_gbk_bytes_are_chinese(terminal: Terminal) -> None:
 #: What stands in Chinese output as it is: commands, options, symbols, ids in a row, quoted input.
 KEPT = re.compile(
     r"attncli(?: [a-z][\w-]*)+|--?[\w-]+(?:[ =][\w|]+)?|“[^”]*”|\"[^\"]*\"|[\w.-]*_[\w.-]*|pip install '[^']*'"
-    r"|[a-z]+-[\w-]+|\w+\([^)]*\)|\[[^\]]*\]|可选：.*|\([a-z_]+(?:, [a-z_]+)*\)|改为 [^：]*"
+    r"|[a-z]+-[\w-]+|\w+\([^)]*\)|\[[^\]]*\]|可选：.*|没有填：.*|\([a-z_]+(?:, [a-z_]+)*\)|改为 [^：]*"
 )
 ENGLISH = re.compile(r"\b[A-Za-z]?[a-z]{2,}[,;:]? (?:[A-Za-z]?[a-z]{2,}|a|I)\b")
 #: Names of people, works and programs in the line of the source stay as they are, up to the next Chinese line.
