@@ -20,7 +20,8 @@ def width(*, to_file: bool = False) -> int:
         return max(NARROWEST, min(int(columns), 1000))
     if not to_file and sys.stdout is not None and sys.stdout.isatty():
         try:
-            return max(NARROWEST, os.get_terminal_size(sys.stdout.fileno()).columns)
+            # A terminal that was never told its size says 0.
+            return max(NARROWEST, os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH)
         except (OSError, ValueError):
             return WIDTH
     return WIDTH
