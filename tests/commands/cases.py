@@ -1,0 +1,30 @@
+"""Commands that the tests type."""
+
+from __future__ import annotations
+
+A1 = ("-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4")
+IDENTITY = "1 0; 0 1"
+SELF = tuple(
+    word
+    for name, matrix in {"X": "1 0; 0 1; 1 1", "W_Q": IDENTITY, "W_K": IDENTITY, "W_V": IDENTITY}.items()
+    for word in ("--set", f"{name}={matrix}")
+)
+
+#: Commands with a snapshot at every width.
+EVERYWHERE = {
+    "greeting": (),
+    "forward": ("forward", *A1),
+    "forward-causal-expand": ("forward", *SELF, "--causal", "--expand"),
+    "backward": ("backward", *A1, "--upstream", "1 2"),
+    "backward-exact": ("backward", *A1, "--upstream", "1 2", "--exact", "--step", "A", "--step", "G_K"),
+    "why": ("why", "A", "1", "2", *A1),
+    "examples-list": ("examples", "list"),
+    "examples-show": ("examples", "show", "b6-full-backward", "--hint"),
+    "examples-run": ("examples", "run", "a1-pronoun"),
+    "models": ("models",),
+    "models-one": ("models", "self_attention"),
+    "wrong-shape": ("forward", "-Q", "1 2 3", "-K", "1 0; 0 1", "-V", "2 0; 0 4"),
+}
+WIDTHS = (40, 60, 80, 200)
+#: Narrow enough to break lines, and the usual one.
+WIDTHS_IN_CHINESE = (40, 80)

@@ -1,0 +1,95 @@
+"""Whole commands as a user types them: in a pipe, or on a terminal of a given width."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: The command as it is installed; completion looks at its name.
+ATTNCLI = str(Path(sys.executable).with_name("attncli"))
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    status: int
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    def __str__(self) -> str:
+        """All of it in one text, for a snapshot."""
+        message = f"\n--- standard error\n{self.err.decode()}" if self.err else ""
+        return f"exit status {self.status}\n--- standard output\n{self.text}{message}"
+
+
+def environment(**changes: Any) -> dict[str, str]:
+    """Nothing of the caller's screen or language; None takes a variable away."""
+    plain = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "en_US.UTF-8",
+        "TERM": "xterm-256color",
+        "PYTHONUTF8": "1",
+    }
+    return {name: str(value) for name, value in {**plain, **changes}.items() if value is not None}
+
+
+@functools.cache
+def _run(words: tuple[str, ...], variables: tuple[tuple[str, Any], ...], stdin: bytes, folder: Path | None) -> Done:
+    done = subprocess.run(
+        [ATTNCLI, *words],
+        env=environment(**dict(variables)),
+        input=stdin,
+        cwd=folder,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def run(*words: str, stdin: bytes = b"", folder: Path | None = None, **variables: Any) -> Done:
+    """The command with its output in a pipe. The same call is made only once."""
+    return _run(words, tuple(sorted(variables.items())), stdin, folder)
+
+
+def run_again(*words: str, **variables: Any) -> Done:
+    """The command in a pipe, run in any case."""
+    return _run.__wrapped__(words, tuple(sorted(variables.items())), b"", None)
+
+
+def on_terminal(*words: str, columns: int = 80, **variables: Any) -> Done:
+    """The command on a terminal that is `columns` wide."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [ATTNCLI, *words], env=environment(**variables), stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+    )
+    os.close(theirs)
+    written = bytearray()
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not piece:
+            break
+        written += piece
+    os.close(ours)
+    return Done(process.wait(timeout=60), bytes(written).replace(b"\r\n", b"\n"), b"")

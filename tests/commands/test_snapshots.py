@@ -1,0 +1,55 @@
+"""Commands as a user sees them, at several widths and in both languages.
+
+After a change that is meant: pytest tests/commands --snapshot-update, and read the difference.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from cases import EVERYWHERE, WIDTHS, WIDTHS_IN_CHINESE
+from rich.cells import cell_len
+from running import Done, run
+from syrupy.assertion import SnapshotAssertion
+
+SHOWN = [(name, width, "en") for name in EVERYWHERE for width in WIDTHS] + [
+    (name, width, "zh") for name in EVERYWHERE for width in WIDTHS_IN_CHINESE
+]
+
+
+def shown(name: str, width: int, language: str) -> Done:
+    return run(*EVERYWHERE[name], COLUMNS=width, ATTNCLI_LANG=language)
+
+
+@pytest.mark.parametrize(("name", "width", "language"), SHOWN)
+def test_snapshot(name: str, width: int, language: str, snapshot: SnapshotAssertion) -> None:
+    assert str(shown(name, width, language)) == snapshot
+
+
+@pytest.mark.parametrize(("name", "width", "language"), SHOWN)
+def test_no_line_is_wider_than_the_screen_or_ends_in_spaces(name: str, width: int, language: str) -> None:
+    done = shown(name, width, language)
+    for line in done.text.splitlines():
+        assert cell_len(line) <= width, line
+        assert line == line.rstrip(), repr(line)
+    assert done.text.endswith("\n") or not done.text
+    assert "\x1b" not in done.text
+
+
+@pytest.mark.parametrize("name", [name for name in EVERYWHERE if not name.startswith("wrong")])
+def test_language_is_all_of_it(name: str) -> None:
+    """English has Chinese only in the data; Chinese says everything in Chinese."""
+    english, chinese = (shown(name, 80, language).text for language in ("en", "zh"))
+    assert re.search(r"[一-鿿]", chinese) or name == "why"
+    for sentence in re.findall(r"(?:[A-Z][a-z]+ (?:[a-z,]+ ){3,}[a-z]+[.:])", english):
+        assert sentence not in chinese
+
+
+@pytest.mark.parametrize("name", ["forward", "examples-list"])
+def test_lang_says_the_same_as_the_environment(name: str) -> None:
+    for language, locale in (("en", "en_US.UTF-8"), ("zh", "zh_CN.UTF-8")):
+        other = {"en": "zh_CN.UTF-8", "zh": "en_US.UTF-8"}[language]
+        asked = run(*EVERYWHERE[name], "--lang", language, LANG=other)
+        assert asked.out == run(*EVERYWHERE[name], LANG=locale).out
+        assert asked.out == run(*EVERYWHERE[name], LANG=other, ATTNCLI_LANG=language).out
