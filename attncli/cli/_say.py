@@ -80,7 +80,12 @@ class Say:
         stream = getattr(sys.stdout, "buffer", None)
         if sys.stdout is None or stream is None:
             raise OSError("standard output is closed")
-        stream.write(data)
+        left = memoryview(data)
+        while left:  # with PYTHONUNBUFFERED a pipe takes only what fits into it
+            written = stream.write(left)
+            if not written:
+                raise OSError("standard output takes nothing")
+            left = left[written:]
         stream.flush()
 
     def error(self, message: Message) -> int:

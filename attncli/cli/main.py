@@ -49,6 +49,10 @@ def _run(words: list[str], say: Say) -> int:
         from attncli.cli._usage import usage_message
 
         return say.error(usage_message(error))
+    except SystemExit as stop:
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        return say.error(say.output_failed(stop.__context__))  # Typer would stop without a word
     except RecursionError:
         return say.error(say.too_deep())
     except MemoryError:
