@@ -203,8 +203,11 @@ class _Parser:
         raise self._unexpected()
 
     def _close(self) -> None:
+        if not self.peek():
+            raise EntryError("“{text}”: a bracket “(” is not closed. Write “)” where it ends.", text=shown(self.text))
         if self.take() != ")":
-            raise EntryError("“{text}”: a bracket “(” is not closed.", text=shown(self.text))
+            self.next -= 1
+            raise self._unexpected()
 
 
 def _value(entry: Entry, text: str) -> float:

@@ -35,8 +35,9 @@ def read_matrix(text: str, read_stdin: ReadStdin, *, blanks: bool = False) -> Ma
         Names the file and what is wrong with it.
     """
     if text.strip() == "-":
+        data = read_stdin()
         try:
-            return parse_matrix(as_text(read_stdin(), Message(N_("standard input"))), blanks=blanks)
+            return parse_matrix(as_text(data, Message(N_("standard input"))), blanks=blanks)
         except AttnError as error:
             raise error.at(Message(N_("standard input"))) from None
     if text.startswith("@"):
