@@ -81,7 +81,7 @@ def _scale(value: Any, setting: Setting, layout: str) -> str | Matrix:
     if isinstance(value, str) and value.strip() in ("sqrt", "none"):
         return value.strip()
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
-        raise unknown(Message(N_("The scale")), value, ["sqrt", "none", N_("a number")])
+        raise unknown(Message(N_("The scale")), value, ["sqrt", "none", "NUMBER"])
     number = _number(value, setting, layout)
     if float(number.values) == 0:
         raise InputError(
@@ -94,7 +94,7 @@ def _shift(value: Any, setting: Setting, layout: str) -> str | Matrix:
     if isinstance(value, str) and value.strip() in ("max", "none"):
         return value.strip()
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
-        raise unknown(Message(N_("What to subtract")), value, ["max", "none", N_("a number")])
+        raise unknown(Message(N_("What to subtract")), value, ["max", "none", "NUMBER"])
     return _number(value, setting, layout)
 
 
