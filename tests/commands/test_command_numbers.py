@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from cases import A1, SELF, WIDTHS
-from running import run
-from tables import tables
+from tables_read import tables
+from typed import A1, SELF, WIDTHS
+from whole_command import run
 
 MATRICES = random.Random(12)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from cases import EVERYWHERE, WIDTHS, WIDTHS_IN_CHINESE
 from rich.cells import cell_len
-from running import Done, run
 from syrupy.assertion import SnapshotAssertion
+from typed import EVERYWHERE, WIDTHS, WIDTHS_IN_CHINESE
+from whole_command import Done, run
 
 SHOWN = [(name, width, "en") for name in EVERYWHERE for width in WIDTHS] + [
     (name, width, "zh") for name in EVERYWHERE for width in WIDTHS_IN_CHINESE

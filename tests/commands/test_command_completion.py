@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from running import ATTNCLI, environment, run
+from whole_command import ATTNCLI, environment, run
 
 CASES = {
     "attncli ": {"forward", "backward", "why", "examples", "models"},

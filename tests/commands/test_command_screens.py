@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from cases import A1, SELF
 from rich.cells import cell_len
-from running import COLOUR, on_terminal, run, run_again
+from typed import A1, SELF
+from whole_command import COLOUR, on_terminal, run, run_again
 
 FORWARD = ("forward", *SELF, "--causal", "--step", "A")
 #: Foreground or background colours, as opposed to bold, italic or dim.
