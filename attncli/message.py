@@ -6,7 +6,7 @@ a language is known (``attncli.locale``), so nothing below the renderers speaks 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
 def N_(text: str) -> str:
@@ -69,6 +69,19 @@ class Message:
 
     def __hash__(self) -> int:
         return hash(self.template)
+
+
+class Localized(Message):
+    """A text that comes with its translations, as files give it, instead of through a catalogue."""
+
+    __slots__ = ("texts",)
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        super().__init__(texts.get("en") or next(iter(texts.values()), ""))
+        self.texts = texts
+
+    def text(self, language: Language = ENGLISH) -> str:
+        return self.texts.get(language.code) or self.template
 
 
 class AttnError(Exception):

@@ -77,7 +77,7 @@ class ProblemFile(_Table):
     settings: dict[str, Any] = {}
     gradient: dict[str, Any] = {}
     published: dict[str, str] = {}
-    published_how: dict[str, str] = {}
+    published_how: dict[str, str | LearnerText] = {}
     shapes: dict[str, str] = {}
     contrast: Contrast | None = None
     marking: Marking = Marking()
@@ -130,8 +130,8 @@ _PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')"""
 _DEEP_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}")
 
 
-def from_data(data: Any, *, check: bool = True) -> Problem:
-    """The problem in nested dictionaries with the keys of a problem file."""
+def from_data(data: Any, *, check: bool = False) -> Problem:
+    """The problem in nested dictionaries with the keys of a problem file; `check` as for `load`."""
     if not isinstance(data, dict):
         raise InputError(
             "A problem is a table of keys, like model and inputs, but “{value}” stands there. Write model = … and [inputs].",
@@ -206,18 +206,27 @@ def _problem(file: ProblemFile) -> Problem:
         decimals=by_step.get("default", 3),
         step_decimals={name: places for name, places in by_step.items() if name != "default"},
         source=file.source,
-        title={str(code): text for code, text in file.title.items()},
-        prompt={str(code): text for code, text in file.prompt.items()},
-        hint={str(code): text for code, text in file.hint.items()},
-        notice={str(code): text for code, text in file.notice.items()},
+        title=_plain(file.title),
+        prompt=_plain(file.prompt),
+        hint=_plain(file.hint),
+        notice=_plain(file.notice),
         labels={name: tuple(words) for name, words in file.labels.items()},
         published=file.published,
-        how=file.published_how,
+        how={step: _english(how) for step, how in file.published_how.items()},
+        how_texts={step: _plain(how) for step, how in file.published_how.items() if isinstance(how, dict)},
         shapes=file.shapes,
         contrast=None if file.contrast is None else file.contrast.model_dump(),
         marking=file.marking.model_dump(),
         layout=file.layout,
     )
+
+
+def _english(how: str | LearnerText) -> str:
+    return how if isinstance(how, str) else how.get("en", "")
+
+
+def _plain(texts: LearnerText) -> dict[str, str]:
+    return {str(code): text for code, text in texts.items()}
 
 
 def _gradient(table: dict[str, Any]) -> tuple[Matrix | None, str | None, dict[str, Matrix]]:

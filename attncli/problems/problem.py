@@ -34,6 +34,7 @@ class Problem(Record):
     title, prompt, hint, notice : learner-facing text by language
     labels : names of rows by axis ("query", "key", "token")
     published : a source's printed numbers by step, as text; `how` by step: "rounded", "carried", "truncated", "wrong: why"
+    how_texts : the remark "wrong: why" by language, where a file gives it in several
     shapes : published shapes by step, as text
     contrast : settings and inputs that differ in a second run shown beside the first, and the steps to show of it
     marking : points and credits, as written
@@ -57,6 +58,7 @@ class Problem(Record):
     labels: Mapping[str, tuple[str, ...]] = NOTHING
     published: Mapping[str, str] = NOTHING
     how: Mapping[str, str] = NOTHING
+    how_texts: Mapping[str, Text] = NOTHING
     shapes: Mapping[str, str] = NOTHING
     contrast: Mapping[str, Any] | None = None
     marking: Mapping[str, Any] = NOTHING

@@ -15,7 +15,7 @@ from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal, truncate_decimal
 from attncli.graph import Trace, show_shape
 from attncli.matrix import EXACT, Matrix
-from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.message import N_, AttnError, InputError, Localized, Message, unknown
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix, write_entry
 
@@ -124,7 +124,10 @@ class Published:
         if how in HOW:
             return self._claimed(how, step, text, printed, matches)
         if how.startswith("wrong:"):
-            return _remarked(step, how, text, _write(printed, value, matches["rounded"]), matches)
+            why = Localized(
+                {code: _reason(said) for code, said in self.problem.how_texts.get(step, {"en": how}).items()}
+            )
+            return _remarked(step, how, why, text, _write(printed, value, matches["rounded"]), matches)
         raise unknown(Message(N_("published_how.{step}:"), step=step), how, [*HOW, "wrong: …"])
 
     def _claimed(self, how: str, step: str, text: str, printed: Matrix, matches: dict[str, list[bool]]) -> Checked:
@@ -211,13 +214,16 @@ def _is_truncated(cell: Cell, value: float) -> bool:
     return _same(cell.printed, float(truncate_decimal(value, cell.places)))
 
 
-def _remarked(step: str, how: str, text: str, computed: str, matches: dict[str, list[bool]]) -> Checked:
+def _reason(how: str) -> str:
+    return how.removeprefix("wrong:").strip()
+
+
+def _remarked(step: str, how: str, why: Localized, text: str, computed: str, matches: dict[str, list[bool]]) -> Checked:
     """Numbers said to be wrong must be wrong: in no way do they follow from the inputs."""
     for name in HOW:
         if all(matches[name]):
             return Checked(step, how, False, text, computed, Message(_STALE[name]))
-    why = how.removeprefix("wrong:").strip()
-    if not why:
+    if not _reason(how):
         return Checked(step, how, False, text, computed, Message(N_("“wrong:” needs a reason after the colon.")))
     return Checked(step, how, True, text, computed, Message(N_("The source is off here: {why}"), why=why))
 

@@ -81,7 +81,7 @@ def after(
 def _checked(page: Page, checked: Checked) -> Iterator[RenderableType]:
     mark, style = ("✓", "green") if checked.ok else ("✗", "bold red")
     how = _HOW.get(checked.how)
-    said = page.view.say(how) if how else checked.how
+    said = page.view.say(how or N_("wrong in the source"))
     printed = "; ".join(line.strip() for line in checked.printed.strip().splitlines())
     yield page.text(f"{mark} {checked.step}: {printed}  ({said})", style)
     if checked.message is not None:
