@@ -26,22 +26,25 @@ _WIDE = {ord("，"): ",", ord("、"): ",", ord("；"): ";", ord("：") : ":", or
          ord("\ufeff"): " ", ord("\u00a0"): " "}  # fmt: skip
 _WIDE.update({code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if code not in _WIDE})
 
+#: Taken once, in this order: the row separator first, since its second backslash may stand before a space or a bracket.
 _LATEX = (
+    (r"\\\\(?:\s*\[-?[0-9.]{1,9}\s?[a-z]{2}\])?", ";"),
     (r"\\begin\s*\{array\}\s*\{[^{}]*\}|\\(?:begin|end)\s*\{[bpBvV]?matrix\*?\}|\\end\s*\{array\}", " "),
     (r"\\left\s*[\[(|.]|\\right\s*[\])|.]|\\[\[\]]|\$+", " "),
-    (r"\\d?t?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"((\1)/(\2))"),
-    (r"\\sqrt\s*\{([^{}]*)\}", r"sqrt(\1)"),
     (r"\\sqrt\s*(\d)", r"sqrt(\1)"),
     (r"\\exp\b", "exp"),
     (r"\\infty", "inf"),
     (r"\\(?:cdot|times)", "*"),
     (r"\\(?:hline|displaystyle)|\\[,;:! ]|~", " "),
-    (r"\\\\(?:\s*\[-?[0-9.]{1,9}\s?[a-z]{2}\])?", ";"),
     (r"&", ","),
-    (r"\\[lr]brace|\\[{}]", " "),
-    (r"\{", "("),
-    (r"\}", ")"),
 )
+#: Taken from the inside out, until nothing changes.
+_LATEX_NESTED = (
+    (r"\\d?t?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"((\1)/(\2))"),
+    (r"\\sqrt\s*\{([^{}]*)\}", r"sqrt(\1)"),
+    (r"\^\s*\{([^{}]*)\}", r"^(\1)"),
+)
+_LATEX_BRACES = str.maketrans({"{": "(", "}": ")"})
 #: A sign after a space and before none starts a new entry ("1 -2"), with spaces around it it does not ("1 - 2").
 _PIECE = re.compile(r"[\[\];|\n,]|[^\[\];|\n,]+")
 
@@ -66,7 +69,7 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
             "This text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_CHARACTERS
         )
     plain = text.translate(_WIDE)
-    if "\\" in plain or "$" in plain:
+    if "\\" in plain or "$" in plain or "^{" in plain:
         plain = _without_latex(plain)
     nested = _Reader(plain.strip(), blanks).read()
     return _matrix(nested)
@@ -106,7 +109,8 @@ def parse_lists(value: Sequence[Any], *, blanks: bool = False) -> Matrix:
     InputError
         Says which row and column, what stands there, and what to write.
     """
-    return _matrix(_as_rows(_cells(value, (), blanks)))
+    nested = _cells(value, (), blanks)
+    return _matrix(nested if isinstance(nested, list) else [nested])
 
 
 def number_of(value: Any) -> Cell:
@@ -177,11 +181,13 @@ def _place(at: tuple[int, ...]) -> Message:
 
 def _without_latex(text: str) -> str:
     for pattern, plain in _LATEX:
-        before = None
-        rounds = 0
-        while before != text and rounds < 20:  # fractions inside fractions, from the inside out
-            before, rounds = text, rounds + 1
+        text = re.sub(pattern, plain, text)
+    before, rounds = "", 0
+    while before != text and rounds < 20:
+        before, rounds = text, rounds + 1
+        for pattern, plain in _LATEX_NESTED:
             text = re.sub(pattern, plain, text)
+    text = re.sub(r"\\[lr]brace|\\[{}]", " ", text).translate(_LATEX_BRACES)
     if "\\" in text:
         word = re.search(r"\\[A-Za-z]*", text)
         raise InputError(
@@ -207,7 +213,6 @@ class _Reader:
         self.blocks: list[list[Any]] = [[]]
         # One list of rows per block; a row is a list of cells, an element in brackets is a list of its own.
         self.stack: list[list[list[Any]]] = [[[]]]
-        self.bracketed = "[" in self.text
         self.last = _START
         for piece in self.pieces:
             self._take(piece)
@@ -217,10 +222,8 @@ class _Reader:
         if len(self.blocks) > 1:
             return [_as_rows(block) for block in self.blocks]
         found = self.blocks[0]
-        while len(found) == 1 and isinstance(found[0], list) and _depth(found) > DEEPEST:
-            found = found[0]
-        # A single bracketed matrix arrives as a list with one element.
-        if self.bracketed and len(found) == 1 and isinstance(found[0], list) and self._single():
+        # What one pair of brackets encloses arrives as a list with one element.
+        if len(found) == 1 and isinstance(found[0], list) and (_depth(found) > DEEPEST or self._single()):
             found = found[0]
         return found
 
@@ -504,7 +507,13 @@ def write_entry(value: float) -> str:
 def write_matrix(values: Any) -> str:
     """A matrix as text that reads back as the same float64 numbers: "1 2; 3 4", heads separated by "|"."""
     array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 3 and len(array) == 1:  # without a “|” only brackets say that there is a head axis
+        return f"[{_bracketed(array[0])}]"
     if array.ndim == 3:
         return " | ".join(write_matrix(block) for block in array)
     rows = np.atleast_2d(array)
     return "; ".join(" ".join(write_entry(value) for value in row) for row in rows)
+
+
+def _bracketed(rows: Any) -> str:
+    return "[" + ", ".join("[" + ", ".join(map(write_entry, row)) + "]" for row in rows) + "]"
