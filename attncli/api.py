@@ -44,7 +44,8 @@ def problem(
             "settings": dict(settings or {}),
             "gradient": dict(gradient or {}),
             **keys,
-        }
+        },
+        check=True,
     )
 
 
