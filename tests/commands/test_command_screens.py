@@ -10,6 +10,8 @@ from rich.cells import cell_len
 from typed import A1, SELF
 from whole_command import COLOUR, on_terminal, run, run_again
 
+from attncli.render import names
+
 FORWARD = ("forward", *SELF, "--causal", "--step", "A")
 #: Foreground or background colours, as opposed to bold, italic or dim.
 COLOURED = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[0-9;]*m")
@@ -107,10 +109,7 @@ def test_markup_is_only_text(tmp_path: Path) -> None:
         assert all(f"│ {token}" in text for token in tokens)
 
 
-FORMATS = ("table", "json", "markdown", "latex", "csv", "npz", "html", "svg")
-
-
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", names())
 def test_two_runs_give_the_same_bytes(format: str, tmp_path: Path) -> None:
     words = ("backward", "b6-full-backward", "--format", format)
     first, again = (run_again(*words, PYTHONHASHSEED=seed, SOURCE_DATE_EPOCH=None) for seed in (1, 2))
@@ -119,9 +118,3 @@ def test_two_runs_give_the_same_bytes(format: str, tmp_path: Path) -> None:
     file = tmp_path / f"trace.{format}"
     assert run_again(*words, "-o", str(file)).status == 0
     assert file.read_bytes() == first.out
-
-
-def test_formats_are_all_here() -> None:
-    from attncli.render import names
-
-    assert sorted(FORMATS) == names()
