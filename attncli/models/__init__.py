@@ -36,13 +36,14 @@ class Argument(Record):
 
 
 class Setting(Record):
-    """A setting of a model: its kind is "flag", "number", "count", "scale", "mask", "booleans", "window",
-    "words", "text" or "choice"."""
+    """A setting of a model: its kind is "flag", "number", "positive", "count" (a whole number from `least`), "scale",
+    "shift", "mask", "booleans", "window", "words", "text" or "choice"."""
 
     name: str
     kind: str
     text: str
     choices: tuple[str, ...] = ()
+    least: int = 1
 
 
 class Given(Record):

@@ -24,7 +24,7 @@ SETTINGS = (
     Setting("keep", "booleans", N_("true = this key may be seen")),
     Setting("hide", "booleans", N_("true = this key is hidden")),
     Setting("scale", "scale", N_("sqrt: divide by √d_k (the default); none; or a number that multiplies")),
-    Setting("softcap", "number", N_("c: bend scores softly into −c … c, before the mask")),
+    Setting("softcap", "positive", N_("c: bend scores softly into −c … c, before the mask")),
     Setting("window", "window", N_("[left, right]: how far back and ahead a token sees; -1 = no limit")),
     Setting(
         "max_over", "choice", N_("whose maximum is subtracted: the visible scores, or all of them"), ("visible", "all")

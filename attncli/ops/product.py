@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_, Message
-from attncli.ops import Mistake, Op, Params, at, values_for_gradients, with_operands
+from attncli.ops import Mistake, Op, Params, at, pass_on, values_for_gradients, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -109,11 +109,21 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
         yield with_operands("key-not-transposed", step, OP, (a, b), {})
     elif b.rpartition(".")[2].startswith("W_"):
         yield with_operands("weight-transposed", step, OP, (a, b), {"transpose_b": True})
-        for other in graph.inputs:
-            if other != b and other.startswith("W_") and graph.shape(other) == graph.shape(b):
+        for other in _weights_beside(graph, b):
+            if graph.shape(other) == graph.shape(b):
                 yield with_operands("wrong-weight", step, OP, (a, other), step.params)
+        if b.rpartition(".")[2] == "W_O":
+            yield with_operands("no-output-projection", step, pass_on.OP, (a,), {})
     else:
         yield from _mistakes_of_output(graph, step)
+
+
+def _weights_beside(graph: Graph, id: str) -> Iterator[str]:
+    """The other weight matrices of the same part of a model: W_K and W_V for W_Q, self.W_K for self.W_Q."""
+    part = id.removesuffix(id.rpartition(".")[2])
+    for other in graph.inputs:
+        if other != id and other.startswith(f"{part}W_") and "." not in other.removeprefix(part):
+            yield other
 
 
 def _mistakes_of_output(graph: Graph, step: Step) -> Iterator[Mistake]:

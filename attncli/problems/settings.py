@@ -62,12 +62,28 @@ def _flag(value: Any, setting: Setting, layout: str) -> bool:
 def _number(value: Any, setting: Setting, layout: str) -> Matrix:
     """One number with what was written of it, so that 1/3 stays a third in exact results."""
     number = _one(value)
-    positive = setting.name in ("softcap", "eta")
-    if positive and not 0 < float(number.values) < math.inf:
+    if setting.kind == "positive" and not 0 < float(number.values) < math.inf:
         raise InputError("“{value}” does not work here. Write a finite number above 0, like 0.5.", value=brief(value))
     if not math.isfinite(float(number.values)):
         raise InputError("“{value}” does not work here. Write a finite number, like 0.5.", value=brief(value))
     return number
+
+
+#: The largest count: more heads, tokens or columns than anything here can show.
+_MOST = 10**6
+
+
+def _count(value: Any, setting: Setting, layout: str) -> int:
+    """A whole number from the least one that the setting allows."""
+    number = float(_one(value).values) if not isinstance(value, bool) else -1.0
+    if not setting.least <= number <= _MOST or number != math.floor(number):
+        raise InputError(
+            "“{value}” does not work here. Write a whole number from {least}, like {example}.",
+            value=brief(value),
+            least=setting.least,
+            example=max(setting.least, 2),
+        )
+    return int(number)
 
 
 def _one(value: Any) -> Matrix:
@@ -232,6 +248,8 @@ def _choice(value: Any, setting: Setting, layout: str) -> str:
 _READERS = {
     "flag": _flag,
     "number": _number,
+    "positive": _number,
+    "count": _count,
     "scale": _scale,
     "shift": _shift,
     "mask": _mask,
