@@ -19,6 +19,7 @@ _TRANSPOSE = N_(
 )
 _MASK = N_("Look again at the mask: which places are hidden, and what number hides them.")
 _LINES = N_("Look again at which way you added up: along a {row}, never down a {column}.")
+_HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
 _BACK = N_("Look again at the way back: what arrives, and which forward values it is multiplied by.")
 
 CATALOGUE: dict[str, Entry] = {
@@ -51,6 +52,11 @@ CATALOGUE: dict[str, Entry] = {
     "weights-transposed": Entry(1, N_("You multiplied the transposed weights by V."), _TRANSPOSE),
     "value-transposed": Entry(0, N_("You transposed V. Weight j belongs to {row} j of V, so V stays as it is."), _TRANSPOSE),
     "scores-for-weights": Entry(1, N_("You multiplied scores by V; softmax was forgotten."), N_("Look again at what weighs the values: A, after softmax.")),
+    "split-without-transpose": Entry(6, N_("You cut the heads out of consecutive {rows}. Each token's own {columns} are shared out: head 1 gets the first ones of every token."), _HEADS),
+    "merge-without-transpose": Entry(3, N_("You put the heads one after another in memory order. They stand side by side: each token gets its own {row} of every head."), _HEADS),
+    "heads-reversed": Entry(0, N_("You joined the heads in another order."), _HEADS),
+    "no-output-projection": Entry(5, N_("You stopped at the joined heads; W_O still mixes them."), N_("Look again at the last line: the joined heads times W_O.")),
+    "kv-heads-tiled": Entry(4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS),
     "gradient-not-transposed": Entry(3, N_("A transpose is missing in this gradient (or there is one too many)."), _TRANSPOSE),
     "value-for-gradient": Entry(1, N_("You used a forward value where its gradient belongs."), _BACK),
     "gradients-swapped": Entry(1, N_("This is another matrix's gradient: two were exchanged."), _BACK),
@@ -62,6 +68,8 @@ CATALOGUE: dict[str, Entry] = {
     "gradient-scale-lost": Entry(2, N_("You forgot the factor 1/√d_k on the way back."), N_("Look again at the scale: a factor on the way forward is the same factor on the way back.")),
     "path-missing": Entry(3, N_("A path is missing from the sum."), N_("Look again at every place this matrix is used: each sends a gradient back, and all are added.")),
     "path-twice": Entry(3, N_("A path is counted twice in the sum."), N_("Look again at every place this matrix is used: each counts once.")),
+    "group-not-summed": Entry(2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added.")),
+    "mean-for-sum": Entry(1, N_("You took the mean over the {rows}. It is their sum: every {row} used the same numbers."), N_("Look again at how the {rows} are put together: they are added, not averaged.")),
     "gradient-overwritten": Entry(4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), N_("Look again at tokens that occur more than once.")),
     "update-sign": Entry(1, N_("You took a step uphill, E + η·G."), N_("Look again at the sign of the step: against the gradient.")),
     "layout-transposed": Entry(4, N_("This is the right matrix, transposed."), N_("Look again at which way tokens run.")),

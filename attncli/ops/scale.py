@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from attncli.graph import Graph, Step
 
 
+#: The axis of the queries of all heads side by side, whose width is often taken for d_k.
+HEADS_WIDTH = "heads·d_k"
+
+
 def compute(
     xp: Arithmetic, a: Value, *, root: Matrix | None = None, factor: Matrix | None = None, label: str = ""
 ) -> Value:
@@ -73,9 +77,10 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     width = float(root.values)
     yield with_operands("scale-by-d", step, OP, step.inputs, {"factor": as_matrix(1.0 / width)})
     yield with_operands("scale-inverted", step, OP, step.inputs, {"factor": as_matrix(width**0.5)})
-    model = graph.bound.get("d_model")
-    if model is not None and model.size != width:
-        yield with_operands("scale-by-model-width", step, OP, step.inputs, {"root": as_matrix(float(model.size))})
+    # With several heads, √d_model is taken of all of them together.
+    models = {graph.bound[name].size for name in ("d_model", HEADS_WIDTH) if name in graph.bound}
+    for size in sorted(models - {width}):
+        yield with_operands("scale-by-model-width", step, OP, step.inputs, {"root": as_matrix(float(size))})
 
 
 OP = Op(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
-from attncli.ops import Op, at, fixed, sum_groups
+from attncli.ops import Mistake, Op, at, fixed, instead, sum_groups
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -29,6 +29,23 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(sum_groups.OP, id, upstream, group=step.params["group"], heads=axis.size, axis=axis.name)
 
 
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """The heads dealt out in turn, a, b, a, b: here, or in the keys and the values alike."""
+    group, prefix = step.params["group"], step.id.removesuffix(step.id.rpartition(".")[2])
+    if group == 1 or graph.shape(step.inputs[0])[0] == 1:
+        return
+    here = instead("kv-heads-tiled", step, _tiled(group), step.inputs[0])
+    yield here
+    other = graph.steps.get(f"{prefix}V_shared")
+    if other is not None and other.id != step.id:
+        there = instead("kv-heads-tiled", other, _tiled(group), other.inputs[0])
+        yield Mistake("kv-heads-tiled", {**here.swap, **there.swap})
+
+
+def _tiled(group: int) -> Any:
+    return lambda xp, a: xp.concatenate([a] * group, -3)
+
+
 OP = Op(
     name="share_heads",
     compute=compute,
@@ -37,4 +54,5 @@ OP = Op(
     terms=terms,
     why=N_("Neighbouring query heads share one head of keys and values, so it is repeated for each of them."),
     backward=(gradient,),
+    mistakes=mistakes,
 )

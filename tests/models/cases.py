@@ -57,6 +57,33 @@ def table(vocabulary: int, d_model: int, ids: list[int]) -> dict[str, Any]:
     return {"E": some(vocabulary, d_model), "T": ids}
 
 
+def heads(
+    n: int,
+    d_model: int,
+    d_k: int,
+    d_v: int,
+    d_out: int,
+    h: int,
+    kv: int | None = None,
+    *,
+    biases: str = "",
+    d_kv: int = 0,
+) -> dict[str, np.ndarray]:
+    """Inputs of multi_head: `h` query heads over `kv` heads of keys and values, with the biases that are named."""
+    kv = h if kv is None else kv
+    shapes = {
+        "X": (n, d_model),
+        "W_Q": (d_model, h * d_k),
+        "W_K": (d_kv or d_model, kv * d_k),
+        "W_V": (d_kv or d_model, kv * d_v),
+        "W_O": (h * d_v, d_out),
+    }
+    widths = {"Q": h * d_k, "K": kv * d_k, "V": kv * d_v, "O": d_out}
+    shapes |= {f"b_{name}": (1, widths[name]) for name in biases}
+    r = np.random.default_rng(list(map(ord, str(shapes))))
+    return {name: np.round(r.normal(size=shape) * 0.8, 3) for name, shape in shapes.items()}
+
+
 NUMBERS = [[0.5, -1.0, 0.25], [0.0, 2.0, -0.75], [1.5, 0.0, -2.0]]
 MASKED = [["0", "-inf", "0.5"], ["-1", "0", "-inf"], ["0.25", "0", "0"]]
 KEEP_BUT_ROW_2 = [[True, False, True], [False, False, False], [True, True, True]]
@@ -95,6 +122,21 @@ CASES: dict[str, list[Case]] = {
         Case(table(4, 3, [2, 0, 2]) | weights(3, 2, 4), {"causal": True}),
         Case(table(4, 3, [1, 1, 1]) | weights(3, 1, 2), {"eta": 0.1}),
         Case({"E": some(4, 3)} | weights(3, 2, 2), {"vocabulary": VOCABULARY, "causal": True}, {"text": "我爱我"}),
+    ],
+    "multi_head": [
+        Case(heads(3, 4, 2, 2, 4, 2), {"heads": 2}),
+        Case(heads(2, 3, 2, 3, 2, 1)),
+        Case(heads(3, 2, 1, 2, 3, 4, 2, biases="QKVO"), {"heads": 4, "kv_heads": 2, "causal": True}),
+        Case(heads(2, 3, 2, 1, 3, 3, 1, biases="VO"), {"heads": 3, "kv_heads": 1, "softcap": 1.5, "window": [1, 0]}),
+        Case(
+            heads(2, 3, 2, 2, 3, 2, d_kv=4, biases="K") | {"X_kv": some(4, 4)},
+            {"heads": 2, "hide": [[False, True, False, False]]},
+        ),
+        Case(heads(3, 2, 2, 2, 2, 2), {"heads": 2, "mask": MASKED, "scale": 0.5}),
+        Case(
+            heads(2, 3, 2, 3, 3, 4, 2) | {"K_past": some(2, 1, 2), "V_past": some(2, 1, 3)},
+            {"heads": 4, "kv_heads": 2, "causal": True},
+        ),
     ],
     "softmax": [
         Case({"scores": some(3, 4)}),

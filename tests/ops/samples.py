@@ -49,6 +49,11 @@ MASK = np.array([[0.0, -INF, 0.5], [-1.0, 0.0, -INF]])
 LOST = np.array([[1.0, -INF, 2.0], [-INF, -INF, -INF]])
 
 SAMPLES: dict[str, list[Sample]] = {
+    "affine": [
+        Sample({"a": A, "w": some(3, 4), "b": some(1, 4)}),
+        Sample({"a": A, "w": some(4, 3), "b": some(1, 4)}, {"transpose_b": True}),
+    ],
+    "column_sum": [Sample({"a": A}), Sample({"a": H})],
     "cap_slope": [Sample({"a": A}, {"cap": as_matrix(2.0)}), Sample({"a": H}, {"cap": as_matrix(0.5)})],
     "divide": [
         Sample({"a": A, "b": positive(2, 1)}),
@@ -67,6 +72,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": H, "M": MASK}, constants=("M",)),
     ],
     "mean_square": [Sample({"a": A}), Sample({"a": H}, {"ndim": 3})],
+    "merge_heads": [Sample({"a": some(2, 4, 3)}, {"heads": 2, "width": 3, "joined": 6, "axis": "joined"})],
     "multiply": [Sample({"a": A, "b": B}), Sample({"a": H, "b": some(2, 2, 3) * 2})],
     "pass_on": [Sample({"a": A}), Sample({"a": H})],
     "product": [
@@ -92,6 +98,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "share_heads": [Sample({"a": H}, {"group": 3, "heads": 6})],
     "slice_rows": [Sample({"a": some(4, 2)}, {"start": 1, "length": 2}), Sample({"a": H}, {"start": 0, "length": 1})],
     "softcap": [Sample({"a": A}, {"cap": as_matrix(0.8)}), Sample({"a": H}, {"cap": as_matrix(30.0)})],
+    "split_heads": [Sample({"a": some(4, 6)}, {"heads": 2, "width": 3, "names": ("head", "d_k")})],
     "spread": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
     "subtract": [
         Sample({"a": A, "b": B}),

@@ -164,6 +164,14 @@ def backward_only(name: str) -> Callable[[], None]:
     return check
 
 
+def backward_only_of_a_bias() -> None:
+    """What every row shares is used on the way forward; only its gradient adds up rows."""
+    shapes = {"X": (2, 2), "W_Q": (2, 2), "W_K": (2, 2), "W_V": (2, 2), "W_O": (2, 2), "b_O": (1, 2)}
+    inputs = {id: as_matrix(some(*shape)) for id, shape in shapes.items()}
+    steps = Problem("multi_head", inputs, loss="sum(output)").graph().steps.values()
+    assert {step.phase for step in steps if step.op.name == "column_sum"} == {"backward"}
+
+
 def check_no_operand() -> None:
     """It takes nothing that could be moved."""
     assert all(not sample.operands for sample in SAMPLES["encode"])
@@ -193,6 +201,7 @@ WITHOUT_RULES = {
     "row_max": check_closed_rule_of_softmax,
     "cap_slope": backward_only("cap_slope"),
     "slice_rows": backward_only("slice_rows"),
+    "column_sum": backward_only_of_a_bias,
     "encode": check_no_operand,
     "mean_square": loss_writes_it("mse(O, goal)", "mean_square"),
     "weighted_sum": loss_writes_it("{} - 2.5*{}", "weighted_sum"),

@@ -1,0 +1,144 @@
+"""Multi-head attention: several attentions side by side on slices of the same projections (Vaswani et al., arXiv
+1706.03762, section 3.2.2), with keys and values shared by groups of query heads where there are fewer of them
+(multi-query, Shazeer, arXiv 1911.02150; grouped-query, Ainslie et al., arXiv 2305.13245)."""
+
+from __future__ import annotations
+
+from attncli.graph import Graph, show_shape
+from attncli.message import N_, Message, ShapeError
+from attncli.models import Argument, Given, Setting
+from attncli.models._attend import SETTINGS as ATTENTION
+from attncli.models._attend import attend
+from attncli.models._vector import vector
+from attncli.ops import affine, merge_heads, product, split_heads
+from attncli.ops.scale import HEADS_WIDTH
+
+WEIGHTS = (
+    Argument("W_Q", ("d_model", HEADS_WIDTH), N_("weights of the queries, the heads side by side")),
+    Argument("W_K", ("d_model", "kv_heads·d_k"), N_("weights of the keys, the heads side by side")),
+    Argument("W_V", ("d_model", "kv_heads·d_v"), N_("weights of the values, the heads side by side")),
+    Argument("W_O", ("heads·d_v", "d_out"), N_("weights that mix the joined heads into the output")),
+    Argument("b_Q", (HEADS_WIDTH,), N_("bias of the queries"), required=False),
+    Argument("b_K", ("kv_heads·d_k",), N_("bias of the keys"), required=False),
+    Argument("b_V", ("kv_heads·d_v",), N_("bias of the values"), required=False),
+    Argument("b_O", ("d_out",), N_("bias of the output"), required=False),
+)
+
+CACHE = (
+    Argument("K_past", ("kv_head", "past_key", "d_k"), N_("cached keys that go before K, by head"), required=False),
+    Argument("V_past", ("kv_head", "past_key", "d_v"), N_("cached values that go before V, by head"), required=False),
+)
+
+SETTINGS = (
+    Setting("heads", "count", N_("query heads (1 where nothing is said)")),
+    Setting("kv_heads", "count", N_("heads of keys and values: as many as heads (MHA), 1 (MQA), or between (GQA)")),
+    *ATTENTION,
+)
+
+_PROJECTED = {
+    "Q": N_("Every token's vector times W_Q: the queries of all heads side by side."),
+    "K": N_("Every token's vector times W_K: the keys of all heads side by side."),
+    "V": N_("Every token's vector times W_V: the values of all heads side by side."),
+}
+
+
+def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "") -> str:
+    """Steps Q, K, V … concat, output for queries from `x` and keys and values from `x_kv`; returns the id of output.
+
+    Parameters
+    ----------
+    x, x_kv : ids of arrays (token d_model); the same one for self-attention
+    prefix : goes before every id, and before the names of the weights in `given`
+
+    Raises
+    ------
+    ShapeError
+        Heads that cannot share the columns or each other evenly.
+    """
+    heads = int(given.setting("heads", 1))
+    kv_heads = int(given.setting("kv_heads", heads))
+    if heads % kv_heads:
+        raise ShapeError(
+            "{heads} query heads cannot share {kv_heads} heads of keys and values evenly. Give kv_heads a number that"
+            " divides {heads}.",
+            heads=heads,
+            kv_heads=kv_heads,
+        )
+    own = {"Q": heads, "K": kv_heads, "V": kv_heads}
+    pieces = {name: _projected(graph, x if name == "Q" else x_kv, given, name, own[name], prefix) for name in "QKV"}
+    q, k, v = (_split(graph, pieces[name], name, own[name], heads, prefix) for name in "QKV")
+    attended = attend(graph, q, k, v, given, prefix)
+    head, _, width = graph.axes(attended)
+    joined = head.size * width.size
+    concat = graph.apply(
+        merge_heads.OP,
+        f"{prefix}concat",
+        attended,
+        symbol="C",
+        heads=head.size,
+        width=width.size,
+        joined=joined,
+        axis="heads·d_v",
+        why=Message(
+            N_(
+                "The heads' outputs are put side by side: in every {row}, {columns} 1 to {d} come from head 1, the next {d} from"
+                " head 2, up to head {heads}."
+            ),
+            d=width.size,
+            heads=head.size,
+        ),
+    )
+    return _output(graph, concat, given, prefix)
+
+
+def _projected(graph: Graph, x: str, given: Given, name: str, heads: int, prefix: str) -> str:
+    """Q, K or V of all heads: x W, plus a bias where there is one."""
+    axes = next(argument.axes for argument in WEIGHTS if argument.name == f"W_{name}")
+    id = f"{prefix}W_{name}"
+    matrix = given.inputs[id]
+    if matrix.values.ndim == 2 and matrix.shape[1] % heads:
+        raise ShapeError(
+            "{weight} is {shape}: {heads} heads cannot share {columns} columns evenly. Give {weight} a number of columns"
+            " that {heads} divides, or change {setting}.",
+            weight=id,
+            shape=show_shape(matrix.shape),
+            heads=heads,
+            columns=matrix.shape[1],
+            setting="heads" if name == "Q" else "kv_heads",
+        )
+    weight = graph.input(id, matrix, (graph.axes(x)[-1].name, axes[1]))
+    why = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name=name)
+    bias = vector(graph, given, f"{prefix}b_{name}", axes[1], why=why)
+    if bias is None:
+        return graph.apply(product.OP, f"{prefix}{name}", x, weight, why=Message(_PROJECTED[name]))
+    return graph.apply(affine.OP, f"{prefix}{name}", x, weight, bias, why=Message(_PROJECTED[name]))
+
+
+def _split(graph: Graph, id: str, name: str, heads: int, of: int, prefix: str) -> str:
+    width = graph.axes(id)[-1].size // heads
+    return graph.apply(
+        split_heads.OP,
+        f"{prefix}{name}_heads",
+        id,
+        heads=heads,
+        width=width,
+        names=("head" if heads == of else "kv_head", "d_v" if name == "V" else "d_k"),
+        why=Message(
+            N_("Head 1 takes {columns} 1 to {d} of every {row} of {name}, head 2 the next {d}, up to head {heads}."),
+            d=width,
+            name=name,
+            heads=heads,
+        )
+        if heads > 1
+        else Message(N_("There is one head, and it takes all {columns} of {name}."), name=name),
+    )
+
+
+def _output(graph: Graph, concat: str, given: Given, prefix: str) -> str:
+    weight = graph.input(f"{prefix}W_O", given.inputs[f"{prefix}W_O"], ("heads·d_v", "d_out"))
+    why = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name="output")
+    bias = vector(graph, given, f"{prefix}b_O", "d_out", why=why)
+    said = Message(N_("W_O mixes what the heads have found: every output number draws on all of them."))
+    if bias is None:
+        return graph.apply(product.OP, f"{prefix}output", concat, weight, symbol="Y", why=said)
+    return graph.apply(affine.OP, f"{prefix}output", concat, weight, bias, symbol="Y", why=said)

@@ -1,0 +1,37 @@
+"""Multi-head, multi-query and grouped-query attention, for self-attention and cross-attention."""
+
+from __future__ import annotations
+
+from attncli.graph import Graph
+from attncli.message import N_, Message
+from attncli.models import Argument, Given, Model
+from attncli.models._heads import CACHE, SETTINGS, WEIGHTS, multi_head
+
+
+def build(graph: Graph, given: Given) -> str:
+    """X (token d_model), perhaps X_kv (key d_kv), W_Q, W_K, W_V, W_O → output (token d_out)."""
+    if "X_kv" not in given:
+        x = graph.input("X", given.inputs["X"], ("token", "d_model"))
+        return multi_head(graph, x, x, given)
+    x = graph.input("X", given.inputs["X"], ("query", "d_model"))
+    other = graph.input(
+        "X_kv",
+        given.inputs["X_kv"],
+        ("new_key" if "K_past" in given else "key", "d_kv"),
+        why=Message(N_("The other sequence: keys and values come from here, queries from X.")),
+    )
+    return multi_head(graph, x, other, given)
+
+
+MODEL = Model(
+    name="multi_head",
+    text=N_("multi-head attention: heads side by side, shared keys and values (MQA, GQA), output projection"),
+    arguments=(
+        Argument("X", ("token", "d_model"), N_("the tokens, one row each")),
+        Argument("X_kv", ("key", "d_kv"), N_("another sequence that keys and values come from"), required=False),
+        *WEIGHTS,
+        *CACHE,
+    ),
+    settings=SETTINGS,
+    build=build,
+)

@@ -1,0 +1,51 @@
+"""The sum over all rows: the gradient of numbers that every row shares (a bias, γ, β)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import as_matrix
+from attncli.message import N_
+from attncli.ops import Mistake, Op, Params, at, instead, values_for_gradients, with_operands
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def compute(xp: Arithmetic, a: Value) -> Value:
+    """The sum along the axis before the last, which is kept with length 1."""
+    return xp.sum(a, -2)
+
+
+def formula(params: Params, columns: bool) -> str:
+    return r"\sum_j {0}" if columns else r"\sum_i {0}"
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    source = step.inputs[0]
+    *head, _, j = index
+    return Term("sum", *(at(values, source, (*head, i, j)) for i in range(values[source].shape[-2])))
+
+
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """The mean over the rows."""
+    rows = graph.shape(step.inputs[0])[-2]
+    if rows > 1:
+        count = as_matrix(float(rows))
+        yield instead("mean-for-sum", step, lambda xp, a: xp.divide(xp.sum(a, -2), xp.enter(count)), step.inputs[0])
+    for wrong in values_for_gradients(graph, step):
+        yield with_operands("value-for-gradient", step, OP, wrong, {})
+
+
+OP = Op(
+    name="column_sum",
+    compute=compute,
+    axes="i j -> 1 j",
+    formula=formula,
+    terms=terms,
+    why=N_("Every {row} used the same numbers, so the gradients of all {rows} are added."),
+    mistakes=mistakes,
+)

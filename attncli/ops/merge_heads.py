@@ -1,0 +1,78 @@
+"""Heads put side by side: every row gets its piece from head 1, then its piece from head 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.message import N_
+from attncli.ops import Mistake, Op, at, fixed, instead
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+#: Heads up to which every other order is tried.
+_FEW = 3
+
+
+def compute(xp: Arithmetic, a: Value, *, heads: int, width: int, joined: int, axis: str = "") -> Value:
+    """Columns h·width … (h+1)·width−1 of row i: row i of head h of a (head n width), as (n heads·width)."""
+    turned = xp.swapaxes(a, -3, -2)
+    return xp.reshape(turned, (*turned.shape[:-2], joined))
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    i, j = index
+    width = step.params["width"]
+    return at(values, step.inputs[0], (j // width, i, j % width))
+
+
+def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    from attncli.ops import split_heads
+
+    head, _, width = graph.axes(step.inputs[0])
+    graph.apply(split_heads.OP, id, upstream, heads=head.size, width=width.size, names=(head.name, width.name))
+
+
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """Heads laid one after another in memory order, or side by side in another order."""
+    heads, width = step.params["heads"], step.params["width"]
+    if heads == 1:
+        return
+    if graph.shape(step.id)[-2] > 1:
+        # On the way back it is a split that is undone, and the split that was done wrongly.
+        name = "merge-without-transpose" if step.phase == "forward" else "split-without-transpose"
+        yield instead(name, step, _in_memory_order, step.inputs[0])
+    right = tuple(range(heads))
+    orders = permutations(right) if heads <= _FEW else [right[::-1]]
+    for order in orders:
+        if order != right:
+            yield instead("heads-reversed", step, _reordered(order, heads, width), step.inputs[0])
+
+
+def _in_memory_order(xp: Arithmetic, a: Value) -> Value:
+    *more, heads, rows, width = a.shape
+    return xp.reshape(a, (*more, rows, heads * width))
+
+
+def _reordered(order: Sequence[int], heads: int, width: int) -> Any:
+    def joined(xp: Arithmetic, a: Value) -> Value:
+        other = xp.concatenate([xp.slice(a, -3, h, h + 1) for h in order], -3)
+        return compute(xp, other, heads=heads, width=width, joined=heads * width)
+
+    return joined
+
+
+OP = Op(
+    name="merge_heads",
+    compute=compute,
+    axes="h n d -> n =d:joined",
+    formula=fixed(r"\operatorname{{concat}}({0})"),
+    terms=terms,
+    why=N_("The pieces of a {row} are put side by side again, head 1 first."),
+    backward=(gradient,),
+    mistakes=mistakes,
+)

@@ -1,0 +1,246 @@
+"""Multi-head attention: its ids, what goes where, sharing by numbers, and the mistakes that are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import CASES, Case, heads, some
+
+from attncli.graph import Trace
+from attncli.marking.mark import Marked, Marker
+from attncli.message import InputError
+from attncli.problems.answers import sheet
+from attncli.problems.problem import Problem
+
+SOFTMAX = ["row_max", "shifted", "exp", "row_sum", "A"]
+FORWARD = ["Q", "K", "V", "Q_heads", "K_heads", "V_heads", "scores", "scaled", *SOFTMAX, "O", "concat", "output"]
+BACKWARD = [
+    *("G_W_O", "G_concat", "G_O", "G_V_heads", "G_A", "weighted", "row_dot", "deviation", "G_scaled", "G_scores"),
+    *("G_Q_heads", "G_K_heads", "G_Q", "G_K", "G_V", "G_W_Q", "G_W_K", "G_W_V", "G_X_Q", "G_X_K", "G_X_V", "G_X"),
+]
+
+
+def ids_of(case: Case) -> list[str]:
+    return list(case.with_upstream("multi_head").graph().steps)
+
+
+def test_the_steps_of_plain_heads() -> None:
+    found = ids_of(CASES["multi_head"][0])
+    assert found[: len(FORWARD)] == FORWARD
+    assert sorted(found[len(FORWARD) :]) == sorted(BACKWARD)
+
+
+def test_shared_heads_add_their_steps() -> None:
+    found = ids_of(CASES["multi_head"][2])
+    assert found[found.index("V_heads") + 1 : found.index("scores")] == ["K_shared", "V_shared"]
+    for name in "KV":
+        assert found.index(f"G_{name}_shared") < found.index(f"G_{name}_heads") < found.index(f"G_{name}")
+    assert {"G_b_Q", "G_b_K", "G_b_V", "G_b_O"} <= set(found)
+
+
+def test_cross_attention_ends_in_two_gradients() -> None:
+    found = ids_of(CASES["multi_head"][4])
+    assert {"G_X", "G_X_kv", "G_X_kv_K", "G_X_kv_V"} <= set(found)
+    assert not {"G_X_Q", "G_X_K"} & set(found)
+
+
+def trace_of(inputs: dict[str, Any], settings: dict[str, Any]) -> Trace:
+    return Case(inputs, settings).problem("multi_head").graph().evaluate()
+
+
+def test_what_goes_where() -> None:
+    trace = trace_of(heads(3, 4, 2, 3, 4, 2), {"heads": 2})
+    for h in range(2):
+        assert np.array_equal(trace["Q_heads"][h], trace["Q"][:, 2 * h : 2 * h + 2])
+        assert np.array_equal(trace["V_heads"][h], trace["V"][:, 3 * h : 3 * h + 3])
+        assert np.array_equal(trace["concat"][:, 3 * h : 3 * h + 3], trace["O"][h])
+
+
+def test_each_head_is_an_attention_of_its_own() -> None:
+    inputs = heads(3, 4, 2, 3, 4, 2)
+    whole = trace_of(inputs, {"heads": 2, "causal": True})
+    for h in range(2):
+        q, k, v = (whole[f"{name}_heads"][h] for name in "QKV")
+        alone = Case({"Q": q, "K": k, "V": v}, {"causal": True}).problem("attention").graph().evaluate()
+        np.testing.assert_allclose(whole["O"][h], alone["O"], rtol=1e-14)
+
+
+def repeated(inputs: dict[str, Any], kv: int, times: int) -> dict[str, Any]:
+    """The same weights with every head of keys and values written out for each of its query heads."""
+
+    def spelled(w: Any) -> Any:
+        return np.concatenate([part for part in np.split(w, kv, axis=1) for _ in range(times)], axis=1)
+
+    return inputs | {name: spelled(inputs[name]) for name in ("W_K", "W_V")}
+
+
+@pytest.mark.parametrize(("h", "kv"), [(4, 1), (4, 2), (6, 3)])
+def test_shared_heads_equal_the_same_head_written_out(h: int, kv: int) -> None:
+    """kv_heads=1 is MQA: MHA whose heads happen to have equal keys and values; between, GQA."""
+    inputs = heads(3, 4, 2, 3, 4, h, kv)
+    few = trace_of(inputs, {"heads": h, "kv_heads": kv, "causal": True})
+    many = trace_of(repeated(inputs, kv, h // kv), {"heads": h, "causal": True})
+    np.testing.assert_allclose(few["output"], many["output"], rtol=1e-12)
+    assert np.array_equal(few["K_shared"], many["K_heads"])
+
+
+def test_as_many_heads_of_keys_as_of_queries_is_plain() -> None:
+    inputs = heads(3, 4, 2, 3, 4, 2)
+    one, other = trace_of(inputs, {"heads": 2, "kv_heads": 2}), trace_of(inputs, {"heads": 2})
+    assert np.array_equal(one["output"], other["output"]) and "K_shared" not in one
+
+
+def test_one_head_with_an_identity_at_the_end_is_self_attention() -> None:
+    inputs = heads(3, 4, 2, 3, 3, 1) | {"W_O": np.eye(3)}
+    own = {name: inputs[name] for name in ("X", "W_Q", "W_K", "W_V")}
+    alone = Case(own, {"causal": True}).problem("self_attention").graph().evaluate()
+    np.testing.assert_allclose(trace_of(inputs, {"causal": True})["output"], alone["O"], rtol=1e-14)
+
+
+def test_the_order_of_heads_does_not_matter_if_the_weights_follow() -> None:
+    inputs = heads(3, 4, 2, 3, 4, 2)
+    turned = {n: np.concatenate(np.split(inputs[n], 2, axis=1)[::-1], axis=1) for n in ("W_Q", "W_K", "W_V")}
+    turned["W_O"] = np.concatenate(np.split(inputs["W_O"], 2)[::-1])
+    one, other = trace_of(inputs, {"heads": 2}), trace_of(inputs | turned, {"heads": 2})
+    np.testing.assert_allclose(one["output"], other["output"], rtol=1e-13)
+
+
+def test_token_by_token_with_a_cache_is_the_same_as_all_at_once() -> None:
+    inputs = heads(4, 3, 2, 2, 3, 4, 2, biases="QKVO")
+    settings = {"heads": 4, "kv_heads": 2, "causal": True}
+    whole = trace_of(inputs, settings)
+    for past in (1, 2, 3):
+        part = inputs | {
+            "X": inputs["X"][past:],
+            "K_past": whole["K_heads"][:, :past],
+            "V_past": whole["V_heads"][:, :past],
+        }
+        np.testing.assert_allclose(trace_of(part, settings)["output"], whole["output"][past:], rtol=1e-12)
+
+
+def test_biases_may_be_written_as_a_list_a_row_or_a_column() -> None:
+    inputs = heads(2, 3, 2, 2, 3, 2, biases="QO")
+    usual = trace_of(inputs, {"heads": 2})["output"]
+    for shape in ((4,), (4, 1)):
+        other = trace_of(inputs | {"b_Q": inputs["b_Q"].reshape(shape)}, {"heads": 2})["output"]
+        assert np.array_equal(other, usual)
+
+
+# --- what does not fit ------------------------------------------------------------------------------------------------
+
+
+def message(inputs: dict[str, Any], settings: dict[str, Any]) -> str:
+    with pytest.raises(InputError) as error:
+        trace_of(inputs, settings)
+    return str(error.value)
+
+
+def test_heads_that_do_not_fit() -> None:
+    inputs = heads(3, 4, 2, 2, 4, 2)
+    assert message(inputs, {"heads": 3}) == (
+        "W_Q is 4×4: 3 heads cannot share 4 columns evenly. Give W_Q a number of columns that 3 divides, or change heads."
+    )
+    assert message(inputs, {"heads": 2, "kv_heads": 3}) == (
+        "2 query heads cannot share 3 heads of keys and values evenly. Give kv_heads a number that divides 2."
+    )
+    for heads_ in (0, 1.5, True, -2):
+        assert message(inputs, {"heads": heads_}).startswith("heads: “"), heads_
+    assert "Write a whole number from 1, like 2." in message(inputs, {"heads": 0})
+
+
+def test_widths_that_do_not_fit_are_named() -> None:
+    text = message(heads(3, 4, 2, 2, 4, 2) | {"W_O": some(5, 4)}, {"heads": 2})
+    assert text.startswith("Step output cannot take concat 3×4, W_O 5×4")
+    text = message(heads(3, 4, 2, 2, 4, 2) | {"W_K": some(4, 6)}, {"heads": 2})
+    assert "d_k" in text and "Q_heads 2×3×2" in text and "K_heads 2×3×3" in text
+    text = message(heads(3, 4, 2, 2, 4, 2) | {"b_Q": some(1, 3)}, {"heads": 2})
+    assert text.startswith("b_Q is 1×3: it has 3 columns, but the axis “heads·d_k” has length 4, set by W_Q (4×4).")
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+def problem(**settings: Any) -> Problem:
+    asked: dict[str, Any] = {"heads": 4, "kv_heads": 2, "causal": True} | settings
+    return Case(heads(3, 5, 2, 2, 8, 4, 2, biases="QO"), asked).with_upstream("multi_head").changed(decimals=4)
+
+
+def text(values: Any) -> str:
+    blocks = values if values.ndim == 3 else values[None]
+    return " | ".join("; ".join(" ".join(f"{v:.4f}" for v in row) for row in block) for block in blocks)
+
+
+def mark(wrong: dict[str, Any], asked: Problem | None = None) -> Marked:
+    return Marker(asked or problem()).mark(sheet({"answers": {id: text(values) for id, values in wrong.items()}}))
+
+
+def named(wrong: dict[str, Any], asked: Problem | None = None) -> set[tuple[str, str]]:
+    """The mistakes that the first wrong step is put down to."""
+    marked = mark(wrong, asked)
+    (step,) = [step for step in marked.steps if step.id == marked.first_wrong]
+    return {(one.step, one.id) for one in step.mistakes}
+
+
+@pytest.fixture(scope="module")
+def right() -> Trace:
+    return problem().graph().evaluate()
+
+
+def test_the_right_sheet_is_right(right: Trace) -> None:
+    assert mark({step.id: right[step.id] for step in right.steps if step.id != "masked"}).ok
+
+
+def test_heads_cut_in_memory_order(right: Trace) -> None:
+    wrong = right["Q"].reshape(4, 3, 2)
+    assert named({"Q_heads": wrong}) == {("Q_heads", "split-without-transpose")}
+
+
+def test_heads_joined_in_memory_order(right: Trace) -> None:
+    assert named({"concat": right["O"].reshape(3, 8)}) == {("concat", "merge-without-transpose")}
+
+
+def test_heads_joined_the_other_way_round(right: Trace) -> None:
+    wrong = np.concatenate(list(right["O"][::-1]), -1)
+    assert named({"concat": wrong}) == {("concat", "heads-reversed")}
+    assert ("concat", "heads-reversed") in named({"output": wrong @ right["W_O"] + right["b_O"]})
+
+
+def test_the_output_projection_left_out(right: Trace) -> None:
+    assert named({"output": right["concat"]}) == {("output", "no-output-projection")}
+
+
+def test_shared_heads_dealt_out_in_turn(right: Trace) -> None:
+    wrong = right["K_heads"][[0, 1, 0, 1]]
+    assert named({"K_shared": wrong}) == {("K_shared", "kv-heads-tiled")}
+    scores = right["Q_heads"] @ wrong.swapaxes(-1, -2)
+    assert ("K_shared", "kv-heads-tiled") in named({"scores": scores})
+
+
+@pytest.mark.parametrize("width", [5, 8])
+def test_the_scale_by_the_width_of_the_model(right: Trace, width: int) -> None:
+    assert ("scaled", "scale-by-model-width") in named({"scaled": right["scores"] / np.sqrt(width)})
+
+
+def test_the_group_not_summed(right: Trace) -> None:
+    for only in (0, 1):
+        assert named({"G_K_heads": right["G_K_shared"][only::2]}) == {("G_K_heads", "group-not-summed")}
+
+
+@pytest.mark.parametrize("bias", ["Q", "O"])
+def test_a_bias_gradient_averaged(right: Trace, bias: str) -> None:
+    wrong = {f"G_b_{bias}": right[f"G_b_{bias}"] / 3}
+    assert named(wrong) == {(f"G_b_{bias}", "mean-for-sum")}
+
+
+def test_weights_of_the_other_projection(right: Trace) -> None:
+    wrong = right["X"] @ right["W_V"]
+    assert ("K", "wrong-weight") in named({"K": wrong})
+    assert ("Q", "operands-swapped") not in named({"Q": right["X"] @ right["W_Q"] + 1.0})
+
+
+def test_a_wrong_line_is_followed_through(right: Trace) -> None:
+    wrong = np.concatenate(list(right["O"][::-1]), -1)
+    marked = mark({"concat": wrong, "output": wrong @ right["W_O"] + right["b_O"]})
+    assert [step.verdict for step in marked.steps if step.verdict != "blank"] == ["wrong", "follow_through"]
