@@ -6,13 +6,97 @@ done wrongly. A fork shares everything that does not follow from the replaced st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attncli.arithmetic import Arithmetic, Value
+import numpy as np
+
+from attncli.arithmetic import Value
+from attncli.arithmetic.floating import FLOATING
+from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.graph import Graph, Step, Swap
 
 Settle = Callable[[str, Value], Value]
+
+
+class Bounds(IntervalArithmetic):
+    """Bounds that are not widened after a step (the chain does that), only numbers worked out beside one.
+
+    Parameters
+    ----------
+    beside : places that √d_k, or a query scaled before its product, may have been rounded to; None: never rounded
+    """
+
+    def __init__(self, beside: int | None) -> None:
+        super().__init__(None)
+        self._beside = None if beside is None else IntervalArithmetic(beside)
+
+    def aside(self, value: Interval) -> Interval:
+        return value if self._beside is None else self._beside.settle(value)
+
+
+#: Rounding errors of one operation that a program may make, in units of its precision; four, because its order of
+#: operations may be another one (a scale applied earlier, a fused product).
+_ERRORS = 4
+
+
+class ProgramBounds(Bounds):
+    """Bounds of what a program comes to that calculates in floats of a given precision.
+
+    Every operation is widened by its a-priori error (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
+    sections 2.2 and 3.1), which holds for every order of adding.
+    """
+
+    def __init__(self, eps: float) -> None:
+        super().__init__(None)
+        self._unit = _ERRORS * eps
+        #: Below this a float of that precision is rounded to multiples of a fixed size, or to zero.
+        self._least = 1e-37 if eps > 1e-8 else 1e-300
+        if eps > 1e-4:
+            self._least = 1e-7
+
+    def _widened(self, value: Interval, size: Any, operations: int = 1) -> Interval:
+        error = size * (operations * self._unit) + self._least
+        exact = (size == 0) | np.isinf(value.lo) & (value.lo == value.hi)
+        error = np.where(exact | ~np.isfinite(error), 0.0, error)
+        return Interval(value.lo - error, value.hi + error)
+
+    def matmul(self, a: Interval, b: Interval) -> Interval:
+        return self._widened(super().matmul(a, b), np.matmul(_size(a), _size(b)), a.shape[-1] + 1)
+
+    def sum(self, a: Interval, axis: int | tuple[int, ...]) -> Interval:
+        axes = (axis,) if isinstance(axis, int) else axis
+        size = np.add.reduce(_size(a), axes, keepdims=True)
+        return self._widened(super().sum(a, axis), size, math.prod(a.shape[i] for i in axes))
+
+    def scatter_add(self, a: Interval, rows: Any, count: int) -> Interval:
+        return self._widened(
+            super().scatter_add(a, rows, count), FLOATING.scatter_add(_size(a), rows, count), a.shape[-2]
+        )
+
+    def add(self, a: Interval, b: Interval) -> Interval:
+        total = super().add(a, b)
+        return self._widened(total, _size(total))
+
+    def subtract(self, a: Interval, b: Interval) -> Interval:
+        return self.add(a, Interval(-b.hi, -b.lo))
+
+    def multiply(self, a: Interval, b: Interval) -> Interval:
+        product = super().multiply(a, b)
+        return self._widened(product, _size(product))
+
+    def divide(self, a: Interval, b: Interval) -> Interval:
+        share = super().divide(a, b)
+        return self._widened(share, _size(share))
+
+    def exp(self, a: Interval) -> Interval:
+        power = super().exp(a)
+        return self._widened(power, _size(power))
+
+
+def _size(a: Interval) -> Any:
+    return np.maximum(np.abs(a.lo), np.abs(a.hi))
 
 
 class Chain:
@@ -28,30 +112,30 @@ class Chain:
     def __init__(
         self,
         graph: Graph,
-        arithmetic: Arithmetic,
+        arithmetic: IntervalArithmetic,
         followers: Mapping[str, frozenset[str]],
         settle: Settle,
-        given: Mapping[str, Value] | None = None,
-        swap: Mapping[str, Swap] | None = None,
-        known: Mapping[str, Value] | None = None,
     ) -> None:
         self.graph = graph
         self.arithmetic = arithmetic
         self.followers = followers
         self.settle = settle
-        self.given = dict(given or {})
-        self.swap = dict(swap or {})
-        self._raw: dict[str, Value] = dict(known or {})
+        self.given: dict[str, Value] = {}
+        self.swap: dict[str, Swap] = {}
+        self._raw: dict[str, Value] = {}
         self._carried: dict[str, Value] = {}
 
     def fork(self, given: Mapping[str, Value] | None = None, swap: Mapping[str, Swap] | None = None) -> Chain:
         """The same chain with some steps given or swapped."""
-        changed = set(given or ()) | set(swap or ())
-        stale = changed.union(*(self.followers[id] for id in changed)) if changed else changed
         fork = Chain(self.graph, self.arithmetic, self.followers, self.settle)
         fork.given = {**self.given, **(given or {})}
         fork.swap = {**self.swap, **(swap or {})}
+        # A given number replaces what is carried on from a step, not what it comes out as.
+        stale: set[str] = set(swap or ())
+        for id in (*(given or ()), *(swap or ())):
+            stale |= self.followers[id]
         fork._raw = {id: value for id, value in self._raw.items() if id not in stale}
+        stale.update(given or ())
         fork._carried = {id: value for id, value in self._carried.items() if id not in stale}
         return fork
 
@@ -75,11 +159,14 @@ class Chain:
             self._carried[id] = found
         return found
 
+    def done(self, doing: Step | Swap) -> Value:
+        """What a step, or another op in its place, comes out as from the numbers of this chain."""
+        return doing.op.compute(self.arithmetic, *[self.carried(i) for i in doing.inputs], **doing.params)
+
     def _computed(self, id: str) -> Any:
         if id in self.graph.inputs:
             return self.arithmetic.enter(self.graph.inputs[id].matrix)
-        doing: Step | Swap = self.swap.get(id) or self.graph.steps[id]
-        return doing.op.compute(self.arithmetic, *[self.carried(i) for i in doing.inputs], **doing.params)
+        return self.done(self.swap.get(id) or self.graph.steps[id])
 
 
 def followers(graph: Graph) -> dict[str, frozenset[str]]:

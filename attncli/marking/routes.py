@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.arithmetic.interval import Interval
 from attncli.graph import Graph, Step, Swap
+from attncli.marking.chain import Chain
+from attncli.marking.written import Written
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
 from attncli.ops import instead, pass_on, with_operands
@@ -98,7 +101,9 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
     scores = graph.steps.get(step.inputs[0])
     if scores is None or scores.op.name != "product":
         return
-    scaled_early = lambda xp, q, k: step.op.compute(xp, scores.op.compute(xp, q, k, **scores.params), **step.params)  # noqa: E731
+    scaled_early = lambda xp, q, k: scores.op.compute(  # noqa: E731
+        xp, xp.aside(step.op.compute(xp, q, **step.params)), k, **scores.params
+    )
     yield Route(
         frozenset({scores.id}),
         _swaps(
@@ -123,3 +128,38 @@ def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
         ),
         Message(N_("Right: you masked before scaling. −∞ stays −∞ whichever comes first.")),
     )
+
+
+def constant(chain: Chain, id: str, written: Written, places: int) -> Message | None:
+    """Another constant taken away from every visible score of a line: seen in the shifted scores, or in their e^x."""
+    step = chain.graph.steps.get(id)
+    if step is None or step.phase != "forward":
+        return None
+    stands = written.rounded_to(places)
+    if step.op.name == "exp" and step.inputs[0] in chain.graph.steps and step.inputs[0] not in chain.given:
+        shifted = chain.graph.steps[step.inputs[0]]
+        if (written.values < 0).any():
+            return None
+        stands = Interval(np.log(np.maximum(stands.lo, 0.0)), np.log(stands.hi))
+        hidden = written.values == 0
+    else:
+        shifted = step
+        hidden = np.isneginf(written.values)
+    if shifted.op.name != "subtract" or not shifted.params.get("column") or written.blank.any():
+        return None
+    source = chain.carried(shifted.inputs[0])
+    visible = ~np.isneginf(source.hi)
+    if (shifted is step and (hidden != ~visible).any()) or (~hidden & ~visible).any() or not visible.any(-1).all():
+        return None
+    if not np.isfinite(np.where(visible & ~hidden, written.values, 0.0)).all():
+        return None
+    lo = np.where(visible, source.lo - stands.hi, -np.inf).max(-1, keepdims=True)
+    hi = np.where(visible, source.hi - stands.lo, np.inf).min(-1, keepdims=True)
+    if not (lo <= hi).all():
+        return None
+    # A line with one visible score alone would agree with any number; some other line must show the constant.
+    top = chain.raw(shifted.inputs[1])
+    other = (lo > top.hi) | (hi < top.lo)
+    if not (other & (visible.sum(-1, keepdims=True) > 1)).any():
+        return None
+    return Message(N_("Right: you took away a constant of your own. Any constant leaves the weights as they are."))

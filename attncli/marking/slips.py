@@ -18,16 +18,21 @@ def slips(written: Written, reached: Interval, wrong: Any, decimals: int) -> Ite
     """Ids of the slips that turn every wrong cell into a right one."""
     if written.values.ndim >= 2 and _transposed_fits(written, reached, decimals):
         yield "layout-transposed"
-    if wrong is None:
-        return
+    if wrong is not None:
+        yield from cell_slips(written, reached, wrong, decimals)
+
+
+def cell_slips(written: Written, reached: Interval, wrong: Any, decimals: int) -> Iterator[str]:
+    """Ids of the slips in single cells that turn every wrong cell into a right one."""
     signs = _fits(written.changed(values=-written.values), reached, decimals)
-    points = np.zeros_like(wrong)
-    for power in _SLIPS:
-        points |= _point_fits(written, reached, decimals, power)
     if (signs | ~wrong).all():
         yield "sign"
-    elif (points | ~wrong).all():
-        yield "decimal-point"
+    else:
+        points = np.zeros_like(wrong)
+        for power in _SLIPS:
+            points |= _point_fits(written, reached, decimals, power)
+        if (points | ~wrong).all():
+            yield "decimal-point"
     if _exchanged(written, reached, wrong, decimals):
         yield "cells-exchanged"
 

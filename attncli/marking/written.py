@@ -10,9 +10,9 @@ from attncli.arithmetic.interval import Interval
 from attncli.matrix import EXACT, BoolArray, FloatArray, Matrix
 from attncli.record import Record
 
-#: A number from a program stands for every number this many units in the last place around it, measured at the
-#: largest entry: rounding errors of a chain of float operations stay far below, a different calculation does not.
-_ULPS = 512
+#: A number from a program stands for every number this many units in the last place around it; what it lost on the
+#: way there is accounted for by the bounds it is held against.
+_ULPS = 2
 
 
 class Written(Record):
@@ -54,9 +54,8 @@ class Written(Record):
 
     def _half(self, places: Any) -> FloatArray:
         if self.eps is not None:
-            finite = np.abs(self.values[np.isfinite(self.values)])
-            size = float(finite.max(initial=0.0)) + 1e-30
-            return np.full(self.values.shape, _ULPS * self.eps * size)
+            near: FloatArray = _ULPS * self.eps * np.where(np.isfinite(self.values), np.abs(self.values), 0.0)
+            return near
         half: FloatArray = 0.5 * 10.0 ** -places.astype(np.float64)
         return half
 

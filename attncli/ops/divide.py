@@ -53,7 +53,9 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     source = step.closed.source
     power, total = step.inputs
     yield instead("softmax-over-columns", step, lambda xp, s: _softmax(xp, s, -2), source)
+    yield instead("softmax-over-columns", step, lambda xp, e: xp.divide(e, xp.sum(e, -2)), power)
     yield instead("softmax-over-all", step, lambda xp, s: _softmax(xp, s, (-2, -1)), source)
+    yield instead("softmax-over-all", step, lambda xp, e: xp.divide(e, xp.sum(e, (-2, -1))), power)
     yield instead("column-sums-broadcast", step, lambda xp, e, z: xp.divide(e, xp.swapaxes(z, -1, -2)), power, total)
     masked = graph.steps.get(source)
     if masked is not None and masked.op.name == "mask":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -149,15 +150,18 @@ def _mistakes_of_gradient(graph: Graph, step: Step) -> Iterator[Mistake]:
     for wrong in values_for_gradients(graph, step):
         yield with_operands("value-for-gradient", step, OP, wrong, step.params)
     for other in graph.steps.values():
-        if other is not step and other.op is OP and other.phase == "backward" and _are_partners(graph, step, other):
+        if other is not step and other.op is OP and other.phase == "backward" and _are_partners(step, other):
             yield with_operands("gradients-swapped", step, OP, other.inputs, other.params)
 
 
-def _are_partners(graph: Graph, step: Step, other: Step) -> bool:
-    """Gradients of the same kind and shape: G_Q and G_K, G_W_Q and G_W_V."""
-    if graph.shape(step.id) != graph.shape(other.id):
-        return False
-    return ("_W_" in step.id) == ("_W_" in other.id) and ("_X" in step.id) == ("_X" in other.id)
+def _are_partners(step: Step, other: Step) -> bool:
+    """Gradients of the same kind: G_Q and G_K, G_W_Q and G_W_V, G_X_Q and G_X_K."""
+    kinds = [_KIND.sub(r"\1", one.id) for one in (step, other)]
+    return kinds[0] == kinds[1]
+
+
+#: What is left of a gradient's id when its projection (Q, K, V) is taken off: self.G_W_Q leaves self.G_W_.
+_KIND = re.compile(r"(G_(?:[A-Z]+_)?)[QKV]$")
 
 
 OP = Op(

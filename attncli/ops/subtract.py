@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Op, Params, at, fixed, pass_on, row_sum, scale
+from attncli.ops import Mistake, Op, Params, at, fixed, instead, pass_on, row_sum, scale
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -48,6 +48,12 @@ def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(scale.OP, id, total, factor=as_matrix(-1.0))
 
 
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """On the way back through softmax: the average minus the gradient."""
+    if step.phase == "backward" and step.params.get("column"):
+        yield instead("softmax-sign", step, lambda xp, a, b: xp.subtract(b, a), *step.inputs)
+
+
 OP = Op(
     name="subtract",
     compute=compute,
@@ -56,4 +62,5 @@ OP = Op(
     terms=terms,
     why=N_("Subtract, entry by entry."),
     backward=(gradient_a, gradient_b),
+    mistakes=mistakes,
 )

@@ -1,0 +1,135 @@
+"""Many sheets of one problem side by side: which of them are plainly right.
+
+All sheets go through the interval evaluation together, along a leading axis, whichever steps each of them has
+written down. A sheet counts as right only where every written cell lies within its bounds by a margin far above
+what the order of float operations can move them; the rest are marked one by one, so that nothing depends on company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic.interval import Interval
+from attncli.problems.answers import Answer
+
+if TYPE_CHECKING:
+    from attncli.marking.mark import Marker
+
+#: Share of a unit in the last place by which written and reached bounds must overlap.
+_MARGIN = 1e-6
+
+#: Cells of a step above which sheets gain nothing from company.
+_MOST_CELLS = 256
+
+
+class Batch:
+    """Recognises right sheets of one marker's problem side by side."""
+
+    def __init__(self, marker: Marker) -> None:
+        self.marker = marker
+        self.graph = marker.graph
+        self._works: bool | None = None
+
+    def right(self, sheets: Sequence[Mapping[str, Answer]]) -> list[bool]:
+        """Which sheets are right in every cell for certain; an empty one is left to be marked by itself."""
+        right = [False] * len(sheets)
+        fit = [i for i, answers in enumerate(sheets) if answers and all(self._fits(*one) for one in answers.items())]
+        if len(fit) < 2 or not self.works():
+            return right
+        for i, fine in zip(fit, self._judged([sheets[i] for i in fit]), strict=True):
+            right[i] = bool(fine)
+        return right
+
+    def _fits(self, id: str, answer: Answer) -> bool:
+        """Whether an answer is a full matrix that a person wrote for a step, a vector in either direction."""
+        matrix = answer.matrix
+        if matrix is None or answer.eps is not None or matrix.blank is not None or id not in self.graph.steps:
+            return False
+        expected, shape = self.graph.shape(id), matrix.values.shape
+        if shape == expected:
+            return True
+        flat = [size for size in expected if size != 1], [size for size in shape if size != 1]
+        return len(flat[0]) <= 1 and flat[0] == flat[1]
+
+    def works(self) -> bool:
+        """Whether this graph's steps can be worked out side by side: tried once, on two copies of the right numbers."""
+        if self._works is None:
+            self._works = all(step.cells <= _MOST_CELLS for step in self.graph.steps.values()) and self._agrees()
+        return self._works
+
+    def _agrees(self) -> bool:
+        chain = self.marker.right(None)
+        try:
+            for step in self.graph.steps.values():
+                alone = [chain.carried(id) for id in step.inputs]
+                two = [
+                    Interval(np.stack([a.lo, a.lo]), np.stack([a.hi, a.hi])) if id in self.graph.steps else a
+                    for id, a in zip(step.inputs, alone, strict=True)
+                ]
+                both = step.op.compute(chain.arithmetic, *two, **step.params)
+                one = chain.raw(step.id)
+                for i in range(2 if both.ndim > one.ndim else 0):
+                    close = np.isclose(both.lo[i], one.lo, rtol=1e-9, atol=1e-12)
+                    if not (close & np.isclose(both.hi[i], one.hi, rtol=1e-9, atol=1e-12)).all():
+                        return False
+                if both.ndim == one.ndim and both.shape != one.shape:
+                    return False
+        except (ValueError, IndexError, TypeError):
+            return False
+        return True
+
+    def _judged(self, sheets: Sequence[Mapping[str, Answer]]) -> Any:
+        """Which sheets are right, by one evaluation of all."""
+        chain = self.marker.right(None)
+        count = len(sheets)
+        right = np.ones(count, dtype=np.bool_)
+        last = max((i for i, id in enumerate(self.graph.steps) if any(id in sheet for sheet in sheets)), default=-1)
+        carried: dict[str, Interval] = {id: chain.carried(id) for id in self.graph.inputs}
+        touched: set[str] = set()
+        for step in list(self.graph.steps.values())[: last + 1]:
+            id = step.id
+            if touched.isdisjoint(step.inputs):
+                raw, settled = chain.raw(id), chain.carried(id)
+            else:
+                raw = step.op.compute(chain.arithmetic, *[carried[i] for i in step.inputs], **step.params)
+                settled = None
+            has = np.array([id in sheet for sheet in sheets])
+            if not has.any():
+                carried[id] = self.marker.settle(id, raw) if settled is None else settled
+                if settled is None:
+                    touched.add(id)
+                continue
+            touched.add(id)
+            shape = self.graph.shape(id)
+            values = np.zeros((count, *shape))
+            for i in np.flatnonzero(has).tolist():
+                matrix = sheets[i][id].matrix
+                assert matrix is not None
+                values[i] = matrix.values.reshape(shape)
+            half = 0.5 * 10.0 ** -self.marker.problem.decimals_of(id)
+            fine = _clear(values, half, raw)
+            right &= fine.reshape(count, -1).all(-1) | ~has
+            stands = Interval(
+                np.minimum(np.maximum(values - half * (1 + _MARGIN), raw.lo), values),
+                np.maximum(np.minimum(values + half * (1 + _MARGIN), raw.hi), values),
+            )
+            if has.all():
+                carried[id] = stands
+            else:
+                loose = self.marker.settle(id, raw) if settled is None else settled
+                where = has.reshape(count, *(1 for _ in shape))
+                carried[id] = Interval(np.where(where, stands.lo, loose.lo), np.where(where, stands.hi, loose.hi))
+            if not right.any():
+                break
+        return right
+
+
+def _clear(values: Any, half: float, raw: Interval) -> Any:
+    """Where written cells and bounds overlap for certain."""
+    slack = half * _MARGIN + np.abs(values) * 1e-12
+    near = (values - half + slack <= raw.hi) & (values + half - slack >= raw.lo)
+    hidden = np.isinf(values)
+    return np.where(hidden, (values == raw.lo) & (values == raw.hi), near)

@@ -1,0 +1,74 @@
+"""What marking comes to: a verdict, points and words for every step of a sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from attncli.marking.explain import Named
+from attncli.message import Message
+from attncli.problems.problem import Problem
+from attncli.record import Record
+
+#: Verdicts of a step that is right.
+RIGHT = frozenset({"correct", "route", "imprecise"})
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class StepMark(Record):
+    """One step of a marked sheet (FORMATS).
+
+    Parameters
+    ----------
+    cells : wrong cells, counted from 1, tokens as rows
+    said : what there is to say, in order
+    own : what follows from the learner's own earlier values, where that was worked out
+    operands : the learner's own numbers that the step is worked out from, where nothing explains what was written
+    """
+
+    id: str
+    verdict: str
+    points: Fraction
+    max_points: Fraction
+    mistakes: tuple[Named, ...] = ()
+    cells: tuple[tuple[int, ...], ...] = ()
+    said: tuple[Message, ...] = ()
+    written: Any = None
+    own: Any = None
+    operands: Mapping[str, Any] = _NOTHING
+
+
+class Marked(Record):
+    """A marked sheet.
+
+    Parameters
+    ----------
+    steps : every step that was asked for or written, in the order of the calculation
+    notes : remarks on the sheet as a whole
+    layout : "rows", or "columns" where the sheet turned out to be written with tokens as columns
+    """
+
+    problem: Problem
+    student: str | None
+    steps: tuple[StepMark, ...]
+    notes: tuple[Message, ...] = ()
+    layout: str = "rows"
+
+    @property
+    def score(self) -> Fraction:
+        return sum((step.points for step in self.steps), Fraction(0))
+
+    @property
+    def max_score(self) -> Fraction:
+        return sum((step.max_points for step in self.steps), Fraction(0))
+
+    @property
+    def first_wrong(self) -> str | None:
+        """The first step whose verdict is wrong or malformed."""
+        return next((step.id for step in self.steps if step.verdict in ("wrong", "malformed")), None)
+
+    @property
+    def ok(self) -> bool:
+        return all(step.verdict in RIGHT or step.verdict == "blank" for step in self.steps)

@@ -1,0 +1,462 @@
+"""One sheet: every written step judged, the first wrong one found, its mistake named, the rest followed through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic.interval import Interval
+from attncli.marking.catalogue import did, rank
+from attncli.marking.chain import Chain
+from attncli.marking.explain import Found, Named
+from attncli.marking.judge import Judgement, judge
+from attncli.marking.marked import RIGHT, Marked, StepMark
+from attncli.marking.parts import parts_wrong
+from attncli.marking.routes import Route, constant
+from attncli.marking.slips import slips
+from attncli.marking.written import Written
+from attncli.message import N_, Message
+from attncli.problems.answers import Answer
+from attncli.problems.problem import Problem
+
+if TYPE_CHECKING:
+    from attncli.marking.mark import Marker
+
+#: Ways that a learner may have come to a wrong line that are remembered, to follow the rest through.
+_MOST_WAYS = 6
+
+#: Wrong cells of a step that are named in a message.
+_MOST_CELLS = 6
+
+
+class NotRight(Exception):
+    """Raised at the first step that is not right, where only a sheet that is right throughout is of interest."""
+
+
+class Marking:
+    """One pass over one sheet, in the order of the calculation.
+
+    Attributes
+    ----------
+    true : the right numbers, with what the learner wrote where that is right
+    own : once something is wrong, the ways the learner may have come to it, each a chain of the learner's own numbers
+    """
+
+    def __init__(
+        self,
+        marker: Marker,
+        answers: Mapping[str, Answer],
+        student: str | None,
+        unknown: Mapping[str, Answer],
+        notes: tuple[Message, ...],
+    ) -> None:
+        self.marker = marker
+        self.graph = marker.graph
+        self.answers = answers
+        self.student = student
+        self.unknown = unknown
+        self.notes = notes
+        precisions = [answer.eps for answer in answers.values() if answer.eps is not None]
+        self.true: Chain = marker.right(max(precisions, default=None))
+        self.own: list[Chain] = []
+        self.done: set[str] = set()
+        self.trivial: set[str] = set()
+        self.only_right = False
+
+    def run(self, only_right: bool = False) -> Any:
+        """The marked sheet; with `only_right`, None as soon as a step is not right."""
+        self.only_right = only_right
+        if not self.unknown and self._plainly_right():
+            return self.all_right()
+        try:
+            steps = [
+                self._step(id, self.answers[id]) if id in self.answers else self._blank(id) for id in self._asked()
+            ]
+        except NotRight:
+            return None
+        unknown = [self._unknown(name, answer) for name, answer in self.unknown.items()]
+        return Marked(self.marker.problem, self.student, (*steps, *unknown), self.notes)
+
+    def all_right(self) -> Marked:
+        """The marks of a sheet of which every cell is known to be right."""
+        steps = [
+            self._mark(id, "correct", said=self._read_as(self.answers[id]), written=self._values(id))
+            if id in self.answers
+            else self._blank(id)
+            for id in self._asked()
+        ]
+        return Marked(self.marker.problem, self.student, tuple(steps), self.notes)
+
+    def _values(self, id: str) -> Any:
+        matrix = self.answers[id].matrix
+        assert matrix is not None
+        return matrix.values.reshape(self.graph.shape(id))
+
+    def _asked(self) -> Iterator[str]:
+        return (id for id in self.marker.ids if id in self.answers or id in self.marker.points)
+
+    def _plainly_right(self) -> bool:
+        """The common case, quickly: every cell is the true number rounded, or every one is what a hand that rounds
+        each line comes to. Both are right calculations, so nothing more has to be found out."""
+        return any(
+            numbers and all(self._is_near(id, answer, numbers) for id, answer in self.answers.items())
+            for numbers in (self.marker.full, self.marker.by_hand)
+        )
+
+    def _is_near(self, id: str, answer: Answer, numbers: Mapping[str, Any]) -> bool:
+        matrix = answer.matrix
+        if matrix is None or matrix.blank is not None or answer.eps is not None:
+            return False
+        right = numbers[id]
+        if matrix.shape != right.shape:
+            return False
+        half = 0.5 * 10.0 ** -self.marker.problem.decimals_of(id)
+        near = np.abs(matrix.values - right) <= half * (1 - 1e-9)
+        return bool((near | (matrix.values == right)).all())
+
+    def _blank(self, id: str) -> StepMark:
+        return self._mark(id, "blank")
+
+    def _mark(self, id: str, verdict: str, share: Fraction | None = None, **more: Any) -> StepMark:
+        if self.only_right and verdict not in RIGHT and verdict != "blank":
+            raise NotRight
+        most = self.marker.points.get(id, Fraction(0))
+        credit = _credit(self.marker.problem, verdict) if share is None else share
+        return StepMark(id, verdict, most * credit, most, **more)
+
+    def _step(self, id: str, answer: Answer) -> StepMark:
+        if answer.error is not None:
+            return self._mark(id, "malformed", said=(answer.error,))
+        written = self._shaped(id, answer)
+        if written is None:
+            return self._odd_shape(id, answer)
+        if written.blank.all():
+            return self._mark(id, "blank")
+        places = self.marker.problem.decimals_of(id)
+        said = self._read_as(answer)
+        found = judge(written, self.true.raw(id), places)
+        mark = None
+        if found.verdict != "wrong":
+            mark = self._right(id, written, found, places, said)
+        elif self.own and id in self.graph.steps:
+            mark = self._followed(id, written, places, said)
+        mark = mark or self._by_a_route(id, written, places, said)
+        if mark is None:
+            if self.only_right:
+                raise NotRight
+            mark = self._wrong(id, written, found, places, said)
+        self.done.add(id)
+        return mark
+
+    def _read_as(self, answer: Answer) -> tuple[Message, ...]:
+        return () if answer.read_as is None else (Message(N_("(written as {name})"), name=answer.read_as),)
+
+    def _shaped(self, id: str, answer: Answer) -> Written | None:
+        """What was written, in the step's shape; a vector may be written as a row or as a column."""
+        assert answer.matrix is not None
+        expected = self.graph.shape(id)
+        shown = answer.written()
+        if shown.values.shape == expected:
+            return shown
+        flat = [size for size in expected if size != 1], [size for size in shown.values.shape if size != 1]
+        if len(flat[0]) <= 1 and flat[0] == flat[1]:
+            return shown.at(lambda cells: cells.reshape(expected))
+        return None
+
+    def _right(self, id: str, written: Written, found: Judgement, places: int, said: tuple[Message, ...]) -> StepMark:
+        if id in self.graph.steps:
+            self.true = self.true.fork(given={id: found.stands})
+            # Carried on in full, it may be the learner's own number and not the right one.
+            self.own = [own.fork(given={id: _stands(written, own.raw(id), places)}) for own in self.own]
+        return self._fine(id, found.verdict, _credit(self.marker.problem, found.verdict), written, found, said)
+
+    def _fine(
+        self,
+        id: str,
+        verdict: str,
+        share: Fraction,
+        written: Written,
+        found: Judgement,
+        said: tuple[Message, ...],
+    ) -> StepMark:
+        """The mark of a step that is right in some sense, with a word on cells cut off, short or blank."""
+        if found.truncated:
+            said = (*said, Message(N_("Right, but cut off instead of rounded: round the last decimal next time.")))
+        if found.verdict == "imprecise":
+            places = self.marker.problem.decimals_of(id)
+            said = (*said, Message(N_("Right as far as it goes; {places} decimals were asked for."), places=places))
+            share = min(share, _credit(self.marker.problem, "imprecise"))
+        if written.blank.any():
+            share *= Fraction(int((~written.blank).sum()), written.blank.size)
+            said = (*said, Message(N_("Some cells are still blank.")))
+        return self._mark(id, verdict, share, said=said, written=written.values)
+
+    def _followed(self, id: str, written: Written, places: int, said: tuple[Message, ...]) -> StepMark | None:
+        """Right from the learner's own earlier values: the ways that lead here stay, the others are given up."""
+        judged = [(own, judge(written, own.raw(id), places)) for own in self.own]
+        here = [(own, found) for own, found in judged if found.verdict != "wrong"]
+        if not here:
+            return None
+        self.own = [own.fork(given={id: found.stands}) for own, found in here]
+        best = min((found for _, found in here), key=lambda found: found.verdict != "correct")
+        return self._follow_through(id, written, best, said)
+
+    def _follow_through(
+        self, id: str, written: Written, found: Judgement, said: tuple[Message, ...], route: Message | None = None
+    ) -> StepMark:
+        if any(id in self.marker.followers[wrong] for wrong in self.trivial):
+            refused = Message(
+                N_("This follows from your own line above, but that line makes everything after it trivial: no credit.")
+            )
+            return self._mark(id, "wrong", Fraction(0), said=(*said, refused), written=written.values)
+        said = (*said, Message(N_("Right from your own earlier values.")), *(() if route is None else (route,)))
+        credit = _credit(self.marker.problem, "follow_through")
+        return self._fine(id, "follow_through", credit, written, found, said)
+
+    def _by_a_route(self, id: str, written: Written, places: int, said: tuple[Message, ...]) -> StepMark | None:
+        """Another right way that comes to what was written, from the right numbers or from the learner's own."""
+        for chain in (self.true, *self.own):
+            for route in self._open_routes(chain, id):
+                other = chain.fork(swap=route.swap)
+                found = judge(written, other.raw(id), places)
+                if found.verdict != "wrong":
+                    return self._take(chain, other, route, id, written, found, places, said)
+            free = constant(chain, id, written, places)
+            if free is not None:
+                stands = written.rounded_to(places)
+                found = Judgement("correct", False, np.zeros_like(written.blank), stands)
+                return self._take(chain, chain, Route(frozenset(), {}, free), id, written, found, places, said)
+        return None
+
+    def _open_routes(self, chain: Chain, id: str) -> Iterator[Route]:
+        """Routes through steps that were not written down before this one; then two of them together."""
+        near = {id, *self._open_steps(id)}
+        fresh = [
+            route
+            for route in self.marker.routes
+            if near.intersection(route.swap) and not (set(route.swap) & (self.done | set(chain.swap)))
+        ]
+        yield from fresh
+        for i, one in enumerate(fresh):
+            for other in fresh[i + 1 :]:
+                if not set(one.swap) & set(other.swap):
+                    yield Route(one.at | other.at, {**one.swap, **other.swap}, other.said)
+
+    def _take(
+        self,
+        chain: Chain,
+        other: Chain,
+        route: Route,
+        id: str,
+        written: Written,
+        found: Judgement,
+        places: int,
+        said: tuple[Message, ...],
+    ) -> StepMark:
+        """From here on the route is the way."""
+        if chain is self.true:
+            self.true = other.fork(given={id: found.stands})
+            stands = written.rounded_to(places)
+            self.own = [own.fork(swap=route.swap, given={id: stands}) for own in self.own]
+            return self._fine(id, "route", Fraction(1), written, found, (*said, route.said))
+        self.own = [other.fork(given={id: found.stands})]
+        return self._follow_through(id, written, found, said, route.said)
+
+    def _wrong(self, id: str, written: Written, found: Judgement, places: int, said: tuple[Message, ...]) -> StepMark:
+        if id in self.graph.inputs:
+            return self._mark(id, "wrong", cells=_cells(found.wrong), said=said, written=written.values)
+        mine = self.own[0].raw(id) if self.own else self.true.raw(id)
+        off = judge(written, mine, places).wrong if self.own else found.wrong
+        explained = self._explained(id, written, off, places)
+        named = _named(explained, id)
+        operands: Mapping[str, Any] = {}
+        if named:
+            said = (*said, *(did(one.id) for one in named[:3]))
+        else:
+            words, operands = self._unexplained(id, written, off, places)
+            said = (*said, *words)
+        self._go_on(id, written, explained, places)
+        if _is_trivial(written.values) and not _is_trivial(self.marker.full[id]):
+            self.trivial.add(id)
+        return self._mark(
+            id,
+            "wrong",
+            mistakes=tuple(named),
+            cells=_cells(off),
+            said=said,
+            written=written.values,
+            own=_middle(mine),
+            operands=operands,
+        )
+
+    def _chains(self) -> list[Chain]:
+        """Numbers a step may have been worked out from: the learner's own, likeliest first, and the right ones."""
+        return [*self.own, self.true]
+
+    def _go_on(self, id: str, written: Written, explained: Sequence[Found], places: int) -> None:
+        """Remember the ways the learner may have come to this wrong line."""
+        ways = [(found.chain, {at: swap for at, swap in found.swap.items() if at != id}) for found in explained]
+        ways += [(chain, {}) for chain in self._chains()[: 1 if explained else 2]]
+        own: list[Chain] = []
+        seen: list[tuple[int, tuple[int, ...]]] = []
+        for chain, swap in ways:
+            key = (builtin_id(chain), tuple(builtin_id(one) for one in swap.values()))
+            if key not in seen and len(own) < _MOST_WAYS:
+                seen.append(key)
+                fork = chain.fork(swap=swap) if swap else chain
+                stands = written.rounded_to(places)
+                if written.blank.any():
+                    reached = fork.raw(id)
+                    stands = Interval(
+                        np.where(written.blank, reached.lo, stands.lo), np.where(written.blank, reached.hi, stands.hi)
+                    )
+                own.append(fork.fork(given={id: stands}))
+        self.own = own
+
+    def _explained(self, id: str, written: Written, off: Any, places: int) -> list[Found]:
+        """Every single mistake or slip that explains the line; else the first pairs that do."""
+        chains, open_steps, explainer = self._chains(), self._open_steps(id), self.marker.explainer
+        found = explainer.singles(id, written, chains, places, open_steps)
+        for chain in chains:
+            wrong = judge(written, chain.raw(id), places).wrong
+            for slip in slips(written, chain.raw(id), wrong, places):
+                if not any(one.named[-1] == Named(id, slip) for one in found):
+                    found.append(Found((Named(id, slip),), chain, {}))
+        if found:
+            return found
+        if any(parts_wrong(self.graph, chain, id, written, places) for chain in chains):
+            return []
+        found = explainer.with_slip(id, written, chains, places, open_steps)
+        return found or explainer.pairs(id, written, chains, places, open_steps)
+
+    def _unexplained(
+        self, id: str, written: Written, off: Any, places: int
+    ) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
+        """What can still be said: a product that is missing, doubled or has the wrong sign; else where it is off."""
+        for chain in self._chains():
+            parts = parts_wrong(self.graph, chain, id, written, places)
+            if parts:
+                return parts[:3], {}
+        if not off.any():
+            return (Message(N_("This does not follow from your lines above.")),), {}
+        cells = [f"[{','.join(map(str, cell))}]" for cell in _cells(off)]
+        text = Message(
+            N_("No known mistake gives these numbers. Work out {cells} once more."),
+            cells=", ".join(cells[:_MOST_CELLS]) + (", …" if len(cells) > _MOST_CELLS else ""),
+        )
+        chain = self._chains()[0]
+        operands = {
+            name: _middle(chain.carried(name))
+            for name in (*self.graph.inputs, *self.graph.steps)
+            if self._before(name, id)
+        }
+        return (text,), operands
+
+    def _before(self, name: str, id: str) -> bool:
+        return id in self.marker.followers[name]
+
+    def _open_steps(self, id: str) -> list[str]:
+        """Unwritten steps that lead to this one without passing a written one."""
+        graph, found, waiting = self.graph, set[str](), [id]
+        while waiting:
+            step = graph.steps.get(waiting.pop())
+            for source in () if step is None else step.inputs:
+                if source in graph.steps and source not in found and source not in self.done:
+                    found.add(source)
+                    waiting.append(source)
+        return [step for step in graph.steps if step in found]
+
+    def _odd_shape(self, id: str, answer: Answer) -> StepMark:
+        """A shape that is not the step's: a mistake of the catalogue may explain it, else it cannot be marked."""
+        from attncli.graph import show_shape
+
+        written = answer.written()
+        places = self.marker.problem.decimals_of(id)
+        if self.only_right:
+            raise NotRight
+        explained = self.marker.explainer.singles(id, written, self._chains(), places, self._open_steps(id))
+        for chain in self._chains():
+            explained += [Found((Named(id, slip),), chain, {}) for slip in slips(written, chain.raw(id), None, places)]
+        if not explained:
+            shape = Message(
+                N_("The shape is {given}; this step is {expected}."),
+                given=show_shape(written.values.shape),
+                expected=show_shape(self.graph.shape(id)),
+            )
+            return self._mark(id, "malformed", said=(*self._read_as(answer), shape), written=written.values)
+        named = _named(explained, id)
+        if any(one.id == "layout-transposed" for one in named):
+            turned = written.at(lambda cells: cells.swapaxes(-1, -2)).rounded_to(places)
+            self.own = [chain.fork(given={id: turned}) for chain in self._chains()]
+            self.done.add(id)
+        else:
+            self.own = [found.chain.fork(swap=found.swap) for found in explained[:_MOST_WAYS]]
+        said = (*self._read_as(answer), *(did(one.id) for one in named[:3]))
+        cells = _cells(np.ones(written.values.shape, dtype=np.bool_))
+        return self._mark(id, "wrong", mistakes=tuple(named), cells=cells, said=said, written=written.values)
+
+    def _unknown(self, name: str, answer: Answer) -> StepMark:
+        from attncli.message import closest
+
+        likely = closest(name, self.marker.ids)
+        if likely is None:
+            text = Message(N_("“{name}” is not a step of this exercise."), name=name)
+        else:
+            text = Message(
+                N_("“{name}” is not a step of this exercise, or was given twice. Did you mean “{likely}”?"),
+                name=name,
+                likely=likely,
+            )
+        return StepMark(name, "malformed", Fraction(0), Fraction(0), said=(text,))
+
+
+builtin_id = id
+
+
+def _stands(written: Written, reached: Interval, places: int) -> Interval:
+    """What a line stands for to a learner who may have come to it from these numbers."""
+    found = judge(written, reached, places)
+    if found.verdict != "wrong":
+        return found.stands
+    stands = written.rounded_to(places)
+    if not written.blank.any():
+        return stands
+    return Interval(np.where(written.blank, reached.lo, stands.lo), np.where(written.blank, reached.hi, stands.hi))
+
+
+def _named(explained: Sequence[Found], id: str) -> list[Named]:
+    """The mistakes by name, each once, the likelier first."""
+    if explained and len(explained[0].named) > 1:
+        return list(explained[0].named)
+    unique = {(one.step, one.id): one for found in explained for one in found.named}
+    return sorted(unique.values(), key=lambda one: (one.step != id, rank(one.id)))
+
+
+def _middle(value: Interval) -> Any:
+    """The middle of the bounds, as numbers to show."""
+    return np.where(value.lo == value.hi, value.lo, (value.lo + value.hi) / 2)
+
+
+def _credit(problem: Problem, verdict: str) -> Fraction:
+    """The share of a step's points that a verdict is worth."""
+    if verdict in ("correct", "route"):
+        return Fraction(1)
+    if verdict in ("follow_through", "imprecise"):
+        default = {"follow_through": 1.0, "imprecise": 0.5}[verdict]
+        return Fraction(str(problem.marking.get(verdict, default)))
+    return Fraction(0)
+
+
+def _cells(wrong: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(i) + 1 for i in index) for index in np.argwhere(wrong))
+
+
+def _is_trivial(values: Any) -> bool:
+    """All zero, all equal, or an identity matrix: from there on anybody is right. What is hidden does not count."""
+    finite = values[np.isfinite(values)]
+    if min(values.shape, default=1) > 1 and finite.size > 1 and np.ptp(finite) == 0:
+        return True
+    return values.ndim == 2 and values.shape[0] == values.shape[1] > 1 and np.array_equal(values, np.eye(len(values)))

@@ -1,0 +1,317 @@
+"""A learner with a calculator: attention and its gradients in bare NumPy, right or with one known mistake.
+
+Nothing of attncli is used here, so that what the marker says can be held against it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import numpy as np
+
+Use = Callable[[str], Any]
+Line = Callable[[Use], Any]
+
+CARRYING = ("full", "rounded", "by line", "by use")
+
+
+def rounded(values: Any, decimals: int, ties: str = ROUND_HALF_UP) -> Any:
+    """Every number rounded on paper; infinities and NaN stay."""
+    values = np.asarray(values, dtype=float)
+    with np.errstate(all="ignore"):
+        units = np.abs(values) * 10.0**decimals
+        out = np.copysign(np.floor(units + 0.5) / 10.0**decimals, values)
+        for cell in np.argwhere(np.abs(units - np.floor(units) - 0.5) < 1e-5):
+            v = repr(float(values[tuple(cell)]))
+            out[tuple(cell)] = float(Decimal(v).quantize(Decimal(1).scaleb(-decimals), ties))
+    return np.where(np.isfinite(values), out, values) + 0.0
+
+
+def as_text(values: Any, decimals: int, ties: str = ROUND_HALF_UP) -> str:
+    """A matrix as a learner types it."""
+    unit = Decimal(1).scaleb(-decimals)
+
+    def cell(v: float) -> str:
+        if not np.isfinite(v):
+            return "-inf" if v < 0 else "inf"
+        return format(Decimal(repr(float(v))).quantize(unit, ties), "f")
+
+    return "; ".join(" ".join(cell(v) for v in row) for row in np.atleast_2d(values))
+
+
+@dataclass
+class Case:
+    """One exercise: numbers and how it is set up."""
+
+    model: str
+    inputs: dict[str, Any]
+    texts: dict[str, str]
+    hidden: Any = None
+    mask: str = "none"
+    upstream: Any = None
+    eta: float | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    upstream_text: str = ""
+
+    @property
+    def source(self) -> str:
+        """What softmax is taken of."""
+        if self.model == "softmax":
+            return "scores"
+        return "masked" if self.hidden is not None else "scaled"
+
+
+def _entries(rng: random.Random, rows: int, columns: int, size: float) -> tuple[Any, str]:
+    """Numbers with one or two decimals, and their text."""
+    places = rng.choice((1, 2))
+    cells = [[round(rng.uniform(-size, size), places) for _ in range(columns)] for _ in range(rows)]
+    return np.array(cells), "; ".join(" ".join(f"{v:.{places}f}" for v in row) for row in cells)
+
+
+def _hidden(rng: random.Random, kind: str, rows: int, columns: int) -> Any:
+    if kind == "none":
+        return None
+    if kind == "causal":
+        return np.triu(np.ones((rows, columns), dtype=bool), 1)
+    hidden = np.zeros((rows, columns), dtype=bool)
+    hidden[:, columns - rng.randint(1, columns - 1) :] = True
+    return hidden
+
+
+def make_case(rng: random.Random, model: str | None = None, square: bool | None = None) -> Case:
+    """A random exercise with scores within ±4 and an upstream gradient that is not constant along a row."""
+    model = model or rng.choice(
+        (
+            "self_attention",
+            "self_attention",
+            "attention",
+            "attention",
+            "embedded_attention",
+            "softmax",
+            "product",
+            "embedding",
+        )
+    )
+    while True:
+        case = _draw(rng, model, rng.random() < 0.5 if square is None else square)
+        try:
+            values = Learner(case, 6).run()
+        except ValueError:
+            continue
+        upstream = case.upstream
+        scores = values.get("scores", case.inputs.get("scores"))
+        if upstream.shape[-1] > 1 and (np.ptp(upstream, -1) < 0.2).any():
+            continue
+        if scores is None or np.abs(scores[np.isfinite(scores)]).max() <= 4:
+            return case
+
+
+def _draw(rng: random.Random, model: str, square: bool) -> Case:
+    n, d = rng.randint(2, 4), rng.randint(2, 3)
+    m = n if model != "attention" or rng.random() < 0.5 else rng.randint(2, 4)
+    d_v, width = rng.randint(2, 3), rng.randint(2, 4)
+    if square:
+        m = d = d_v = width = n = rng.randint(2, 3)
+    mask = rng.choice(("none", "causal", "causal", "padding"))
+    shapes: dict[str, tuple[int, int]] = {}
+    size = 1.6
+    eta = None
+    ids: list[int] = []
+    if model == "attention":
+        shapes = {"Q": (n, d), "K": (m, d), "V": (m, d_v)}
+        upstream = (n, d_v)
+    elif model in ("self_attention", "embedded_attention"):
+        shapes = {"W_Q": (width, d), "W_K": (width, d), "W_V": (width, d_v)}
+        upstream, size, m = (n, d_v), 1.2, n
+        if model == "self_attention":
+            shapes["X"] = (n, width)
+    elif model == "softmax":
+        shapes, upstream, mask, size = {"scores": (n, rng.randint(2, 4))}, (n, 0), "none", 4.0
+        upstream = shapes["scores"]
+    elif model == "product":
+        shapes, upstream, mask = {"A": (n, m), "V": (m, d_v)}, (n, d_v), "none"
+    else:
+        upstream, mask = (n, width), "none"
+    if model in ("embedded_attention", "embedding"):
+        count = rng.randint(2, 4)
+        shapes["E"] = (count, width)
+        ids = [rng.randrange(count) for _ in range(n)]
+        if rng.random() < 0.7:
+            ids[-1] = ids[0]
+        eta = rng.choice((0.1, 0.5, None))
+    drawn = {name: _entries(rng, *shape, size) for name, shape in shapes.items()}
+    case = Case(model, {name: pair[0] for name, pair in drawn.items()}, {name: pair[1] for name, pair in drawn.items()})
+    case.mask, case.hidden, case.eta = mask, _hidden(rng, mask, n, m), eta
+    if ids:
+        case.inputs["T"], case.texts["T"] = np.array(ids), " ".join(map(str, ids))
+    if mask == "causal":
+        case.settings["causal"] = True
+    elif mask == "padding":
+        case.settings["mask"] = "; ".join(" ".join("-inf" if h else "0" for h in row) for row in case.hidden)
+    if eta is not None:
+        case.settings["eta"] = eta
+    case.upstream, case.upstream_text = _entries(rng, *upstream, 2.0)
+    return case
+
+
+def lines(case: Case) -> Iterator[tuple[str, Line]]:
+    """Every line of the right calculation, in order; a line asks for earlier ones by name."""
+    if case.model == "embedding":
+        yield "X", lambda g: g("E")[case.inputs["T"]]
+        yield from _table(case)
+        return
+    if case.model == "product":
+        yield "O", lambda g: g("A") @ g("V")
+        yield "G_A", lambda g: g("G_O") @ g("V").T
+        yield "G_V", lambda g: g("A").T @ g("G_O")
+        return
+    if case.model == "softmax":
+        yield from _softmax("scores")
+        yield from _softmax_back("scores")
+        return
+    if case.model == "embedded_attention":
+        yield "X", lambda g: g("E")[case.inputs["T"]]
+    if case.model != "attention":
+        for name in "QKV":
+            yield name, lambda g, name=name: g("X") @ g(f"W_{name}")
+    yield "scores", lambda g: g("Q") @ g("K").T
+    yield "scaled", lambda g: g("scores") / g("root")
+    if case.hidden is not None:
+        yield "masked", lambda g: np.where(case.hidden, -np.inf, g("scaled"))
+    yield from _softmax(case.source)
+    yield "O", lambda g: g("A") @ g("V")
+    yield "G_A", lambda g: g("G_O") @ g("V").T
+    yield "G_V", lambda g: g("A").T @ g("G_O")
+    yield from _softmax_back(case.source)
+    if case.hidden is not None:
+        yield "G_scaled", lambda g: g("G_masked")
+    yield "G_scores", lambda g: g("G_scaled") / g("root")
+    yield "G_Q", lambda g: g("G_scores") @ g("K")
+    yield "G_K", lambda g: g("G_scores").T @ g("Q")
+    if case.model == "attention":
+        return
+    for name in "QKV":
+        yield f"G_W_{name}", lambda g, name=name: g("X").T @ g(f"G_{name}")
+        yield f"G_X_{name}", lambda g, name=name: g(f"G_{name}") @ g(f"W_{name}").T
+    yield "G_X", lambda g: g("G_X_Q") + g("G_X_K") + g("G_X_V")
+    if case.model == "embedded_attention":
+        yield from _table(case)
+
+
+def _softmax(source: str) -> Iterator[tuple[str, Line]]:
+    yield "row_max", lambda g: g(source).max(-1, keepdims=True)
+    yield "shifted", lambda g: g(source) - g("row_max")
+    yield "exp", lambda g: np.exp(g("shifted"))
+    yield "row_sum", lambda g: g("exp").sum(-1, keepdims=True)
+    yield "A", lambda g: g("exp") / g("row_sum")
+
+
+def _softmax_back(source: str) -> Iterator[tuple[str, Line]]:
+    yield "weighted", lambda g: g("G_A") * g("A")
+    yield "row_dot", lambda g: g("weighted").sum(-1, keepdims=True)
+    yield "deviation", lambda g: g("G_A") - g("row_dot")
+    yield f"G_{source}", lambda g: g("A") * g("deviation")
+
+
+def _table(case: Case) -> Iterator[tuple[str, Line]]:
+    yield "G_E", lambda g: _scattered(g("G_X"), case.inputs["T"], len(case.inputs["E"]))
+    if case.eta is not None:
+        yield "E_new", lambda g: g("E") - case.eta * g("G_E")
+
+
+def _scattered(rows: Any, ids: Any, count: int) -> Any:
+    out = np.zeros((count, rows.shape[1]))
+    for row, id in zip(rows, ids, strict=True):
+        out[id] += row
+    return out
+
+
+OUTPUT = {"softmax": "A", "embedding": "X"}
+
+
+class Learner:
+    """Works through the lines, carrying on full or rounded numbers.
+
+    Parameters
+    ----------
+    carrying : "full", "rounded", "by line" (each line one or the other), "by use" (whenever a number is used)
+    wrong : lines worked out in another way
+    root_off : √d_k moved a little, for `reach`
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        decimals: int,
+        carrying: str = "full",
+        seed: int = 0,
+        wrong: dict[str, Line] | None = None,
+        ties: str = ROUND_HALF_UP,
+        root_off: float = 0.0,
+    ) -> None:
+        self.root_off = root_off
+        self.case, self.decimals, self.carrying, self.seed, self.ties = case, decimals, carrying, seed, ties
+        self.wrong = wrong or {}
+        self.raw: dict[str, Any] = {}
+        self.paper: dict[str, Any] = {}
+
+    def run(self) -> dict[str, Any]:
+        """Every line before it is rounded for the page."""
+        case = self.case
+        known = {**case.inputs, f"G_{OUTPUT.get(case.model, 'O')}": case.upstream}
+        if "Q" in case.inputs or "W_Q" in case.inputs:
+            self.raw["root"] = np.array(
+                float(case.inputs["Q" if "Q" in case.inputs else "W_Q"].shape[1]) ** 0.5 + self.root_off
+            )
+        with np.errstate(all="ignore"):
+            for id, line in lines(case):
+                line = self.wrong.get(id, line)
+                self.raw[id] = np.asarray(
+                    line(lambda name, id=id: known[name] if name in known else self._use(id, name))
+                )
+        self.raw.pop("root", None)
+        return self.raw
+
+    def _use(self, line: str, name: str) -> Any:
+        if self._keeps_full(line, name):
+            return self.raw[name]
+        if name not in self.paper:
+            self.paper[name] = rounded(self.raw[name], self.decimals, self.ties)
+        return self.paper[name]
+
+    def _keeps_full(self, line: str, name: str) -> bool:
+        if self.carrying == "full":
+            return True
+        if self.carrying == "rounded" and name != "root":
+            return False
+        what = name if self.carrying in ("by line", "rounded") else f"{line}:{name}"
+        return random.Random(f"{self.seed}:{what}").random() < 0.5
+
+
+def reach(case: Case, target: str, decimals: int) -> Any:
+    """How far rounding every line before `target` can move it, to first order: the sum over all single numbers."""
+    right = Learner(case, decimals).run()
+    half = 0.5 * 10.0**-decimals
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(_reach(case, right, target, half))
+
+
+def _reach(case: Case, right: dict[str, Any], target: str, half: float) -> Any:
+    names = [id for id, _ in lines(case)]
+    decimals = 9
+    total = np.abs(Learner(case, decimals, root_off=half).run()[target] - right[target])
+    for place in names[: names.index(target)]:
+        for cell in np.ndindex(right[place].shape):
+            if np.isfinite(right[place][cell]):
+                total = total + np.abs(_bumped(case, right, place, cell, half)[target] - right[target])
+    return total
+
+
+def _bumped(case: Case, right: dict[str, Any], place: str, cell: Any, by: float) -> dict[str, Any]:
+    moved = right[place].copy()
+    moved[cell] += by
+    return Learner(case, 9, wrong={place: lambda g: moved}).run()

@@ -1,0 +1,227 @@
+"""The mistakes of the catalogue, made by hand in bare NumPy. Nothing of attncli is used here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from learner import Case, Line, Use, lines
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A mistake at a line: its name in the catalogue, and what is worked out instead."""
+
+    place: str
+    id: str
+    line: Line
+    variant: str = ""
+    page: bool = False  #: a slip of the page: visible only where the line itself is written
+
+    @property
+    def name(self) -> str:
+        return f"{self.id} at {self.place}" + (f" ({self.variant})" if self.variant else "")
+
+
+def kinds(case: Case, seed: int = 0) -> list[Kind]:
+    """All mistakes that can be made in this exercise."""
+    found = []
+    if case.model in ("self_attention", "embedded_attention"):
+        found += list(_projections(case))
+    if case.model in ("self_attention", "embedded_attention", "attention"):
+        found += [*_scores(case), *_scale(case), *_mask(case), *_attention_back(case)]
+    if case.model not in ("product", "embedding"):
+        found += [*_softmax(case), *_softmax_back(case)]
+    if case.model not in ("softmax", "embedding"):
+        found += list(_output(case))
+    if case.model in ("embedded_attention", "embedding"):
+        found += list(_table(case))
+    return found + list(_slips(case, seed))
+
+
+def _projections(case: Case) -> Iterator[Kind]:
+    for name in "QKV":
+        yield Kind(name, "weight-transposed", lambda g, n=name: g("X") @ g(f"W_{n}").T)
+        yield Kind(name, "operands-swapped", lambda g, n=name: g(f"W_{n}") @ g("X"))
+        for other in "QKV".replace(name, ""):
+            if case.inputs[f"W_{other}"].shape == case.inputs[f"W_{name}"].shape:
+                yield Kind(name, "wrong-weight", lambda g, o=other: g("X") @ g(f"W_{o}"), f"W_{other}")
+
+
+def _scores(case: Case) -> Iterator[Kind]:
+    yield Kind("scores", "key-not-transposed", lambda g: g("Q") @ g("K"))
+    yield Kind("scores", "operands-swapped", lambda g: g("K") @ g("Q").T)
+
+
+def _scale(case: Case) -> Iterator[Kind]:
+    d = case.inputs["Q" if "Q" in case.inputs else "W_Q"].shape[1]
+    yield Kind("scaled", "no-scale", lambda g: g("scores"))
+    yield Kind("scaled", "scale-by-d", lambda g: g("scores") / d)
+    yield Kind("scaled", "scale-by-d", lambda g: g("scores") / g("root") / g("root"), "twice by the root")
+    yield Kind("scaled", "scale-inverted", lambda g: g("scores") * g("root"))
+    if "W_Q" in case.inputs and len(case.inputs["W_Q"]) != d:
+        yield Kind("scaled", "scale-by-model-width", lambda g: g("scores") / np.sqrt(len(case.inputs["W_Q"])))
+    yield Kind("G_scores", "gradient-scale-lost", lambda g: g("G_scaled"))
+    yield Kind("G_scores", "value-for-gradient", lambda g: g("scaled") / g("root"))
+
+
+def _mask(case: Case) -> Iterator[Kind]:
+    hidden = case.hidden
+    if hidden is None:
+        return
+    n, m = hidden.shape
+
+    def put(where: Any, number: float) -> Line:
+        return lambda g: np.where(where, number, g("scaled"))
+
+    yield Kind("masked", "no-mask", lambda g: g("scaled"))
+    yield Kind("masked", "mask-as-zero", put(hidden, 0.0))
+    yield Kind("masked", "mask-tiny", put(hidden, 1e-9))
+    yield Kind("masked", "mask-plus-infinity", put(hidden, np.inf))
+    yield Kind("masked", "mask-added-as-01", lambda g: g("scaled") + hidden, "1 = hidden")
+    yield Kind("masked", "mask-added-as-01", lambda g: g("scaled") + ~hidden, "1 = visible")
+    yield Kind("masked", "mask-inverted", put(~hidden, -np.inf))
+    if case.mask == "causal":
+        yield Kind("masked", "mask-diagonal", put(np.arange(m)[None, :] >= np.arange(n)[:, None], -np.inf))
+        yield Kind("masked", "mask-other-triangle", put(np.arange(m)[None, :] < np.arange(n)[:, None], -np.inf))
+        if n != m:
+            corner = np.arange(m)[None, :] > np.arange(n)[:, None] + (m - n)
+            yield Kind("masked", "mask-other-corner", put(corner, -np.inf))
+    elif n == m:
+        yield Kind("masked", "mask-query-rows", put(hidden.T, -np.inf))
+
+
+def _share(x: Any, axis: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def _softmax(case: Case) -> Iterator[Kind]:
+    s = case.source
+    yield Kind(
+        "row_sum",
+        "sum-of-logits",
+        lambda g: np.where(np.isfinite(g("shifted")), g("shifted"), 0).sum(-1, keepdims=True),
+    )
+    yield Kind("A", "softmax-over-columns", lambda g: _share(g(s), 0))
+    yield Kind("A", "softmax-over-columns", lambda g: g("exp") / g("exp").sum(0, keepdims=True), "from exp")
+    yield Kind("A", "softmax-over-all", lambda g: _share(g(s), None))
+    yield Kind("A", "softmax-over-all", lambda g: g("exp") / g("exp").sum(), "from exp")
+    yield Kind("A", "column-sums-broadcast", lambda g: g("exp") / g("row_sum")[:, 0])
+    yield Kind("A", "no-normalisation", lambda g: g("exp"))
+    yield Kind("A", "no-normalisation", lambda g: np.exp(g(s)), "without the maximum")
+    yield Kind("A", "softmax-twice", lambda g: _share(_share(g(s), -1), -1))
+
+    def without_exponential(g: Use) -> Any:
+        visible = np.where(np.isfinite(g(s)), g(s), 0)
+        return visible / visible.sum(-1, keepdims=True)
+
+    yield Kind("A", "no-exponential", without_exponential)
+    if case.hidden is not None:
+        yield Kind("A", "mask-after-softmax", lambda g: np.where(case.hidden, 0, _share(g("scaled"), -1)))
+
+
+def _output(case: Case) -> Iterator[Kind]:
+    yield Kind("O", "weights-transposed", lambda g: g("A").T @ g("V"))
+    yield Kind("O", "value-transposed", lambda g: g("A") @ g("V").T)
+    yield Kind("O", "operands-swapped", lambda g: g("V") @ g("A"))
+    if case.model != "product":
+        for source in ("scores", "scaled"):
+            yield Kind("O", "scores-for-weights", lambda g, s=source: g(s) @ g("V"), source)
+    yield Kind("G_A", "gradient-not-transposed", lambda g: g("G_O") @ g("V"))
+    yield Kind("G_A", "value-for-gradient", lambda g: g("O") @ g("V").T)
+    yield Kind("G_A", "operands-swapped", lambda g: g("V") @ g("G_O").T)
+    yield Kind("G_V", "gradient-not-transposed", lambda g: g("A") @ g("G_O"))
+    yield Kind("G_V", "value-for-gradient", lambda g: g("A").T @ g("O"))
+    yield Kind("G_V", "operands-swapped", lambda g: g("G_O").T @ g("A"))
+
+
+def _softmax_back(case: Case) -> Iterator[Kind]:
+    place = f"G_{case.source}"
+    yield Kind("weighted", "value-for-gradient", lambda g: g("A") * g("A"))
+    yield Kind("row_dot", "row-dot-over-columns", lambda g: g("weighted").sum(0)[:, None])
+    yield Kind("deviation", "softmax-sign", lambda g: g("row_dot") - g("G_A"))
+    yield Kind(place, "softmax-passed-through", lambda g: g("G_A"))
+    yield Kind(place, "softmax-diagonal-only", lambda g: g("A") * (1 - g("A")) * g("G_A"))
+    yield Kind(place, "softmax-sign", lambda g: g("A") * (g("row_dot") - g("G_A")))
+    yield Kind(place, "upstream-twice", lambda g: g("A") * g("deviation") * g("G_A"), "G_A")
+    yield Kind(place, "upstream-twice", lambda g: g("A") * g("deviation") * g("A"), "A")
+
+
+def _attention_back(case: Case) -> Iterator[Kind]:
+    yield Kind("G_Q", "gradient-not-transposed", lambda g: g("G_scores").T @ g("K"))
+    yield Kind("G_Q", "value-for-gradient", lambda g: g("scores") @ g("K"))
+    yield Kind("G_Q", "gradients-swapped", lambda g: g("G_scores").T @ g("Q"))
+    yield Kind("G_K", "gradient-not-transposed", lambda g: g("G_scores") @ g("Q"))
+    yield Kind("G_K", "value-for-gradient", lambda g: g("scores").T @ g("Q"))
+    yield Kind("G_K", "gradients-swapped", lambda g: g("G_scores") @ g("K"))
+    if case.model == "attention":
+        return
+    for name in "QKV":
+        yield Kind(f"G_W_{name}", "gradient-not-transposed", lambda g, n=name: g("X") @ g(f"G_{n}"))
+        yield Kind(f"G_W_{name}", "value-for-gradient", lambda g, n=name: g("X").T @ g(n))
+        yield Kind(f"G_X_{name}", "gradient-not-transposed", lambda g, n=name: g(f"G_{n}") @ g(f"W_{n}"))
+        yield Kind(f"G_X_{name}", "value-for-gradient", lambda g, n=name: g(n) @ g(f"W_{n}").T)
+        for other in "QKV".replace(name, ""):
+            yield Kind(f"G_W_{name}", "gradients-swapped", lambda g, o=other: g("X").T @ g(f"G_{o}"), other)
+        left = [f"G_X_{other}" for other in "QKV" if other != name]
+        yield Kind("G_X", "path-missing", lambda g, p=left: g(p[0]) + g(p[1]), name)
+        yield Kind("G_X", "path-missing", lambda g, n=name: g(f"G_X_{n}"), f"all but {name}")
+        yield Kind("G_X", "path-twice", lambda g, p=left, n=name: g(p[0]) + g(p[1]) + 2 * g(f"G_X_{n}"), name)
+
+
+def _table(case: Case) -> Iterator[Kind]:
+    ids, count = case.inputs["T"], len(case.inputs["E"])
+
+    def put(rows: Any, add: bool) -> Any:
+        out = np.zeros((count, rows.shape[1]))
+        for row, id in zip(rows, ids, strict=True):
+            out[id] = out[id] + row if add else row
+        return out
+
+    yield Kind("G_E", "gradient-overwritten", lambda g: put(g("G_X"), False))
+    yield Kind("G_E", "value-for-gradient", lambda g: put(g("X"), True))
+    if case.eta is not None:
+        yield Kind("E_new", "update-sign", lambda g: g("E") + case.eta * g("G_E"))
+
+
+def _slips(case: Case, seed: int) -> Iterator[Kind]:
+    """Slips in single cells of a line, chosen by `seed`."""
+    rng = random.Random(seed)
+    for place, line in lines(case):
+        pick, power = rng.random(), rng.choice((-2, -1, 1, 2))
+        other = rng.random()
+
+        def sign(g: Use, line: Line = line, pick: float = pick) -> Any:
+            return _with(line(g), pick, lambda v: -v)
+
+        def point(g: Use, line: Line = line, pick: float = pick, power: int = power) -> Any:
+            return _with(line(g), pick, lambda v: v * 10.0**power)
+
+        def exchanged(g: Use, line: Line = line, pick: float = pick, other: float = other) -> Any:
+            out = np.array(line(g), dtype=float)
+            a, b = int(pick * out.size), int(other * out.size)
+            out.flat[a], out.flat[b] = out.flat[b], out.flat[a]
+            return out
+
+        def lines_exchanged(g: Use, line: Line = line, pick: float = pick) -> Any:
+            out = np.array(line(g), dtype=float)
+            if pick < 0.5:
+                return np.concatenate([out[[1, 0]], out[2:]])
+            return np.concatenate([out[:, [1, 0]], out[:, 2:]], 1) if out.shape[1] > 1 else out
+
+        yield Kind(place, "sign", sign, page=True)
+        yield Kind(place, "decimal-point", point, page=True)
+        yield Kind(place, "cells-exchanged", exchanged, page=True)
+        yield Kind(place, "cells-exchanged", lines_exchanged, "lines", page=True)
+        if place not in ("row_max", "row_sum", "row_dot"):
+            yield Kind(place, "layout-transposed", lambda g, line=line: np.asarray(line(g)).T, page=True)
+
+
+def _with(values: Any, pick: float, change: Any) -> Any:
+    out = np.array(values, dtype=float)
+    out.flat[int(pick * out.size)] = change(out.flat[int(pick * out.size)])
+    return out
