@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from attncli.cli._calculation import Stdin, problem_of, write_file
@@ -27,19 +28,23 @@ def check(
     lang: str | None,
 ) -> int:
     """Mark one sheet and print the marks; exit status 1 if something is wrong."""
+    from attncli.marking.grade import oriented, sheet_layout, shown_as
     from attncli.marking.mark import Marker
     from attncli.render import _marks
 
+    if exercise == "-" and answers == "-":
+        raise InputError("Only one input can come from standard input (-). Give the others as files.")
     if hint and reveal:
         raise InputError("--hint keeps every number back and --reveal shows all. Give one of them.")
     chosen = format or "table"
     if chosen not in FORMATS:
         raise unknown(Message(N_("The format")), chosen, list(FORMATS))
-    problem = problem_of(exercise, {"layout": layout}, say)
+    problem = problem_of(exercise, {}, say)
+    way = sheet_layout(layout) or problem.layout
     marker = Marker(problem)
-    marked = marker.mark(_oriented(_sheet(answers, answer or (), Stdin()), problem.layout))
+    marked = shown_as(marker.mark(oriented(_sheet(answers, answer or (), Stdin()), way)), way)
     how = "hint" if hint else "all" if reveal else "first"
-    author = tuple(marker.undetectable()) if chosen == "table" else ()
+    author = tuple(marker.undetectable()) if chosen == "table" and _is_own(exercise) else ()
     if chosen == "json":
         text = _marks.as_json(marked, say.language) + "\n"
     elif chosen == "markdown":
@@ -49,8 +54,15 @@ def check(
     if output is None:
         say.out(text)
     else:
-        write_file(output, text.encode("utf-8"))
+        write_file(output, text.encode("utf-8", "replace"))
     return 0 if marked.ok else 1
+
+
+def _is_own(exercise: str) -> bool:
+    """Whether this is somebody's own file and none of the worked examples, whose author needs no advice."""
+    from attncli.problems import library
+
+    return exercise not in library.ids()
 
 
 def _table(say: Say, marked: Any, how: str, author: tuple[Any, ...]) -> str:
@@ -59,15 +71,9 @@ def _table(say: Say, marked: Any, how: str, author: tuple[Any, ...]) -> str:
     from attncli.render.table import print_parts, trimmed
 
     screen, buffer = console()
-    print_parts(Shown(marked, say.language, reveal=how, encoding=screen.encoding, author=author).parts(), screen)
+    shown = Shown(marked, say.language, reveal=how, width=screen.width, encoding=screen.encoding, author=author)
+    print_parts(shown.parts(), screen)
     return trimmed(buffer.getvalue())
-
-
-def _oriented(given: Sheet, layout: str) -> Sheet:
-    """Tokens as rows, whichever way the sheet was asked for."""
-    if layout != "columns":
-        return given
-    return given.changed(answers={id: one.transposed() for id, one in given.answers.items()})
 
 
 def _sheet(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
@@ -88,19 +94,23 @@ def _sheet(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
 
 
 def _read(name: str, stdin: Stdin) -> Sheet:
-    from attncli.problems.source import MOST_TEXT_BYTES, as_text, read_bounded
+    from attncli.problems.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
 
     where: Message | str = Message(N_("standard input")) if name == "-" else name
+    ending = Path(name).suffix.lower()
     try:
-        if name.endswith(".npz"):
+        if ending == ".npz":
             return _from_npz(name)
         text = as_text(stdin() if name == "-" else read_bounded(name, MOST_TEXT_BYTES), where)
-        if name.endswith(".csv"):
-            sheets = csv_text(text)
+        if ending in (".csv", ".jsonl"):
+            lines = text.strip().split("\n") if ending == ".jsonl" else []
+            sheets = (
+                csv_text(text) if ending == ".csv" else [sheet(parse_json(line)) for line in lines if len(lines) == 1]
+            )
             if len(sheets) != 1:
                 raise InputError(
                     "holds {count} sheets. Mark a class with: attncli grade PROBLEM {file}",
-                    count=len(sheets),
+                    count=len(sheets) or len(lines),
                     file=name,
                 )
             return sheets[0]
@@ -112,7 +122,7 @@ def _read(name: str, stdin: Stdin) -> Sheet:
 def _data(name: str, text: str) -> Any:
     from attncli.problems.source import parse_json
 
-    if name.endswith(".json") or text.lstrip().startswith("{"):
+    if name.lower().endswith(".json") or text.lstrip().startswith("{"):
         return parse_json(text)
     import tomllib
 

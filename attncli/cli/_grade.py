@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from attncli.cli._calculation import problem_of, whole_number, write_file
 from attncli.cli._say import Say
-from attncli.marking.grade import Grader, Picture, chunks
-from attncli.marking.submissions import Submission, submissions
-from attncli.message import N_, InputError, Message, unknown
+from attncli.marking.earlier import kept
+from attncli.marking.grade import Grader, Picture, chunks, sheet_layout
+from attncli.marking.report import json_text
+from attncli.marking.submissions import Submission, submissions, unknown_columns
+from attncli.message import N_, InputError, Language, Message, unknown
 from attncli.problems.problem import Problem
+from attncli.record import Record
 
 FORMATS = ("table", "jsonl", "csv", "gradescope", "junit")
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
@@ -43,30 +46,47 @@ def grade(
         raise unknown(Message(N_("The format")), chosen, list(FORMATS))
     if chosen == "gradescope" and output is None:
         raise InputError("Gradescope's results are one file a student. Give a folder: -o results")
-    problem = problem_of(exercise, {"layout": layout}, say)
-    work = Work(
-        problem,
-        say.code if say.language.code == say.code else "en",
-        layout=problem.layout,
-        feedback=feedback is not None,
-    )
-    done = _done(output, chosen)
-    waiting = submissions(sheets, sys.stdin.buffer if sys.stdin is not None else _empty())
-    for _ in range(done):
-        next(waiting, None)
+    if exercise == "-" and "-" in sheets:
+        raise InputError("Only one input can come from standard input (-). Give the others as files.")
+    processes = whole_number("-j", jobs, 1, 256) or 1
+    problem = problem_of(exercise, {}, say)
+    work = Work(problem, say.language.code, layout=sheet_layout(layout), feedback=feedback is not None)
+    grader = work.grader
+    waiting = submissions(sheets, _stdin(), grader.knows, _beside(exercise, output, feedback))
+    for path in sheets:
+        if path.lower().endswith(".csv") and Path(path).is_file():
+            strange = unknown_columns(path, grader.knows, grader.marker.ids)
+            if strange is not None:
+                say.error(strange)
+    names = Names()
+    target = Target(output, grader, *_kept(say, output, chosen, waiting, grader, names if feedback else None))
     with ExitStack() as stack:
-        results = _mapped(work, waiting, whole_number("-j", jobs, 1, 256) or 1, dask, stack)
-        results = _progress(results, stack, done)
+        results = _mapped(work, waiting, processes, dask, stack)
+        results = _progress(results, stack, target.count)
         if feedback is not None:
-            results = _with_feedback(results, Path(feedback))
-        _WRITERS[chosen](say, results, output, work, done)
+            results = _with_feedback(results, Path(feedback), names, say.language)
+        _WRITERS[chosen](say, results, target)
     return 0
+
+
+class Target(Record):
+    """Where results go.
+
+    Parameters
+    ----------
+    count, end : results that an earlier run has left there, and where in the file they end
+    """
+
+    output: str | None
+    grader: Grader
+    count: int = 0
+    end: int = 0
 
 
 class Work:
     """What a worker needs: the problem and the language. It travels to other processes and machines."""
 
-    def __init__(self, problem: Problem, language: str, *, layout: str, feedback: bool) -> None:
+    def __init__(self, problem: Problem, language: str, *, layout: str | None, feedback: bool) -> None:
         self.problem = problem
         self.language = language
         self.layout = layout
@@ -82,7 +102,8 @@ class Work:
         if self._grader is None:
             from attncli.locale import language
 
-            self._grader = Grader(self.problem, language(self.language), _feedback_text if self.feedback else None)
+            feedback = _feedback_text if self.feedback else None
+            self._grader = Grader(self.problem, language(self.language), self.layout, feedback)
         return self._grader
 
     def __call__(self, chunk: list[Submission]) -> list[dict[str, Any]]:
@@ -96,13 +117,57 @@ def _feedback_text(marked: Any, language: Any) -> str:
     return as_markdown(marked, language)
 
 
+def _stdin() -> IO[bytes]:
+    import io
+
+    return io.BytesIO() if sys.stdin is None else sys.stdin.buffer
+
+
+def _beside(*names: str | None) -> frozenset[Path]:
+    """Files and folders of this run, which may lie among the sheets."""
+    return frozenset(Path(name).resolve() for name in names if name)
+
+
+def _kept(
+    say: Say,
+    output: str | None,
+    format: str,
+    waiting: Iterator[Submission | None],
+    grader: Grader,
+    names: Names | None,
+) -> tuple[int, int]:
+    """What an earlier run has left in the output; said, since it is not marked again."""
+    if output is None:
+        return 0, 0
+    count, end = kept(
+        output,
+        format,
+        waiting,
+        problem=grader.marker.problem.id,
+        steps=list(grader.marker.points),
+        seen=str if names is None else names.take,
+    )
+    if count:
+        say.error(
+            Message(
+                N_("{path} holds {count} results of an earlier run; going on after them. Delete it to begin anew."),
+                path=output,
+                count=count,
+            )
+        )
+    return count, end
+
+
 _work: Work | None = None
 
 
 def _start(work: Work) -> None:
-    """Keep the work in a process of the pool, so that it travels once."""
+    """Keep the work in a process of the pool, so that it travels once; stopping is the first process's business."""
+    import signal
+
     global _work
     _work = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _do(chunk: list[Submission]) -> list[dict[str, Any]]:
@@ -110,53 +175,108 @@ def _do(chunk: list[Submission]) -> list[dict[str, Any]]:
     return _work(chunk)
 
 
-def _mapped(work: Work, waiting: Iterator[Submission], jobs: int, dask: str | None, stack: ExitStack) -> Results:
+def _mapped(work: Work, waiting: Iterator[Submission | None], jobs: int, dask: str | None, stack: ExitStack) -> Results:
     """Results in the order of the sheets, from one process, many, or a cluster."""
     if dask is not None:
         return _in_order(_dask(work, dask, stack), waiting, 64)
     if jobs == 1:
         return (result for chunk in chunks(waiting) for result in work(chunk))
+    return _in_order(_pool(work, jobs, stack), waiting, jobs * _AHEAD)
+
+
+Handed = Callable[[], list[dict[str, Any]]]
+
+
+def _pool(work: Work, jobs: int, stack: ExitStack) -> Callable[[list[Submission]], Handed]:
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
-    pool = stack.enter_context(ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_start, initargs=(work,)))
-    return _in_order(lambda chunk: pool.submit(_do, chunk), waiting, jobs * _AHEAD)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_start, initargs=(work,))
+    stack.callback(pool.shutdown, cancel_futures=True)
+
+    def hand(chunk: list[Submission]) -> Handed:
+        def result() -> list[dict[str, Any]]:
+            try:
+                return future.result()
+            except BrokenProcessPool:
+                raise _broken_pool() from None
+
+        try:
+            future = pool.submit(_do, chunk)
+        except BrokenProcessPool:
+            raise _broken_pool() from None
+        return result
+
+    return hand
 
 
-def _dask(work: Work, address: str, stack: ExitStack) -> Callable[[list[Submission]], Any]:
+def _broken_pool() -> InputError:
+    return InputError(
+        "-j: a process that marks was ended from outside, perhaps for want of memory. What is done is kept; give the same command again to go on, with fewer processes."
+    )
+
+
+def _dask(work: Work, address: str, stack: ExitStack) -> Callable[[list[Submission]], Handed]:
+    """Chunks handed to a cluster, with the bytes of files in them: its machines need not see our disk."""
     try:
         from distributed import Client
     except ModuleNotFoundError:
         raise InputError(
             "--dask needs Dask, which is not installed. Install it with: pip install 'attncli[dask]'"
         ) from None
+    import logging
+
+    connect: Any = Client
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
-        client = stack.enter_context(Client(address, timeout=10))
-    except (OSError, ValueError) as error:
+        client = stack.enter_context(connect(address, timeout=10, set_as_default=False))
+        shared = client.scatter(work, broadcast=True)
+    except Exception as error:  # Dask has many of its own
         raise InputError(
             "--dask {address}: no cluster answers there ({reason}). Give the scheduler's address, like tcp://127.0.0.1:8786.",
             address=address,
-            reason=str(error)[:100],
+            reason=_reason(error),
         ) from None
-    shared = client.scatter(work, broadcast=True)
-    return lambda chunk: client.submit(_apply, shared, chunk, pure=False)
+
+    def hand(chunk: list[Submission]) -> Handed:
+        def result() -> list[dict[str, Any]]:
+            try:
+                found: list[dict[str, Any]] = future.result()
+            except Exception as error:
+                raise InputError(
+                    "--dask {address}: the cluster gave up ({reason}). What is done is kept; give the same command again to go on.",
+                    address=address,
+                    reason=_reason(error),
+                ) from None
+            return found
+
+        future = client.submit(_apply, shared, [submission.carried() for submission in chunk], pure=False)
+        return result
+
+    return hand
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:120]
 
 
 def _apply(work: Work, chunk: list[Submission]) -> list[dict[str, Any]]:
     return work(chunk)
 
 
-def _in_order(submit: Callable[[list[Submission]], Any], waiting: Iterator[Submission], ahead: int) -> Results:
+def _in_order(hand: Callable[[list[Submission]], Handed], waiting: Iterator[Submission | None], ahead: int) -> Results:
     """Results in order, with at most `ahead` chunks on their way, so that memory stays flat."""
     from collections import deque
 
-    running: deque[Any] = deque()
+    running: deque[Handed] = deque()
     for chunk in chunks(waiting):
-        running.append(submit(chunk))
-        if len(running) >= ahead:
-            yield from running.popleft().result()
+        if chunk:
+            running.append(hand(chunk))
+        while running and (not chunk or len(running) >= ahead):
+            yield from running.popleft()()
     while running:
-        yield from running.popleft().result()
+        yield from running.popleft()()
 
 
 def _progress(results: Results, stack: ExitStack, done: int) -> Results:
@@ -168,139 +288,155 @@ def _progress(results: Results, stack: ExitStack, done: int) -> Results:
     return counting(results, sys.stderr, stack, done)
 
 
-def _with_feedback(results: Results, folder: Path) -> Results:
+def _with_feedback(results: Results, folder: Path, names: Names, language: Language) -> Results:
     """Each student's feedback written to its own file; the result goes on without it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    used: set[str] = set()
+    from attncli.render._marks import unreadable_as_markdown
+
+    _make(folder, "--feedback")
     for result in results:
-        text = result.pop("feedback", "")
-        write_file(str(folder / f"{_file_name(result['student'], used)}.md"), text.encode("utf-8"))
+        text = result.pop("feedback", None)
+        if text is None:
+            text = unreadable_as_markdown(result["student"], result["malformed"])
+        path = folder / f"{names.take(result['student'])}.md"
+        write_file(str(path), text.encode("utf-8", "replace"))
         yield result
 
 
-def _file_name(student: str | None, used: set[str]) -> str:
-    """A name that stays in its folder: letters, digits, - and _; a second one of the same name gets a number."""
-    plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in student or "sheet")[:80].strip("_") or "sheet"
-    name, number = plain, 2
-    while name.casefold() in used:
-        name, number = f"{plain}-{number}", number + 1
-    used.add(name.casefold())
-    return name
+class Names:
+    """File names for students: letters, digits, - and _, so they stay in their folder; each is given once."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def take(self, student: str | None) -> str:
+        plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in student or "")
+        plain = plain.encode("utf-8", "replace")[:200].decode("utf-8", "ignore").strip("_") or "sheet"
+        key = plain.casefold()
+        number = self._used.get(key, 0) + 1
+        name = plain if number == 1 else f"{plain}-{number}"
+        while number > 1 and name.casefold() in self._used:
+            number += 1
+            name = f"{plain}-{number}"
+        self._used[key] = number
+        self._used.setdefault(name.casefold(), 1)
+        return name
 
 
-def _done(output: str | None, format: str) -> int:
-    """Sheets that an earlier run has finished already; a line that was cut off in the middle is taken back."""
-    if output is None or format not in ("jsonl", "csv") or not Path(output).is_file():
-        return 0
-    with Path(output).open("rb+") as file:
-        lines, end = 0, 0
-        for line in file:
-            if not line.endswith(b"\n"):
-                file.truncate(end)
-                break
-            lines, end = lines + 1, end + len(line)
-    return max(0, lines - (format == "csv"))
-
-
-def _table(say: Say, results: Results, output: str | None, work: Work, done: int) -> None:
-    from attncli.cli._terminal import console
-    from attncli.render._class import ClassView
-    from attncli.render.table import print_parts, trimmed
-
-    picture = Picture()
-    for result in results:
-        picture.add(result)
-    screen, buffer = console()
-    print_parts(ClassView(picture, say.language, width=screen.width, encoding=screen.encoding).parts(), screen)
-    text = trimmed(buffer.getvalue())
-    if output is None:
-        say.out(text)
-    else:
-        write_file(output, text.encode("utf-8"))
-
-
-def _jsonl(say: Say, results: Results, output: str | None, work: Work, done: int) -> None:
-    _written((json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n" for result in results), output, say)
-
-
-def _csv(say: Say, results: Results, output: str | None, work: Work, done: int) -> None:
-    from attncli.marking.class_csv import lines
-
-    steps = list(work.grader.marker.points)
-    _written(
-        lines(results, steps, header=not (output and Path(output).is_file() and Path(output).stat().st_size)),
-        output,
-        say,
-    )
-
-
-def _gradescope(say: Say, results: Results, output: str | None, work: Work, done: int) -> None:
-    """DIR/STUDENT/results.json; for a single sheet DIR/results.json, where the autograder looks for it."""
-    from attncli.marking.gradescope import results as as_results
-
-    assert output is not None
-    folder, used = Path(output), set[str]()
-    first: dict[str, Any] | None = None
-    count = 0
-    for result in results:
-        count += 1
-        if count == 1:
-            first = result
-            continue
-        if first is not None:
-            _hand_back(folder / _file_name(first["student"], used), as_results(first, say.language))
-            first = None
-        _hand_back(folder / _file_name(result["student"], used), as_results(result, say.language))
-    if first is not None:
-        _hand_back(folder, as_results(first, say.language))
-
-
-def _hand_back(folder: Path, data: dict[str, Any]) -> None:
+def _make(folder: Path, option: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            "-o {path}: cannot be made ({reason}).", path=str(folder), reason=error.strerror or str(error)
+            "{option} {path}: this folder cannot be made ({reason}).",
+            option=option,
+            path=str(folder),
+            reason=error.strerror or str(error),
         ) from None
-    write_file(str(folder / "results.json"), (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
 
 
-def _junit(say: Say, results: Results, output: str | None, work: Work, done: int) -> None:
-    from attncli.marking.junit import document
+def _table(say: Say, results: Results, target: Target) -> None:
+    from attncli.cli._terminal import console
+    from attncli.render._class import ClassView
+    from attncli.render._view import localized
+    from attncli.render.table import print_parts, trimmed
 
-    if output is None:
-        _written(document(results), None, say)
+    picture = Picture(list(target.grader.marker.points))
+    for result in results:
+        picture.add(result)
+    screen, buffer = console()
+    marker = target.grader.marker
+    view = ClassView(
+        picture,
+        say.language,
+        title=localized(marker.problem.title, say.language.code) or marker.problem.id,
+        width=screen.width,
+        encoding=screen.encoding,
+        author=marker.undetectable(),
+    )
+    print_parts(view.parts(), screen)
+    text = trimmed(buffer.getvalue())
+    if target.output is None:
+        say.out(text)
     else:
-        write_file(output, "".join(document(results)).encode("utf-8"))
+        write_file(target.output, text.encode("utf-8"))
 
 
-def _written(lines: Iterable[str], output: str | None, say: Say) -> None:
-    """Line by line, each whole and at once: what is done is not lost when the run is stopped."""
-    if output is None:
+def _jsonl(say: Say, results: Results, target: Target) -> None:
+    _written((json_text(result) + "\n" for result in results), target, say)
+
+
+def _csv(say: Say, results: Results, target: Target) -> None:
+    from attncli.marking import class_csv
+
+    steps = list(target.grader.marker.points)
+    first = [] if target.end else [class_csv.header(steps)]
+    _written(chain(first, class_csv.lines(results, steps)), target, say)
+
+
+def _junit(say: Say, results: Results, target: Target) -> None:
+    from attncli.marking import junit
+
+    first = [] if target.end else [junit.START]
+    _written(chain(first, map(junit.suite, results), [junit.END]), target, say)
+
+
+def _gradescope(say: Say, results: Results, target: Target) -> None:
+    """DIR/STUDENT/results.json; for a single sheet DIR/results.json, where the autograder looks for it."""
+    from attncli.marking.gradescope import results as as_results
+
+    assert target.output is not None
+    alone = target.output.lower().endswith(".json")
+    folder = Path(target.output).parent if alone else Path(target.output)
+    names = Names()
+    first: dict[str, Any] | None = None
+
+    def hand_back(place: Path, result: dict[str, Any]) -> None:
+        _make(place, "-o")
+        name = Path(target.output or "").name if alone else "results.json"
+        write_file(str(place / name), (json_text(as_results(result, say.language), indent=1) + "\n").encode("utf-8"))
+
+    for number, result in enumerate(results):
+        if number == 0:
+            first = result
+            continue
+        if alone:
+            raise InputError(
+                "-o {path}: there are several sheets, and Gradescope's results are one file each. Give a folder: -o results",
+                path=target.output,
+            )
+        if first is not None:
+            hand_back(folder / names.take(first["student"]), first)
+            first = None
+        hand_back(folder / names.take(result["student"]), result)
+    if first is not None:
+        hand_back(folder, first)
+
+
+def _written(lines: Iterable[str], target: Target, say: Say) -> None:
+    """Result by result, each whole and at once: what is done is not lost when the run is stopped."""
+    if target.output is None:
         for line in lines:
             say.out(line)
         return
     try:
-        file = Path(output).open("ab")  # noqa: SIM115 - closed below, whatever happens
+        regular = Path(target.output).is_file()
+        file = Path(target.output).open("r+b" if regular else "wb")  # noqa: SIM115 - closed below, whatever happens
     except OSError as error:
         raise InputError(
             "-o {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
-            path=output,
+            path=target.output,
             reason=error.strerror or str(error),
         ) from None
     with file:
+        if regular:
+            file.truncate(target.end)
+            file.seek(target.end)
         for line in lines:
-            file.write(line.encode("utf-8"))
+            file.write(line.encode("utf-8", "replace"))
             file.flush()
 
 
-def _empty() -> IO[bytes]:
-    import io
-
-    return io.BytesIO()
-
-
-_WRITERS: dict[str, Callable[[Say, Results, str | None, Work, int], None]] = {
+_WRITERS: dict[str, Callable[[Say, Results, Target], None]] = {
     "table": _table,
     "jsonl": _jsonl,
     "csv": _csv,

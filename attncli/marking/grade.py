@@ -1,20 +1,20 @@
 """A whole class: sheets in, results out, one by one and in order, on one core or many.
 
-A result depends on its sheet and the problem alone, so any engine may map `Grader.result` over sheets
+A result depends on its sheet and the problem alone, so any engine may map `Grader.results` over sheets
 and gets the same bytes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from attncli.marking.mark import Marked, Marker
 from attncli.marking.report import data
 from attncli.marking.submissions import Submission
-from attncli.message import N_, AttnError, Language, Message
+from attncli.message import N_, AttnError, Language, Message, unknown
+from attncli.problems.answers import Sheet
 from attncli.problems.problem import Problem
 
 #: Sheets that travel to a worker together.
@@ -26,54 +26,107 @@ class Grader:
 
     Parameters
     ----------
+    layout : which way tokens run on the sheets, where not as in the problem
     feedback : also write each student's feedback, by this function of a marked sheet
     """
 
-    def __init__(self, problem: Problem, language: Language, feedback: Any = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        language: Language,
+        layout: str | None = None,
+        feedback: Callable[[Marked, Language], str] | None = None,
+    ) -> None:
         self.marker = Marker(problem)
         self.language = language
+        self.layout = layout or problem.layout
         self.feedback = feedback
         self.max_score = float(sum(self.marker.points.values()))
 
+    def knows(self, name: str) -> bool:
+        """Whether this is a step or an input, or a symbol that stands for one."""
+        return name in self.marker.graph or name in self.marker.aliases
+
     def result(self, submission: Submission) -> dict[str, Any]:
-        """One result (FORMATS). A sheet that cannot be read is one malformed result."""
+        """One result (FORMATS). A sheet that cannot be read or marked is one malformed result."""
         try:
-            marked = self.marker.mark(submission.read())
+            return self._finished(self.marker.mark(oriented(submission.read(), self.layout)))
         except AttnError as error:
             return self._malformed(submission, error.message)
         except (MemoryError, RecursionError, OSError):
             return self._malformed(submission, Message(N_("This sheet cannot be read.")))
-        return self._finished(marked)
+        except Exception as error:  # a fault of ours must not cost a teacher the whole class
+            what = f"{type(error).__name__}: {error}"[:200]
+            return self._malformed(
+                submission, Message(N_("This sheet could not be marked ({what}). Please mark it by hand."), what=what)
+            )
 
     def results(self, chunk: Iterable[Submission]) -> list[dict[str, Any]]:
+        """The results of some sheets, in their order."""
         return [self.result(submission) for submission in chunk]
 
     def _finished(self, marked: Marked) -> dict[str, Any]:
         out = data(marked, self.language)
         if self.feedback is not None:
-            out["feedback"] = self.feedback(marked, self.language)
+            out["feedback"] = self.feedback(shown_as(marked, self.layout), self.language)
         return out
 
     def _malformed(self, submission: Submission, why: Message) -> dict[str, Any]:
-        text = why.text(self.language)
         return {
             "schema": 1,
             "problem": self.marker.problem.id,
-            "student": submission.name,
+            "student": submission.student(),
             "score": 0.0,
             "max_score": self.max_score,
             "first_wrong": None,
             "steps": [],
-            "malformed": text,
-            **({"feedback": f"# {submission.name}\n\n{text}\n"} if self.feedback is not None else {}),
+            "malformed": why.text(self.language),
         }
 
 
-def chunks(items: Iterable[Submission], size: int = CHUNK) -> Iterator[list[Submission]]:
-    """The items in lists of `size`, read as they are needed."""
-    waiting = iter(items)
-    while chunk := list(islice(waiting, size)):
-        yield chunk
+def sheet_layout(layout: str | None) -> str | None:
+    """Which way tokens run on the sheets, if it was said; the exercise keeps its own.
+
+    Raises
+    ------
+    InputError
+        It is no layout.
+    """
+    if layout not in (None, "rows", "columns"):
+        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
+    return layout
+
+
+def oriented(given: Sheet, layout: str) -> Sheet:
+    """Tokens as rows, whichever way the sheet was asked for."""
+    if layout != "columns":
+        return given
+    return given.changed(answers={id: one.transposed() for id, one in given.answers.items()})
+
+
+def shown_as(marked: Marked, layout: str) -> Marked:
+    """The marks of an oriented sheet, to be shown the way its sheet was written."""
+    if layout != "columns":
+        return marked
+    return marked.changed(layout="rows" if marked.layout == "columns" else "columns")
+
+
+def chunks(items: Iterable[Submission | None], size: int = CHUNK) -> Iterator[list[Submission]]:
+    """The items in lists of up to `size`, read as they are needed; an empty list where the next has to be waited for."""
+    found: list[Submission] = []
+    for item in items:
+        if item is not None:
+            found.append(item)
+        elif found:
+            yield found
+            found = []
+        if item is None:
+            yield []
+        elif len(found) == size:
+            yield found
+            found = []
+    if found:
+        yield found
 
 
 class Picture:
@@ -83,18 +136,18 @@ class Picture:
     ----------
     students, malformed : how many
     scores : how often each score was reached
-    verdicts : by step, how often each verdict
+    verdicts : by step, in the order of the calculation, how often each verdict
     mistakes : how often each mistake at each step: (step, id) → count
     first_wrong : how often each step was the first wrong one
     """
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Sequence[str]) -> None:
         self.students = 0
         self.malformed = 0
         self.max_score = 0.0
         self.total = 0.0
         self.scores: Counter[float] = Counter()
-        self.verdicts: dict[str, Counter[str]] = {}
+        self.verdicts: dict[str, Counter[str]] = {step: Counter() for step in steps}
         self.mistakes: Counter[tuple[str, str]] = Counter()
         self.first_wrong: Counter[str] = Counter()
 
@@ -103,13 +156,13 @@ class Picture:
         self.students += 1
         self.max_score = max(self.max_score, result["max_score"])
         self.total += result["score"]
-        self.scores[result["score"]] += 1
+        self.scores[round(result["score"], 2)] += 1
         self.malformed += "malformed" in result
-        if result["first_wrong"] is not None:
+        if result["first_wrong"] in self.verdicts:
             self.first_wrong[result["first_wrong"]] += 1
         for step in result["steps"]:
-            if step["max_points"] or step["verdict"] != "malformed":
-                self.verdicts.setdefault(step["id"], Counter())[step["verdict"]] += 1
+            if step["id"] in self.verdicts:
+                self.verdicts[step["id"]][step["verdict"]] += 1
             # Several entries that give the same numbers are one mistake; the likelier first stands for them.
             for mistake in step["mistakes"][:1]:
                 self.mistakes[mistake["step"], mistake["id"]] += 1

@@ -10,21 +10,25 @@ from attncli.message import N_, Language, Message
 
 def results(result: dict[str, Any], language: Language) -> dict[str, Any]:
     """One student's results: a test a step, and a visible total."""
-    total = f"{result['score']:g} / {result['max_score']:g}"
-    output = Message(N_("Points: {score} of {most}"), score=f"{result['score']:g}", most=f"{result['max_score']:g}")
+    score, most = f"{result['score']:g}", f"{result['max_score']:g}"
+    output = [Message(N_("Points: {score} of {most}"), score=score, most=most).text(language)]
+    output += [result["malformed"]] if "malformed" in result else result.get("notes", ())
     return {
         "score": result["score"],
-        "output": result.get("malformed") or output.text(language),
+        "output": "\n".join(output),
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "extra_data": {
-            "problem": result["problem"],
-            "student": result["student"],
-            "first_wrong": result["first_wrong"],
-            "total": total,
-        },
-        "tests": [_test(step, number) for number, step in enumerate(result["steps"], start=1)],
+        "extra_data": {name: result[name] for name in ("problem", "student", "max_score", "first_wrong")},
+        "tests": [_test(step, number) for number, step in enumerate(_steps(result), start=1)],
     }
+
+
+def _steps(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The steps; a sheet that cannot be read is one."""
+    if "malformed" not in result:
+        return list(result["steps"])
+    whole = {"id": "sheet", "verdict": "malformed", "points": 0.0, "max_points": result["max_score"]}
+    return [{**whole, "mistakes": [], "message": result["malformed"]}]
 
 
 def _test(step: dict[str, Any], number: int) -> dict[str, Any]:

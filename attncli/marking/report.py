@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from attncli.marking.mark import Marked, StepMark
 from attncli.message import Language
+
+#: What JSON allows as it is and a terminal or a log should not get: C1 controls, line separators, marks that turn the
+#: direction of writing, and halves of surrogate pairs, which no UTF-8 has.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def data(marked: Marked, language: Language) -> dict[str, Any]:
@@ -22,6 +28,12 @@ def data(marked: Marked, language: Language) -> dict[str, Any]:
     if marked.notes:
         out["notes"] = [note.text(language) for note in marked.notes]
     return out
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON that people can read (它 stays 它) and that does no harm where it is shown."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    return _UNSAFE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
 def _step(step: StepMark, language: Language) -> dict[str, Any]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from attncli.locale.wrap import wrap
 from attncli.marking.catalogue import look
 from attncli.marking.explain import Named
 from attncli.marking.mark import Marked, StepMark
-from attncli.marking.report import data
+from attncli.marking.report import data, json_text
 from attncli.message import N_, Language, Message
+from attncli.record import Record
 from attncli.render._glyphs import fitted
 from attncli.render._numbers import number_text, padded
 from attncli.render._view import localized, printable
@@ -28,16 +29,44 @@ _MARKS = {
     "blank": ("·", "dim", N_("left blank")),
     "malformed": ("✗", "bold red", N_("cannot be read")),
 }
+_WRONG = ("wrong", "malformed")
+#: Says no more than the verdict does.
+_FOLLOWED = "Right from your own earlier values."
+
+
+#: Lines or columns a matrix may have to be shown whole; of a larger one the wrong cells are listed.
+_MOST = 16
+_MOST_CELLS = 8
+#: Pairs that an exercise's author is told of.
+_MOST_PAIRS = 6
 
 
 def as_json(marked: Marked, language: Language) -> str:
     """One line (FORMATS): verdicts, points, mistakes by name, wrong cells."""
-    return json.dumps(data(marked, language), ensure_ascii=False, allow_nan=False)
+    return json_text(data(marked, language))
 
 
 def number(value: float) -> str:
     """Points without needless zeros: 2, 0.5, 1.33."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+    text = f"{value:.2f}"
+    return text.rstrip("0").rstrip(".")
+
+
+class Line(Record):
+    """One line of a step that is opened up.
+
+    Parameters
+    ----------
+    pieces : texts and their styles
+    numbers : a line of a matrix, which is never broken
+    """
+
+    pieces: tuple[tuple[str, str], ...]
+    numbers: bool = False
+
+    @property
+    def plain(self) -> str:
+        return "".join(text for text, _ in self.pieces)
 
 
 class Sheet:
@@ -46,6 +75,7 @@ class Sheet:
     Parameters
     ----------
     reveal : "first" (open up the first wrong step), "hint" (no right number at all), or "all"
+    author : mistakes that the exercise cannot tell from the right answer, for whom that concerns
     """
 
     def __init__(
@@ -54,177 +84,250 @@ class Sheet:
         language: Language,
         *,
         reveal: str,
+        width: int = 80,
         encoding: str = "utf-8",
-        author: tuple[Named, ...] = (),
+        author: Sequence[Named] = (),
     ) -> None:
         self.marked = marked
         self.language = language.with_columns() if marked.layout == "columns" else language
         self.reveal = reveal
+        self.width = width
         self.encoding = encoding
         self.author = author
 
-    def say(self, message: Message | str, style: str = "") -> Text:
-        text = (message if isinstance(message, Message) else Message(message)).text(self.language)
-        return self.text(text, style)
+    def say(self, message: Message | str) -> str:
+        return _clean((message if isinstance(message, Message) else Message(message)).text(self.language))
 
-    def text(self, text: str, style: str = "") -> Text:
-        return Text(fitted(_clean(text), self.encoding), style=style, overflow="fold")
+    def text(self, text: str, style: str = "", indent: str = "") -> Text:
+        """A paragraph, its lines broken here: Chinese has no spaces, and an indented one stays indented."""
+        return Text(wrap(fitted(text, self.encoding), self.width, indent, indent), style=style, overflow="fold")
 
     def parts(self) -> Iterator[RenderableType]:
         """From top to bottom: whose sheet, a line a step, the first wrong one opened up, the score."""
         marked = self.marked
-        title = localized(marked.problem.title, self.language.code) or marked.problem.id
-        yield self.text(f"{title} · {marked.student}" if marked.student else title, "bold")
-        yield Text(overflow="fold")
+        yield self.text(self.title(), "bold")
+        yield Text()
         for step in marked.steps:
             if step.verdict != "blank":
-                yield from self._step(step)
+                yield self._heading(step)
+                for line in self.lines(step):
+                    yield self._shown(line)
         yield from self._blank()
-        yield Text(overflow="fold")
-        yield self._score()
-        for note in marked.notes:
-            yield self.say(note, "yellow")
+        yield Text()
+        yield self.text(self.score(), "bold")
+        for note in self.notes():
+            yield self.text(note, "yellow")
         yield from self._for_the_author()
 
-    def _blank(self) -> Iterator[Text]:
-        """The steps that were asked for and not written, in one line."""
-        blank = [step.id for step in self.marked.steps if step.verdict == "blank"]
-        if blank:
-            yield self.say(Message(N_("· left blank: {steps}"), steps=", ".join(blank)), "dim")
+    def title(self) -> str:
+        title = localized(self.marked.problem.title, self.language.code) or self.marked.problem.id
+        return _clean(f"{title} · {self.marked.student}" if self.marked.student else title)
 
-    def _score(self) -> Text:
-        return self.say(
-            Message(
-                N_("Points: {score} of {most}"),
-                score=number(float(self.marked.score)),
-                most=number(float(self.marked.max_score)),
-            ),
-            "bold",
-        )
+    def score(self) -> str:
+        score, most = number(float(self.marked.score)), number(float(self.marked.max_score))
+        return self.say(Message(N_("Points: {score} of {most}"), score=score, most=most))
 
-    def _step(self, step: StepMark) -> Iterator[RenderableType]:
+    def notes(self) -> Iterator[str]:
+        """Remarks on the whole sheet, and what is left to be opened up."""
+        yield from map(self.say, self.marked.notes)
+        if self.reveal != "all" and any(
+            step.verdict in _WRONG and step.id != self.marked.first_wrong for step in self.marked.steps
+        ):
+            yield self.say(N_("Only the first wrong line is opened up. Put it right first; the others may follow."))
+
+    def verdict(self, step: StepMark) -> tuple[str, str, str]:
+        """A sign, its style, and the verdict in words with the points."""
         mark, style, words = _MARKS[step.verdict]
+        points = f"  {number(float(step.points))}/{number(float(step.max_points))}" if step.max_points else ""
+        return mark, style, f"{self.say(words)}{points}"
+
+    def lines(self, step: StepMark) -> Iterator[Line]:
+        """What there is to say about a step: a wrong one as far as was asked for."""
+        if step.verdict not in _WRONG:
+            yield from (self._line(message) for message in step.said if message.template != _FOLLOWED)
+        elif self.reveal == "all" or step.id == self.marked.first_wrong:
+            yield from self._nudge(step) if self.reveal == "hint" else self._opened(step)
+
+    def _heading(self, step: StepMark) -> Text:
+        mark, style, words = self.verdict(step)
         heading = Text(overflow="fold")
         heading.append(fitted(f"{mark} ", self.encoding), style=style)
         heading.append(fitted(_clean(step.id), self.encoding), style="bold")
-        points = f"  {number(float(step.points))}/{number(float(step.max_points))}" if step.max_points else ""
-        heading.append(fitted(f"  {Message(words).text(self.language)}{points}", self.encoding), style=style)
-        yield heading
-        if step.verdict in ("wrong", "malformed"):
-            yield from self._opened(step)
+        return heading.append(fitted(f"  {words}", self.encoding), style=style)
+
+    def _shown(self, line: Line) -> Text:
+        if not line.numbers:
+            return self.text(line.plain, line.pieces[0][1], "  ")
+        shown = Text("   ", overflow="fold")
+        for text, style in line.pieces:
+            shown.append(fitted(text, self.encoding), style=style)
+        return shown
+
+    def _blank(self) -> Iterator[Text]:
+        """The steps that were asked for and not written, in one paragraph."""
+        blank = [step.id for step in self.marked.steps if step.verdict == "blank"]
+        if blank:
+            yield self.text(self.say(Message(N_("· left blank: {steps}"), steps=", ".join(blank))), "dim")
+
+    def _line(self, message: Message | str, style: str = "") -> Line:
+        return Line(((self.say(message), style),))
+
+    def _nudge(self, step: StepMark) -> Iterator[Line]:
+        """Where to look, without any right number."""
+        if step.mistakes:
+            yield self._line(look(step.mistakes[0].id))
+        elif step.verdict == "wrong":
+            yield self._line(N_("Work this line out once more from your own lines above it."))
         else:
-            for message in step.said:
-                yield self._inside(message)
+            yield from map(self._line, step.said)
 
-    def _inside(self, message: Message | str, style: str = "") -> Text:
-        text = self.say(message, style)
-        return Text("  ", overflow="fold").append_text(text)
-
-    def _opened(self, step: StepMark) -> Iterator[RenderableType]:
-        """What is wrong with a step: the first one in full, later ones as much as was asked for."""
-        first = step.id == self.marked.first_wrong
-        if self.reveal == "hint":
-            if step.mistakes:
-                yield self._inside(look(step.mistakes[0].id))
-            elif step.verdict == "wrong":
-                yield self._inside(N_("Work this line out once more from your own lines above it."))
-            else:
-                yield from map(self._inside, step.said)
-            return
-        if step.verdict == "wrong" and step.written is not None and (first or self.reveal == "all"):
+    def _opened(self, step: StepMark) -> Iterator[Line]:
+        """What was written and what follows from the learner's own lines, what was done, and where to look again."""
+        about = [message for message in step.said if message.template.startswith("(")]
+        yield from map(self._line, about)
+        if step.verdict == "wrong" and step.written is not None:
             yield from self._side_by_side(step)
-        elif step.cells and step.verdict == "wrong":
-            cells = ", ".join(f"[{','.join(map(str, cell))}]" for cell in step.cells[:12])
-            yield self._inside(Message(N_("Look at {cells}."), cells=cells))
         for message in step.said:
-            yield self._inside(message)
-        yield from self._where(step)
-        if step.mistakes and (first or self.reveal == "all"):
-            yield self._inside(look(step.mistakes[0].id), "italic")
-
-    def _where(self, step: StepMark) -> Iterator[RenderableType]:
-        """A mistake that was made earlier, in a line that was not written down."""
+            if message not in about:
+                yield self._line(message)
         earlier = sorted({named.step for named in step.mistakes if named.step != step.id})
         if earlier:
-            yield self._inside(
+            yield self._line(
                 Message(N_("This happened at {steps}, which you did not write down."), steps=", ".join(earlier))
             )
+        if step.mistakes:
+            yield self._line(look(step.mistakes[0].id), "italic")
 
-    def _side_by_side(self, step: StepMark) -> Iterator[RenderableType]:
+    def _side_by_side(self, step: StepMark) -> Iterator[Line]:
         """What was written, wrong cells between > and <, and what follows from the learner's previous line."""
-        yield self._inside(N_("You wrote:"))
-        wrong = {tuple(i - 1 for i in cell) for cell in step.cells}
-        yield from self._lines(step.written, wrong, self.marked.problem.decimals_of(step.id), blank="?")
-        if step.own is not None:
-            yield self._inside(N_("From your own lines above, this follows:"))
-            yield from self._lines(step.own, set(), self.marked.problem.decimals_of(step.id))
+        turned = self.marked.layout == "columns" and step.written.ndim > 1
+        written, own = (
+            values if values is None or not turned or values.ndim < 2 else values.swapaxes(-1, -2)
+            for values in (step.written, step.own)
+        )
+        wrong = np.zeros(written.shape, dtype=np.bool_)
+        for cell in step.cells:
+            index = tuple(i - 1 for i in cell)
+            wrong[(*index[:-2], *reversed(index[-2:])) if turned else index] = True
+        same = own is not None and own.shape == written.shape
+        places = self._places(step, written, own if same else None, wrong)
+        if same and max(written.shape[-2:], default=0) > _MOST:
+            yield from self._wrong_cells(written, own, wrong, places)
+            return
+        if max((*written.shape[-2:], *(own.shape[-2:] if own is not None else ())), default=0) > _MOST:
+            return
+        yield self._line(N_("You wrote:"))
+        yield from self._matrix(written, wrong, places, "?")
+        if own is not None:
+            yield self._line(N_("From your own lines above, this follows:"))
+            yield from self._matrix(own, np.zeros(own.shape, dtype=np.bool_), places, "0/0")
 
-    def _lines(self, values: Any, wrong: set[tuple[int, ...]], decimals: int, blank: str = "0/0") -> Iterator[Text]:
-        """A matrix line by line; with heads, a blank line between them."""
-        turned = self.marked.layout == "columns" and values.ndim > 1
-        shown = values.swapaxes(-1, -2) if turned else values
-        marked = np.zeros(shown.shape, dtype=np.bool_)
-        for cell in wrong:
-            marked[(*cell[:-2], *reversed(cell[-2:])) if turned else cell] = True
-        for block, marks in ((shown, marked),) if shown.ndim < 3 else zip(shown, marked, strict=True):
-            block, marks = np.atleast_2d(block), np.atleast_2d(marks)
-            texts = [[blank if np.isnan(v) else number_text(v, decimals) for v in row] for row in block]
-            columns = [padded([row[j] for row in texts]) for j in range(block.shape[1])]
-            widths = [max(map(len, column)) for column in columns]
+    def _places(self, step: StepMark, written: Any, own: Any, wrong: Any) -> int:
+        """Decimals that tell every wrong cell from what follows; those of the exercise, if they do."""
+        places = self.marked.problem.decimals_of(step.id)
+        while (
+            own is not None
+            and places < 15
+            and any(
+                number_text(w, places) == number_text(o, places)
+                for w, o in zip(written[wrong], own[wrong], strict=True)
+            )
+        ):
+            places += 1
+        return places
+
+    def _wrong_cells(self, written: Any, own: Any, wrong: Any, places: int) -> Iterator[Line]:
+        """The first wrong cells of a matrix that is too large to be shown."""
+        cells = np.argwhere(wrong)
+        for cell in map(tuple, cells[:_MOST_CELLS]):
+            yield self._line(
+                Message(
+                    N_("[{cell}]: you wrote {written}; {own} follows from your own lines above."),
+                    cell=",".join(str(i + 1) for i in cell),
+                    written=number_text(written[cell], places),
+                    own=number_text(own[cell], places),
+                )
+            )
+        if len(cells) > _MOST_CELLS:
+            yield self._line(Message(N_("… and {count} more cells."), count=len(cells) - _MOST_CELLS))
+
+    def _matrix(self, values: Any, wrong: Any, decimals: int, blank: str) -> Iterator[Line]:
+        """A matrix line by line; with heads, one below the other with a line between them."""
+        shown = values.reshape(-1, *values.shape[-2:]) if values.ndim > 2 else [np.atleast_2d(values)]
+        marks = wrong.reshape(-1, *wrong.shape[-2:]) if wrong.ndim > 2 else [np.atleast_2d(wrong)]
+        for head, (block, marked) in enumerate(zip(shown, marks, strict=True), start=1):
+            if len(shown) > 1:
+                yield self._line(Message(N_("Head {number}"), number=head), "dim")
+            yield from self._block(block, marked, decimals, blank)
+
+    def _block(self, block: Any, marked: Any, decimals: int, blank: str) -> Iterator[Line]:
+        """As many columns side by side as the width has room for."""
+        columns = []
+        for j in range(block.shape[1]):
+            texts = padded([blank if np.isnan(v) else number_text(v, decimals) for v in block[:, j]])
+            wide = max(map(len, texts))
+            columns.append(
+                [f">{t.rjust(wide)}<" if m else f" {t.rjust(wide)} " for t, m in zip(texts, marked[:, j], strict=True)]
+            )
+        start = 0
+        while start < len(columns):
+            stop, room = start, self.width - 3
+            while stop < len(columns) and (stop == start or room >= len(columns[stop][0]) + 1):
+                room -= len(columns[stop][0]) + 1
+                stop += 1
+            if start or stop < len(columns):
+                words = Message(N_("{Columns} {first} to {last}:"), first=start + 1, last=stop)
+                yield self._line(words, "dim")
             for i in range(block.shape[0]):
-                yield self._line([columns[j][i].rjust(widths[j]) for j in range(len(columns))], marks[i])
-
-    def _line(self, cells: list[str], marks: Any) -> Text:
-        line = Text("   ", overflow="fold")
-        for cell, wrong in zip(cells, marks, strict=True):
-            text = fitted(f">{cell}<" if wrong else f" {cell} ", self.encoding)
-            line.append(f" {text}", style="bold red" if wrong else "")
-        return line
+                yield Line(
+                    tuple((f" {columns[j][i]}", "bold red" if marked[i, j] else "") for j in range(start, stop)), True
+                )
+            start = stop
 
     def _for_the_author(self) -> Iterator[RenderableType]:
         if self.author:
-            pairs = ", ".join(f"{named.id} ({named.step})" for named in self.author)
-            yield Text(overflow="fold")
-            yield self.say(
-                Message(
-                    N_(
-                        "For the author of this exercise: its numbers cannot tell these mistakes from the right answer: {pairs}."
-                    ),
-                    pairs=pairs,
-                ),
-                "dim",
-            )
+            yield Text()
+            yield self.text(self.say(for_the_author(self.author)), "dim")
 
 
-def as_markdown(marked: Marked, language: Language, *, reveal: str = "first", author: tuple[Named, ...] = ()) -> str:
+def for_the_author(author: Sequence[Named]) -> Message:
+    """Which mistakes an exercise cannot tell from the right answer."""
+    pairs = ", ".join(f"{named.id} ({named.step})" for named in author[:_MOST_PAIRS])
+    return Message(
+        N_("For the author of this exercise: its numbers cannot tell these mistakes from the right answer: {pairs}."),
+        pairs=pairs + (", …" if len(author) > _MOST_PAIRS else ""),
+    )
+
+
+def as_markdown(marked: Marked, language: Language, *, reveal: str = "first") -> str:
     """The same for a page: feedback that can be sent to a student."""
-    sheet = Sheet(marked, language, reveal=reveal, author=author)
-    lines = []
-    title = localized(marked.problem.title, language.code) or marked.problem.id
-    lines.append(f"# {_escaped(title)}" + (f" · {_escaped(marked.student)}" if marked.student else ""))
-    lines.append("")
-    lines.append(f"**{sheet._score().plain}**")
+    sheet = Sheet(marked, language, reveal=reveal)
+    lines = [f"# {_escaped(sheet.title())}", "", f"**{_escaped(sheet.score())}**", ""]
     for step in marked.steps:
-        mark, _, words = _MARKS[step.verdict]
-        points = f" ({number(float(step.points))}/{number(float(step.max_points))})" if step.max_points else ""
-        lines += ["", f"- {mark} `{_clean(step.id).replace('`', '')}`: {Message(words).text(language)}{points}"]
-        body = (
-            list(sheet._opened(step))
-            if step.verdict in ("wrong", "malformed")
-            else [sheet._inside(said) for said in step.said]
-        )
-        for part in body:
-            plain = getattr(part, "plain", "").rstrip()
-            lines.append(f"      {plain.strip()}" if plain.startswith("   ") else f"\n  {_escaped(plain.strip())}\n")
-    for note in marked.notes:
-        lines += ["", _escaped(note.text(language))]
-    return "\n".join(lines) + "\n"
+        mark, _, words = sheet.verdict(step)
+        lines.append(f"- {mark} `{_clean(step.id).replace('`', '')}`: {_escaped(words)}")
+        numbers = False
+        for line in sheet.lines(step):
+            if not (line.numbers and numbers):
+                lines.append("")
+            lines.append(f"      {line.plain.rstrip()}" if line.numbers else f"  {_escaped(line.plain)}")
+            numbers = line.numbers
+        if lines[-1].startswith("  "):
+            lines.append("")
+    for note in sheet.notes():
+        lines += ["", _escaped(note)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def unreadable_as_markdown(student: str, why: str) -> str:
+    """What a student gets whose sheet could not be read."""
+    return f"# {_escaped(student)}\n\n{_escaped(why)}\n"
 
 
 def _clean(text: str) -> str:
-    return printable(text)
+    return printable(" ".join(text.split("\n")))
 
 
 def _escaped(text: str) -> str:
     """Text that Markdown shows as it is."""
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|" else sign for sign in _clean(text))
+    return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|&~!" else sign for sign in _clean(text))
