@@ -45,6 +45,11 @@ class Exact:
         self.exp = self._each(sympy.exp)
         self.sqrt = self._each(sympy.sqrt)
         self.tanh = self._each(sympy.tanh)
+        self.erf = self._each(sympy.erf)
+        self.sin = self._each(sympy.sin)
+        self.cos = self._each(sympy.cos)
+        self.positive = self._each(lambda number: number if self._size(number) > 0 else sympy.Integer(0))
+        self.is_positive = self._each(lambda number: sympy.Integer(1 if self._size(number) > 0 else 0))
 
     def _each(self, function: Callable[..., Any]) -> Callable[..., Any]:
         elementwise = np.frompyfunc(function, 1, 1)
@@ -78,6 +83,8 @@ class Exact:
                 return sympy.oo
             case "e":
                 return sympy.E
+            case "pi":
+                return sympy.pi
             case "neg":
                 return -parts[0]
             case "+":

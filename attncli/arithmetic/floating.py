@@ -15,6 +15,8 @@ from attncli.matrix import BoolArray, Matrix
 _LARGE = 1 << 20
 #: Results smaller than this are left to NumPy.
 _SMALL = 1 << 12
+#: NumPy has no error function; C's is within one unit in the last place.
+_ERF = np.frompyfunc(math.erf, 1, 1)
 
 
 class Floating:
@@ -30,6 +32,8 @@ class Floating:
     exp = staticmethod(np.exp)
     sqrt = staticmethod(np.sqrt)
     tanh = staticmethod(np.tanh)
+    sin = staticmethod(np.sin)
+    cos = staticmethod(np.cos)
     where = staticmethod(np.where)
     swapaxes = staticmethod(np.swapaxes)
     concatenate = staticmethod(np.concatenate)
@@ -48,6 +52,15 @@ class Floating:
 
     def recording(self, cells: int) -> Arithmetic:
         return self if cells < _LARGE else Recording(cells)
+
+    def erf(self, a: Value) -> Value:
+        return np.asarray(_ERF(a), dtype=np.float64)
+
+    def positive(self, a: Value) -> Value:
+        return np.maximum(a, 0.0)
+
+    def is_positive(self, a: Value) -> Value:
+        return np.heaviside(a, 0.0)
 
     def max(self, a: Value, axis: int) -> Value:
         return np.maximum.reduce(a, axis, keepdims=True)

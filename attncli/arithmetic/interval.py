@@ -34,6 +34,11 @@ _TINY = float(np.finfo(np.float64).smallest_normal)
 _SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)
 #: Relative widening of exp and tanh: twice the 4 units in the last place that NumPy's vector versions may be off.
 _TRANSCENDENTAL = 8 * _EPS
+#: The same for sin and cos, absolute: near a zero, what reducing the angle by turns may leave.
+_WAVE = 2.0**-60
+_TURN = 2 * math.pi
+#: Angles from which on sin and cos are not bounded any closer than by −1 and 1.
+_FAR = 2.0**30
 #: Multiples of 1/2^10 whose sizes add up to 2^33 at most, and whole numbers up to 2^53, are added and multiplied
 #: exactly in every order: (steps per unit of a factor, largest size of a sum of products).
 _GRIDS = (
@@ -246,6 +251,25 @@ class IntervalArithmetic:
         low, high = np.where(a.lo >= 0, np.maximum(low, 0.0), low), np.where(a.hi <= 0, np.minimum(high, 0.0), high)
         return Interval(np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0))
 
+    def erf(self, a: Interval) -> Interval:
+        lo, hi = FLOATING.erf(a.lo), FLOATING.erf(a.hi)
+        low = lo - (np.abs(lo) * _TRANSCENDENTAL + _TINY)
+        high = hi + (np.abs(hi) * _TRANSCENDENTAL + _TINY)
+        low, high = np.where(a.lo >= 0, np.maximum(low, 0.0), low), np.where(a.hi <= 0, np.minimum(high, 0.0), high)
+        return Interval(np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0))
+
+    def sin(self, a: Interval) -> Interval:
+        return _wave(a, np.sin, 0.25, 0.0)
+
+    def cos(self, a: Interval) -> Interval:
+        return _wave(a, np.cos, 0.0, 1.0)
+
+    def positive(self, a: Interval) -> Interval:
+        return _mapped(a, FLOATING.positive)
+
+    def is_positive(self, a: Interval) -> Interval:
+        return _mapped(a, FLOATING.is_positive)
+
     def sqrt(self, a: Interval) -> Interval:
         """√a; the whole line where a may be negative."""
         lo, hi = np.sqrt(a.lo), np.sqrt(a.hi)
@@ -289,6 +313,27 @@ class IntervalArithmetic:
     def hidden(self, a: Interval) -> BoolArray:
         marks: BoolArray = np.equal(a.hi, -np.inf)
         return marks
+
+
+def _wave(a: Interval, function: Any, peak: float, at_zero: float) -> Interval:
+    """Bounds of sin or cos: at the ends, unless a peak or a trough lies between.
+
+    Parameters
+    ----------
+    peak : where a maximum is, in turns of 2π; the minima are half a turn away
+    """
+    first, last = function(a.lo), function(a.hi)
+    low = np.minimum(first, last) - (_TRANSCENDENTAL * np.maximum(np.abs(first), np.abs(last)) + _WAVE)
+    high = np.maximum(first, last) + (_TRANSCENDENTAL * np.maximum(np.abs(first), np.abs(last)) + _WAVE)
+    begin, end = a.lo / _TURN - peak, a.hi / _TURN - peak
+    # A peak that may lie just outside is taken to lie inside.
+    slack = (np.abs(begin) + np.abs(end) + 1.0) * (4 * _EPS)
+    begin, end = begin - slack, end + slack
+    far = ~(np.maximum(np.abs(a.lo), np.abs(a.hi)) < _FAR)
+    high = np.where((np.floor(end) >= np.ceil(begin)) | far, 1.0, np.minimum(high, 1.0))
+    low = np.where((np.floor(end - 0.5) >= np.ceil(begin - 0.5)) | far, -1.0, np.maximum(low, -1.0))
+    zero = (a.lo == 0) & (a.hi == 0)
+    return Interval(np.where(zero, at_zero, low), np.where(zero, at_zero, high))
 
 
 def _all(marks: Any) -> bool:

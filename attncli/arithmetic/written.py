@@ -26,6 +26,8 @@ def entry_bounds(entry: Entry) -> Bounds:
         return math.inf, math.inf
     if kind == "e":
         return _out(math.e, math.e)
+    if kind == "pi":
+        return _out(math.pi, math.pi)
     parts = [entry_bounds(part) for part in entry[1:] if isinstance(part, tuple)]
     a, b = parts[0], parts[-1]
     match kind:

@@ -160,7 +160,11 @@ def term_latex(term: Term, show: Any) -> str:
             return f"e^{{{parts[0]}}}"
         case "root":
             return rf"\sqrt{{{parts[0]}}}"
-        case "tanh" | "max":
+        case "power":
+            return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
+        case "erf":
+            return rf"\operatorname{{erf}}\left({parts[0]}\right)"
+        case "tanh" | "max" | "sin" | "cos":
             return rf"\{term.kind}\left({', '.join(parts)}\right)"
     raise ValueError(term.kind)
 

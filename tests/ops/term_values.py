@@ -19,6 +19,10 @@ _WORKED: Mapping[str, Callable[..., float]] = {
     "exp": math.exp,
     "root": math.sqrt,
     "tanh": math.tanh,
+    "power": math.pow,
+    "erf": math.erf,
+    "sin": math.sin,
+    "cos": math.cos,
     "max": lambda *parts: max(parts),
 }
 
