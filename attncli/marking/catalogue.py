@@ -20,6 +20,7 @@ _TRANSPOSE = N_(
 _MASK = N_("Look again at the mask: which places are hidden, and what number hides them.")
 _LINES = N_("Look again at which way you added up: along a {row}, never down a {column}.")
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
+_NORM = N_("Look again at the norm: minus the mean, over the root of the variance plus ε.")
 _BACK = N_("Look again at the way back: what arrives, and which forward values it is multiplied by.")
 
 CATALOGUE: dict[str, Entry] = {
@@ -57,6 +58,11 @@ CATALOGUE: dict[str, Entry] = {
     "heads-reversed": Entry(0, N_("You joined the heads in another order."), _HEADS),
     "no-output-projection": Entry(5, N_("You stopped at the joined heads; W_O still mixes them."), N_("Look again at the last line: the joined heads times W_O.")),
     "kv-heads-tiled": Entry(4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS),
+    "sample-variance": Entry(5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM),
+    "eps-outside-root": Entry(5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM),
+    "normalised-over-tokens": Entry(4, N_("You normalised down each {column}. A norm works along each {row}: a token by itself."), _LINES),
+    "not-square-rooted": Entry(1, N_("You divided by the variance. One divides by its square root."), _NORM),
+    "not-centred": Entry(1, N_("You did not take the mean away; that is the rule of RMS normalisation."), _NORM),
     "gradient-not-transposed": Entry(3, N_("A transpose is missing in this gradient (or there is one too many)."), _TRANSPOSE),
     "value-for-gradient": Entry(1, N_("You used a forward value where its gradient belongs."), _BACK),
     "gradients-swapped": Entry(1, N_("This is another matrix's gradient: two were exchanged."), _BACK),
@@ -69,6 +75,7 @@ CATALOGUE: dict[str, Entry] = {
     "path-missing": Entry(3, N_("A path is missing from the sum."), N_("Look again at every place this matrix is used: each sends a gradient back, and all are added.")),
     "path-twice": Entry(3, N_("A path is counted twice in the sum."), N_("Look again at every place this matrix is used: each counts once.")),
     "group-not-summed": Entry(2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added.")),
+    "norm-paths-missing": Entry(2, N_("You treated the mean and the variance as constants. They move with every entry of their {row}, so they send gradients back too."), N_("Look again at every place where X is used in the norm: directly, in the mean, and in the variance.")),
     "mean-for-sum": Entry(1, N_("You took the mean over the {rows}. It is their sum: every {row} used the same numbers."), N_("Look again at how the {rows} are put together: they are added, not averaged.")),
     "gradient-overwritten": Entry(4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), N_("Look again at tokens that occur more than once.")),
     "update-sign": Entry(1, N_("You took a step uphill, E + η·G."), N_("Look again at the sign of the step: against the gradient.")),

@@ -36,7 +36,7 @@ class Argument(Record):
 
 
 class Setting(Record):
-    """A setting of a model: its kind is "flag", "number", "positive", "count" (a whole number from `least`), "scale",
+    """A setting of a model: its kind is "flag", "number", "positive", "eps" (0 or more), "count" (a whole number from `least`), "scale",
     "shift", "mask", "booleans", "window", "words", "text" or "choice"."""
 
     name: str

@@ -66,7 +66,8 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     from attncli.ops import pass_on
 
     if step.phase == "backward":
-        yield with_operands("gradient-scale-lost", step, pass_on.OP, step.inputs, {})
+        if not _only_turns_the_sign(step):
+            yield with_operands("gradient-scale-lost", step, pass_on.OP, step.inputs, {})
         for wrong in values_for_gradients(graph, step):
             yield with_operands("value-for-gradient", step, OP, wrong, step.params)
         return
@@ -81,6 +82,12 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     models = {graph.bound[name].size for name in ("d_model", HEADS_WIDTH) if name in graph.bound}
     for size in sorted(models - {width}):
         yield with_operands("scale-by-model-width", step, OP, step.inputs, {"root": as_matrix(float(size))})
+
+
+def _only_turns_the_sign(step: Step) -> bool:
+    """Whether the factor is −1, which a subtraction leaves behind; losing that is a slip of the sign."""
+    factor = step.params.get("factor")
+    return factor is not None and float(factor.values) == -1.0
 
 
 OP = Op(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, Rule, at, pass_on, with_operands
+from attncli.ops import Mistake, Op, Params, Rule, at, instead, pass_on, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -56,6 +56,36 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
                 yield with_operands("path-missing", step, OP, kept, {"count": len(kept)})
     for path in paths:
         yield with_operands("path-twice", step, OP, (*paths, path), {"count": len(paths) + 1})
+    yield from _mistakes_of_norm(graph, step)
+
+
+#: What the statistics of a norm send back.
+_STATISTICS = ("share_mean", "share_square")
+
+
+def _mistakes_of_norm(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """Mean and variance taken for constants: only G/σ comes back through the norm."""
+    paths = [path for path in step.inputs if path not in graph.steps or graph.steps[path].op.name not in _STATISTICS]
+    if len(paths) == len(step.inputs):
+        return
+    prefix = step.id.removesuffix(step.id.rpartition(".")[2])
+    value = prefix + step.id.removeprefix(prefix).removeprefix("G_")
+    for norm in graph.steps.values():
+        through = norm.inputs[0] if norm.op.name == "standardise" else value
+        centred = graph.steps.get(through)
+        if through == value and norm.op.name != "standardise":
+            continue
+        if through != value and (centred is None or value not in centred.inputs):
+            continue
+        via = norm.id if through == value else through
+        others = [path for path in paths if path != f"{step.id}_{via.rpartition('.')[2]}"]
+        norm_prefix = norm.id.removesuffix(norm.id.rpartition(".")[2])
+        arriving = f"{norm_prefix}G_{norm.id.rpartition('.')[2]}"
+        yield instead("norm-paths-missing", step, _straight_through, arriving, norm.inputs[1], *others)
+
+
+def _straight_through(xp: Arithmetic, arriving: Value, divisor: Value, *others: Value) -> Value:
+    return reduce(xp.add, others, xp.divide(arriving, divisor))
 
 
 OP = Op(

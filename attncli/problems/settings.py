@@ -66,6 +66,10 @@ def _number(value: Any, setting: Setting, layout: str) -> Matrix:
         raise InputError("“{value}” does not work here. Write a finite number above 0, like 0.5.", value=brief(value))
     if not math.isfinite(float(number.values)):
         raise InputError("“{value}” does not work here. Write a finite number, like 0.5.", value=brief(value))
+    if setting.kind == "eps" and float(number.values) < 0:
+        raise InputError(
+            "“{value}” does not work here. Write 0 or a small number above it, like 1e-5.", value=brief(value)
+        )
     return number
 
 
@@ -249,6 +253,7 @@ _READERS = {
     "flag": _flag,
     "number": _number,
     "positive": _number,
+    "eps": _number,
     "count": _count,
     "scale": _scale,
     "shift": _shift,

@@ -146,6 +146,16 @@ CASES: dict[str, list[Case]] = {
         Case({"scores": some(2, 3)}, {"subtract": "none"}),
         Case({"scores": some(2, 3)}, {"subtract": 1.5}),
     ],
+    "layer_norm": [
+        Case({"X": some(3, 4), "gamma": some(1, 4) + 1, "beta": some(1, 4)}),
+        Case({"X": some(2, 3)}),
+        Case({"X": some(2, 3), "gamma": [0.5, -1.5, 2.0]}, {"eps": 0.1}),
+        Case({"X": some(2, 3), "beta": [0.5, -1.5, 2.0]}, {"eps": 0}),
+    ],
+    "rms_norm": [
+        Case({"X": some(3, 4), "gamma": some(1, 4) + 1}),
+        Case({"X": some(2, 3)}, {"eps": "1/10"}),
+    ],
     "product": [
         Case({"A": some(2, 3), "V": some(3, 4)}),
         Case({"A": some(2, 2, 3), "V": some(2, 3, 2)}),

@@ -53,6 +53,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": A, "w": some(3, 4), "b": some(1, 4)}),
         Sample({"a": A, "w": some(4, 3), "b": some(1, 4)}, {"transpose_b": True}),
     ],
+    "centre": [Sample({"a": A, "b": some(2, 1)}, {"column": True})],
     "column_sum": [Sample({"a": A}), Sample({"a": H})],
     "cap_slope": [Sample({"a": A}, {"cap": as_matrix(2.0)}), Sample({"a": H}, {"cap": as_matrix(0.5)})],
     "divide": [
@@ -84,6 +85,12 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": H, "b": some(2, 3, 1)}),
     ],
     "root": [Sample({"a": positive(2, 1)}), Sample({"a": positive(2, 2, 1)})],
+    "root_eps": [
+        Sample({"a": positive(2, 1)}, {"eps": as_matrix(0.1)}),
+        Sample({"a": positive(2, 2, 1)}, {"eps": as_matrix(0.0)}),
+    ],
+    "row_mean": [Sample({"a": A}), Sample({"a": H})],
+    "row_mean_square": [Sample({"a": A}), Sample({"a": H})],
     "row_max": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
     "row_sum": [Sample({"a": A}), Sample({"a": H})],
     "scale": [
@@ -92,14 +99,22 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": A}, {"factor": as_matrix(-0.25)}),
         Sample({"a": H}, {"factor": as_matrix(3.0), "label": "s"}),
     ],
+    "scale_shift": [
+        Sample({"a": A, "g": some(1, 3), "b": some(1, 3) + 1}, {"gamma": True, "beta": True}),
+        Sample({"a": A, "g": some(1, 3)}, {"gamma": True, "beta": False}),
+        Sample({"a": A, "b": some(1, 3)}, {"gamma": False, "beta": True}),
+    ],
     "scatter_add": [
         Sample({"a": some(3, 2), "T": [0.0, 2.0, 0.0]}, {"rows": np.array([0, 2, 0]), "count": 4}, ("T",)),
     ],
     "share_heads": [Sample({"a": H}, {"group": 3, "heads": 6})],
+    "share_mean": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
+    "share_square": [Sample({"a": A, "g": some(2, 1)})],
     "slice_rows": [Sample({"a": some(4, 2)}, {"start": 1, "length": 2}), Sample({"a": H}, {"start": 0, "length": 1})],
     "softcap": [Sample({"a": A}, {"cap": as_matrix(0.8)}), Sample({"a": H}, {"cap": as_matrix(30.0)})],
     "split_heads": [Sample({"a": some(4, 6)}, {"heads": 2, "width": 3, "names": ("head", "d_k")})],
     "spread": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
+    "standardise": [Sample({"a": A, "b": positive(2, 1)})],
     "subtract": [
         Sample({"a": A, "b": B}),
         Sample({"a": A, "b": some(2, 1)}, {"column": True}),

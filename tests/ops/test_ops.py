@@ -172,6 +172,12 @@ def backward_only_of_a_bias() -> None:
     assert {step.phase for step in steps if step.op.name == "column_sum"} == {"backward"}
 
 
+def backward_only_of_a_norm() -> None:
+    """A mean square is taken on the way forward; only its slope is spread over the row."""
+    steps = Problem("rms_norm", {"X": as_matrix(some(2, 3))}, loss="sum(Y)").graph().steps.values()
+    assert {step.phase for step in steps if step.op.name == "share_square"} == {"backward"}
+
+
 def check_no_operand() -> None:
     """It takes nothing that could be moved."""
     assert all(not sample.operands for sample in SAMPLES["encode"])
@@ -202,6 +208,7 @@ WITHOUT_RULES = {
     "cap_slope": backward_only("cap_slope"),
     "slice_rows": backward_only("slice_rows"),
     "column_sum": backward_only_of_a_bias,
+    "share_square": backward_only_of_a_norm,
     "encode": check_no_operand,
     "mean_square": loss_writes_it("mse(O, goal)", "mean_square"),
     "weighted_sum": loss_writes_it("{} - 2.5*{}", "weighted_sum"),

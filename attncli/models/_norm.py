@@ -1,0 +1,74 @@
+"""Layer normalisation (Ba et al., arXiv 1607.06450, equations 3 and 4) and RMS normalisation (Zhang and Sennrich,
+arXiv 1910.07467, equation 4): every row brought to the same size, with the population variance and ε under the root."""
+
+from __future__ import annotations
+
+from attncli.graph import Graph
+from attncli.matrix import Matrix, as_matrix
+from attncli.message import N_, Message
+from attncli.models import Argument, Given, Setting
+from attncli.models._vector import vector
+from attncli.ops import centre, pass_on, root_eps, row_mean, row_mean_square, scale_shift, standardise
+
+GAMMA = Argument("gamma", ("d",), N_("the factor γ of every column; 1 where it is left out"), required=False)
+BETA = Argument("beta", ("d",), N_("the shift β of every column; 0 where it is left out"), required=False)
+SETTINGS = (Setting("eps", "eps", N_("ε under the root, against division by zero (1e-5 where nothing is said)")),)
+
+_GAMMA = N_("γ: one learned factor for every {column}.")
+_BETA = N_("β: one learned shift for every {column}.")
+
+
+def layer_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
+    """Steps mean, centred, variance, std, normalised, Y for the rows of x (token d); returns the id of Y."""
+    mean = graph.apply(row_mean.OP, f"{prefix}mean", x, symbol=r"\mu")
+    centred = graph.apply(centre.OP, f"{prefix}centred", x, mean, symbol="C", column=True)
+    variance = graph.apply(
+        row_mean_square.OP,
+        f"{prefix}variance",
+        centred,
+        symbol=r"\sigma^2",
+        why=Message(
+            N_(
+                "The variance of each {row}: the mean of the squared distances from the mean. It is divided by d, not by d − 1:"
+                " nothing is estimated from a sample here."
+            )
+        ),
+    )
+    std = graph.apply(root_eps.OP, f"{prefix}std", variance, symbol=r"\sigma", eps=_eps(given))
+    return _scaled(graph, centred, std, given, prefix)
+
+
+def rms_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
+    """Steps mean_square, rms, normalised, Y for the rows of x (token d); returns the id of Y."""
+    square = graph.apply(row_mean_square.OP, f"{prefix}mean_square", x, symbol="q")
+    rms = graph.apply(
+        root_eps.OP,
+        f"{prefix}rms",
+        square,
+        symbol="r",
+        eps=_eps(given),
+        why=Message(
+            N_("The root of the mean square: the size of a typical entry of the {row}; ε keeps it away from 0.")
+        ),
+    )
+    return _scaled(graph, x, rms, given, prefix)
+
+
+def _eps(given: Given) -> Matrix:
+    eps: Matrix = given.setting("eps", as_matrix(1e-5))
+    return eps
+
+
+def _scaled(graph: Graph, divided: str, divisor: str, given: Given, prefix: str) -> str:
+    normalised = graph.apply(standardise.OP, f"{prefix}normalised", divided, divisor, symbol="N")
+    axis = graph.axes(divided)[-1].name
+    vectors = [
+        vector(graph, given, f"{prefix}gamma", axis, symbol=r"\gamma", why=Message(_GAMMA)),
+        vector(graph, given, f"{prefix}beta", axis, symbol=r"\beta", why=Message(_BETA)),
+    ]
+    there = [id for id in vectors if id is not None]
+    if not there:
+        why = Message(N_("Without γ and β the normalised values are the result."))
+        return graph.apply(pass_on.OP, f"{prefix}Y", normalised, why=why)
+    gamma, beta = (id is not None for id in vectors)
+    return graph.apply(scale_shift.OP, f"{prefix}Y", normalised, *there, gamma=gamma, beta=beta)

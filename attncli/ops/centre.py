@@ -1,0 +1,28 @@
+"""Every row minus its own mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from attncli.message import N_
+from attncli.ops import Mistake, instead, pass_on, subtract, with_operands
+from attncli.ops._norm import mean
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """The mean left in, or that of every column taken away."""
+    source = step.inputs[0]
+    yield with_operands("not-centred", step, pass_on.OP, (source,), {})
+    yield instead("normalised-over-tokens", step, lambda xp, a: xp.subtract(a, mean(xp, a, -2)), source)
+
+
+# A subtraction in everything but its mistakes, and in that no other constant will do.
+OP = subtract.OP.changed(
+    name="centre",
+    why=N_("Each {row} minus its mean, so that it is centred on 0."),
+    mistakes=mistakes,
+)
