@@ -101,7 +101,7 @@ def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> in
     }
     shown = view(result, say.language, **options)
     print_parts(before(shown, screen), screen)
-    print_view(shown, screen)
+    print_view(shown, screen, titled=False)
     other = None if words.get("step") else contrast(problem)
     second = None if other is None else view(calculate(other), say.language, **options)
     checks = check(problem)

@@ -37,14 +37,14 @@ class _Text(StrPrinter):  # type: ignore[misc]  # SymPy has no types
         return "−∞"
 
     def _print_NaN(self, expr: Any) -> str:
-        return "0/0"
+        return "NaN"
 
 
 class _Latex(LatexPrinter):  # type: ignore[misc]
-    """SymPy's LaTeX, with 0/0 for what has no value."""
+    """SymPy's LaTeX, with NaN for what has no value."""
 
     def _print_NaN(self, expr: Any) -> str:
-        return r"\tfrac{0}{0}"
+        return r"\text{NaN}"
 
 
 def exact_text(value: Any) -> str:

@@ -38,10 +38,10 @@ def question(view: View, console: Console, *, hint: bool) -> Iterator[Renderable
 
 
 def before(view: View, console: Console) -> Iterator[RenderableType]:
-    """The question above a solution."""
+    """The question above a solution, whose own title comes first."""
     page = Page(view, console)
+    yield page.text(view.title(), "bold")
     yield page.text(localized(view.run.problem.prompt, view.language.code))
-    yield Text()
 
 
 def after(

@@ -14,14 +14,14 @@ _HUGE = 1e15
 
 
 def number_text(value: Any, decimals: int) -> str:
-    """One number: 2, 0.707, -1.500, −∞, 0/0; an exact one as it is, like √2/2."""
+    """One number: 2, 0.707, -1.500, −∞, NaN; an exact one as it is, like √2/2."""
     if not isinstance(value, (float, int, np.floating, np.integer)):
         from attncli.render._exact import exact_text
 
         return exact_text(value)
     number = float(value)
     if math.isnan(number):
-        return "0/0"
+        return "NaN"
     if math.isinf(number):
         return "−∞" if number < 0 else "∞"
     if abs(number) >= _HUGE:
@@ -41,7 +41,7 @@ def number_latex(value: Any, decimals: int) -> str:
         return exact_latex(value)
     number = float(value)
     if math.isnan(number):
-        return r"\tfrac{0}{0}"
+        return r"\text{NaN}"
     if math.isinf(number):
         return r"-\infty" if number < 0 else r"\infty"
     if abs(number) >= _HUGE:
@@ -57,7 +57,7 @@ def constant_text(value: float) -> str:
 
 
 def plain(values: Any) -> Any:
-    """Numbers as nested lists for data formats: floats in full, infinities as "inf" and "-inf", 0/0 as "nan"."""
+    """Numbers as nested lists for data formats: floats in full, infinities as "inf" and "-inf", NaN as "nan"."""
     if values.dtype == object:
         values = values.astype(np.float64)
     if np.isfinite(values).all():

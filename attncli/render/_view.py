@@ -210,13 +210,14 @@ def view(
 
 
 def _with_late_inputs(run: Run, late: dict[str, Item], turned: bool) -> tuple[Item, ...]:
-    """The steps shown, each target or upstream gradient put before the first step that uses it or the backward part."""
+    """The steps shown, a target put before the first step that uses it, an upstream gradient before the backward part."""
     items: list[Item] = []
     waiting = dict(late)
     for id in run.shown:
         step = run.graph.steps[id]
-        for name in [name for name in waiting if name in step.inputs or step.phase == "backward"]:
-            items.append(waiting.pop(name))
+        for name, item in list(waiting.items()):
+            if step.phase == "backward" or (name in step.inputs and item.phase == "target"):
+                items.append(waiting.pop(name))
         items.append(_item(run, step, turned))
     return tuple([*items, *waiting.values()] if len(run.shown) == len(run.graph.steps) else items)
 
@@ -325,18 +326,33 @@ def _filled(text: str) -> float | str:
 
 
 def _lost(run: Run) -> Iterator[Message]:
-    """Rows that became 0/0."""
+    """Rows without a value, and how they lost it: 0/0, or ∞/∞."""
     for id in run.shown:
+        step = run.graph.steps[id]
         values = run.trace.numbers[id]
-        if values.dtype == np.float64 and run.graph.steps[id].weights and np.isnan(values).any():
-            rows = sorted({int(index[-2]) + 1 for index in np.argwhere(np.isnan(values))})
-            yield Message(
+        if not step.weights or values.dtype != np.float64 or not np.isnan(values).any():
+            continue
+        totals = run.trace.numbers[step.inputs[1]]
+        without = np.isnan(values).any(axis=-1, keepdims=True)
+        for lost, why in (
+            (
+                without & (totals == 0),
                 N_(
-                    "{Row} {which}: lost. Every e^x in it became 0, so its sum is 0, and 0/0 has no value."
+                    "{Row} {which}: lost. Every e^x there became 0, so the sum is 0, and 0/0 has no value (NaN)."
                     " The maximum that was subtracted is far above everything visible."
                 ),
-                which=", ".join(map(str, rows)),
-            )
+            ),
+            (
+                without & np.isinf(totals),
+                N_(
+                    "{Row} {which}: lost. e^x has grown to ∞ there, and ∞/∞ has no value (NaN)."
+                    " Subtracting each {row}'s maximum first prevents it."
+                ),
+            ),
+        ):
+            rows = sorted({int(index[-2]) + 1 for index in np.argwhere(lost)})
+            if rows:
+                yield Message(why, which=", ".join(map(str, rows)))
 
 
 def _tiny(run: Run) -> Iterator[Message]:

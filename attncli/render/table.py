@@ -37,10 +37,10 @@ def trimmed(text: str) -> str:
     return "\n".join(line.rstrip(" ") for line in text.split("\n"))
 
 
-def print_view(view: View, console: Console) -> None:
-    """Print a run to a Rich console: inputs first, a line of shapes, the steps, a summary last."""
+def print_view(view: View, console: Console, *, titled: bool = True) -> None:
+    """Print a run to a Rich console: its title, inputs, a line of shapes, the steps, a summary last."""
     page = Page(view, console)
-    print_parts(page.parts(), console)
+    print_parts(page.parts(titled=titled), console)
 
 
 def print_parts(parts: Iterable[RenderableType], console: Console) -> None:
@@ -64,10 +64,11 @@ class Page:
     def say(self, message: Message | str, style: str = "") -> Text:
         return self.text(self.view.say(message), style)
 
-    def parts(self) -> Iterator[RenderableType]:
-        """What to print, from top to bottom."""
+    def parts(self, *, titled: bool = True) -> Iterator[RenderableType]:
+        """What to print, from top to bottom; without the title where something else has said it."""
         view = self.view
-        yield self.text(view.title(), "bold")
+        if titled:
+            yield self.text(view.title(), "bold")
         if view.inputs and len(view.run.shown) == len(view.run.graph.steps):
             yield Text()
             yield from self.inputs()
