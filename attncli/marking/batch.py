@@ -1,8 +1,9 @@
 """Many sheets of one problem side by side: which of them are plainly right.
 
 All sheets go through the interval evaluation together, along a leading axis, whichever steps each of them has
-written down. A sheet counts as right only where every written cell lies within its bounds by a margin far above
-what the order of float operations can move them; the rest are marked one by one, so that nothing depends on company.
+written down, with the very rules of marking one. Bounds are rounded outwards, in company by a unit in the last place
+of a float more at most; a tie lies inside either way, and a decimal number that is none lies nowhere near. Sheets that
+are not right in every cell are marked one by one.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
+from attncli.marking.written import around, meets
 from attncli.problems.answers import Answer
 
 if TYPE_CHECKING:
     from attncli.marking.mark import Marker
-
-#: Share of a unit in the last place by which written and reached bounds must overlap.
-_MARGIN = 1e-6
 
 #: Cells of a step above which sheets gain nothing from company.
 _MOST_CELLS = 256
@@ -110,11 +109,10 @@ class Batch:
                 assert matrix is not None
                 values[i] = matrix.values.reshape(shape)
             half = 0.5 * 10.0 ** -self.marker.problem.decimals_of(id)
-            fine = _clear(values, half, raw)
-            right &= fine.reshape(count, -1).all(-1) | ~has
+            asked = around(values, half)
+            right &= meets(asked, raw).reshape(count, -1).all(-1) | ~has
             stands = Interval(
-                np.minimum(np.maximum(values - half * (1 + _MARGIN), raw.lo), values),
-                np.maximum(np.minimum(values + half * (1 + _MARGIN), raw.hi), values),
+                np.minimum(np.maximum(asked.lo, raw.lo), values), np.maximum(np.minimum(asked.hi, raw.hi), values)
             )
             if has.all():
                 carried[id] = stands
@@ -125,11 +123,3 @@ class Batch:
             if not right.any():
                 break
         return right
-
-
-def _clear(values: Any, half: float, raw: Interval) -> Any:
-    """Where written cells and bounds overlap for certain."""
-    slack = half * _MARGIN + np.abs(values) * 1e-12
-    near = (values - half + slack <= raw.hi) & (values + half - slack >= raw.lo)
-    hidden = np.isinf(values)
-    return np.where(hidden, (values == raw.lo) & (values == raw.hi), near)

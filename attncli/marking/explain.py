@@ -19,6 +19,9 @@ from attncli.record import Record
 #: Pairs of mistakes tried for one step before giving up.
 MOST_PAIRS = 3000
 
+#: Units in the last place that bounds may be apart and still explain a number to the last digit.
+_WIDE = 4.0
+
 #: What goes wrong where operands do not fit the other way round.
 _MISFITS = (ValueError, IndexError, RecursionError)
 
@@ -31,11 +34,17 @@ class Named(Record):
 
 
 class Found(Record):
-    """A mistake that explains what was written: its name, the chain it was made in, and what was done instead."""
+    """A mistake that explains what was written: its name, the chain it was made in, and what was done instead.
+
+    Parameters
+    ----------
+    width : of the widest bounds it was held against, in units of the last place
+    """
 
     named: tuple[Named, ...]
     chain: Chain
     swap: Mapping[str, Swap]
+    width: float = 0.0
 
 
 def mistakes_at(graph: Graph, id: str) -> list[Mistake]:
@@ -84,8 +93,9 @@ class Explainer:
                 for mistake, reached in self._reached(chain, where, id):
                     key = (where, mistake.id)
                     if key not in found and _explained(written, reached, decimals):
-                        found[key] = Found((Named(where, mistake.id),), chain, mistake.swap)
-        return sorted(found.values(), key=lambda one: _order(one.named[0], id))
+                        named = (Named(where, mistake.id),)
+                        found[key] = Found(named, chain, mistake.swap, _width(reached, decimals))
+        return sorted(sharp(list(found.values())), key=lambda one: _order(one.named[0], id))
 
     def pairs(
         self, id: str, written: Written, chains: Iterable[Chain], decimals: int, open_steps: Sequence[str]
@@ -185,6 +195,17 @@ class Explainer:
                     yield one, other, Interval(reached.lo[i], reached.hi[i])
         except _MISFITS:
             return
+
+
+def sharp(found: list[Found]) -> list[Found]:
+    """Explanations to the last digit; wide bounds, in which nearly anything would lie, only where there is no other."""
+    most = max(_WIDE, _WIDE * min((one.width for one in found), default=0.0))
+    return [one for one in found if one.width <= most]
+
+
+def _width(reached: Interval, decimals: int) -> float:
+    width = np.where(reached.lo == reached.hi, 0.0, reached.hi - reached.lo)
+    return float(width.max(initial=0.0)) * 10.0**decimals
 
 
 def side_by_side(values: Sequence[Interval]) -> Interval:

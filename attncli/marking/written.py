@@ -37,12 +37,12 @@ class Written(Record):
 
     def rounded_to(self, decimals: int) -> Interval:
         """Every number that rounds to the written ones at `decimals` places (or at a program's precision)."""
-        return _around(self.values, self._half(np.full(self.values.shape, decimals)))
+        return around(self.values, self._half(np.full(self.values.shape, decimals)))
 
     def as_written(self, decimals: int) -> Interval:
         """Every number that rounds to the written ones at the places they were written with, if those are fewer."""
         fewer = np.where(self.places == EXACT, decimals, np.minimum(self.places, decimals))
-        return _around(self.values, self._half(fewer))
+        return around(self.values, self._half(fewer))
 
     def cut_off(self, decimals: int) -> Interval:
         """Every number of which the written ones are the beginning: 0.66 for 0.669."""
@@ -68,7 +68,8 @@ def written(matrix: Matrix, eps: float | None = None) -> Written:
     return Written(values, places, blank, eps)
 
 
-def _around(values: FloatArray, half: FloatArray) -> Interval:
+def around(values: FloatArray, half: Any) -> Interval:
+    """Every number within `half` of the values."""
     return Interval(_outward(values - half, -np.inf), _outward(values + half, np.inf))
 
 

@@ -21,7 +21,7 @@ CARRYING = ("full", "rounded", "by line", "by use")
 
 def rounded(values: Any, decimals: int, ties: str = ROUND_HALF_UP) -> Any:
     """Every number rounded on paper; infinities and NaN stay."""
-    values = np.asarray(values, dtype=float)
+    values = np.atleast_1d(np.asarray(values, dtype=float))
     with np.errstate(all="ignore"):
         units = np.abs(values) * 10.0**decimals
         out = np.copysign(np.floor(units + 0.5) / 10.0**decimals, values)

@@ -211,12 +211,16 @@ def _same_slips(target: str, right: Any, decimals: int) -> Iterator[str]:
         yield "sign"
     with np.errstate(invalid="ignore"):
         if all(
-            any(w == rounded(v * 10.0**k, decimals) for k in range(-3, 4))
+            any(w == rounded(v * 10.0**k, decimals)[0] for k in range(-3, 4))
             for w, v in zip(wrong[off], right[off], strict=True)
         ):
             yield "decimal-point"
     rows, columns = np.flatnonzero(off.any(1)), np.flatnonzero(off.any(0))
-    if (off.sum() == 2 and (wrong[off][::-1] == page[off]).all()) or (len(rows) == 2 and (wrong[rows[::-1]] == page[rows]).all()) or (len(columns) == 2 and (wrong[:, columns[::-1]] == page[:, columns]).all()):
+    if (
+        (off.sum() == 2 and (wrong[off][::-1] == page[off]).all())
+        or (len(rows) == 2 and (wrong[rows[::-1]] == page[rows]).all())
+        or (len(columns) == 2 and (wrong[:, columns[::-1]] == page[:, columns]).all())
+    ):
         yield "cells-exchanged"
 
 
