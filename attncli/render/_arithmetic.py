@@ -100,4 +100,4 @@ def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Any])
 
 
 #: Said where a cell refers to nothing: a row of a table that no token looked up.
-NOTHING = Message(N_("nothing arrives here"))
+NOTHING = Message(N_("no gradient arrives here"))

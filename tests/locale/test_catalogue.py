@@ -77,6 +77,48 @@ def test_chinese_is_chinese(written: Catalog) -> None:
     assert same == ["published_how.{step}:"]
 
 
+#: Words of the subject, and what they are called in Chinese: whoever says one says the other.
+SUBJECT = {
+    "transpos": "转置",
+    "mask": "掩码",
+    "softmax": "softmax",
+    r"\btokens?\b": "token",
+    r"\bquer(?:y|ies)\b": "查询",
+    r"\bkeys?\b": "键",
+    "gradient": "梯度",
+    "variance": "方差",
+    "diagonal": "对角线",
+    "residual": "残差",
+    r"\bbias": "偏置",
+    r"\bcosine": "余弦",
+    r"\bsine": "正弦",
+}
+#: What is typed or filled in, where these words are names.
+NAMES = re.compile(r"{\w+}|--?[a-zA-Z][\w-]*(?: \w+)?|\w+\.[\w{]+|\[\w+\]|\w+ = |“[^”]*”|^gradient\b")
+#: Numbers and signs, which are the same in both languages.
+SIGNS = re.compile(r"\d+(?:\.\d+)?|[A-Z]_[A-Za-z]+|d_k|e\^|[√∞εγβθη²ᵀ+×·/]")
+
+
+def test_words_of_the_subject_are_on_both_sides(written: Catalog) -> None:
+    """A translation that got to the wrong text, most likely one that begins alike, says something else."""
+    differing = [
+        (english, text, translation)
+        for text, translation in messages(written).items()
+        for english, chinese in SUBJECT.items()
+        if bool(re.search(english, NAMES.sub("", text), re.IGNORECASE)) != (chinese in NAMES.sub("", translation))
+    ]
+    assert differing == []
+
+
+def test_numbers_and_signs_are_kept(written: Catalog) -> None:
+    differing = {
+        text: missing
+        for text, translation in messages(written).items()
+        if (missing := set(SIGNS.findall(re.sub(r"{\w+}", "", text))) - set(SIGNS.findall(translation)))
+    }
+    assert differing == {}
+
+
 def test_options_and_commands_are_kept(written: Catalog) -> None:
     """What is to be typed is the same in both languages."""
     commands = r"attncli (?:forward|backward|why|models|examples (?:list|show|run|verify))\b"
