@@ -21,6 +21,9 @@ _MASK = N_("Look again at the mask: which places are hidden, and what number hid
 _LINES = N_("Look again at which way you added up: along a {row}, never down a {column}.")
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
 _NORM = N_("Look again at the norm: minus the mean, over the root of the variance plus ε.")
+_ANGLE = N_("Look again at the angle p/10000^(2i/d): which i belongs to which {column}?")
+_PAIRS = N_("Look again at which two {columns} are turned together.")
+_RESIDUAL = N_("Look again at the residual connection: X + F, and its gradient goes both ways in full.")
 _BACK = N_("Look again at the way back: what arrives, and which forward values it is multiplied by.")
 
 CATALOGUE: dict[str, Entry] = {
@@ -63,6 +66,16 @@ CATALOGUE: dict[str, Entry] = {
     "normalised-over-tokens": Entry(4, N_("You normalised down each {column}. A norm works along each {row}: a token by itself."), _LINES),
     "not-square-rooted": Entry(1, N_("You divided by the variance. One divides by its square root."), _NORM),
     "not-centred": Entry(1, N_("You did not take the mean away; that is the rule of RMS normalisation."), _NORM),
+    "exponent-doubled": Entry(4, N_("You put twice the exponent: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE),
+    "cos-exponent-odd": Entry(4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE),
+    "sin-cos-concatenated": Entry(4, N_("You put all sines first and then all cosines. Here they take turns."), N_("Look again at the order of the {columns}.")),
+    "positions-from-one": Entry(0, N_("You counted positions from 1. The first one is 0."), N_("Look again at where counting starts.")),
+    "base-changed": Entry(1, N_("You used another base."), N_("Look again at the base of the angles.")),
+    "half-split-pairs": Entry(5, N_("You paired the first half of the {columns} with the second. Here neighbours form a pair."), _PAIRS),
+    "adjacent-pairs": Entry(5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS),
+    "rotation-reversed": Entry(3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ).")),
+    "residual-missing": Entry(0, N_("You left out what went in: the sublayer's output is added to its input."), _RESIDUAL),
+    "residual-doubled": Entry(1, N_("You added the sublayer's output to itself. It is added to what went in."), _RESIDUAL),
     "gradient-not-transposed": Entry(3, N_("A transpose is missing in this gradient (or there is one too many)."), _TRANSPOSE),
     "value-for-gradient": Entry(1, N_("You used a forward value where its gradient belongs."), _BACK),
     "gradients-swapped": Entry(1, N_("This is another matrix's gradient: two were exchanged."), _BACK),
@@ -75,6 +88,7 @@ CATALOGUE: dict[str, Entry] = {
     "path-missing": Entry(3, N_("A path is missing from the sum."), N_("Look again at every place this matrix is used: each sends a gradient back, and all are added.")),
     "path-twice": Entry(3, N_("A path is counted twice in the sum."), N_("Look again at every place this matrix is used: each counts once.")),
     "group-not-summed": Entry(2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added.")),
+    "residual-path-missing": Entry(2, N_("You left out the gradient that goes past the sublayer."), _RESIDUAL),
     "norm-paths-missing": Entry(2, N_("You treated the mean and the variance as constants. They move with every entry of their {row}, so they send gradients back too."), N_("Look again at every place where X is used in the norm: directly, in the mean, and in the variance.")),
     "mean-for-sum": Entry(1, N_("You took the mean over the {rows}. It is their sum: every {row} used the same numbers."), N_("Look again at how the {rows} are put together: they are added, not averaged.")),
     "gradient-overwritten": Entry(4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), N_("Look again at tokens that occur more than once.")),

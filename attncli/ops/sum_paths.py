@@ -56,6 +56,11 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
                 yield with_operands("path-missing", step, OP, kept, {"count": len(kept)})
     for path in paths:
         yield with_operands("path-twice", step, OP, (*paths, path), {"count": len(paths) + 1})
+    for path in paths:
+        past = graph.steps.get(step.id.removesuffix(step.id.rpartition(".")[2]) + path.removeprefix(f"{step.id}_"))
+        kept = tuple(other for other in paths if other != path)
+        if past is not None and past.op.name == "residual" and kept:
+            yield with_operands("residual-path-missing", step, OP, kept, {"count": len(kept)})
     yield from _mistakes_of_norm(graph, step)
 
 

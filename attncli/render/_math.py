@@ -11,7 +11,7 @@ _SIGNS = {
     r"\cdot": "·", r"\times": "×", r"\odot": "⊙", r"\sum": "Σ", r"\max": "max", r"\tanh": "tanh", r"\eta": "η",
     r"\Delta": "Δ", r"\sigma": "σ", r"\partial": "∂", r"\infty": "∞", r"\top": "ᵀ", r"\,": "", r"\ ": " ", r"\\": ";",
     r"\sin": "sin", r"\cos": "cos", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\gamma": "γ", r"\beta": "β",
-    r"\pi": "π", r"\Phi": "Φ",
+    r"\pi": "π", r"\Phi": "Φ", r"\ldots": "…",
     r"\mathbf": "", r"\operatorname": "", r"\text": "", r"\quad": " ",
 }  # fmt: skip
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)")

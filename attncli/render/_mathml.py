@@ -15,7 +15,7 @@ _OPERATORS = {
 _LETTERS = {
     r"\eta": "η", r"\Delta": "Δ", r"\sigma": "σ", r"\partial": "∂", r"\infty": "∞", r"\top": "⊤", r"\pi": "π",
     r"\max": "max", r"\tanh": "tanh", r"\log": "log", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\gamma": "γ",
-    r"\beta": "β", r"\sin": "sin", r"\cos": "cos", r"\Phi": "Φ",
+    r"\beta": "β", r"\sin": "sin", r"\cos": "cos", r"\Phi": "Φ", r"\ldots": "…",
 }  # fmt: skip
 _SPACES = {r"\,": "0.17em", r"\ ": "0.3em", r"\quad": "1em"}
 _KNOWN = _OPERATORS.keys() | _LETTERS.keys() | _SPACES.keys()

@@ -84,6 +84,10 @@ def heads(
     return {name: np.round(r.normal(size=shape) * 0.8, 3) for name, shape in shapes.items()}
 
 
+def layers(n: int, d_model: int, d_ff: int, d_out: int) -> dict[str, np.ndarray]:
+    return {"X": some(n, d_model), "W_1": some(d_model, d_ff) * 1.1, "W_2": some(d_ff, d_out)[::-1] * 0.7}
+
+
 NUMBERS = [[0.5, -1.0, 0.25], [0.0, 2.0, -0.75], [1.5, 0.0, -2.0]]
 MASKED = [["0", "-inf", "0.5"], ["-1", "0", "-inf"], ["0.25", "0", "0"]]
 KEEP_BUT_ROW_2 = [[True, False, True], [False, False, False], [True, True, True]]
@@ -156,6 +160,21 @@ CASES: dict[str, list[Case]] = {
         Case({"X": some(3, 4), "gamma": some(1, 4) + 1}),
         Case({"X": some(2, 3)}, {"eps": "1/10"}),
     ],
+    "positions": [
+        Case({}, {"n": 4, "d_model": 6}),
+        Case({}, {"n": 3, "d_model": 5, "base": 100, "start": 2, "arrangement": "concatenated"}),
+    ],
+    "rotary": [
+        Case({"X": some(3, 4)}),
+        Case({"X": some(2, 3, 4)}, {"pairing": "half", "base": 50, "start": 5}),
+        Case({"X": some(3, 5), "K": some(3, 5) * 1.3}, {"rotary_dim": 4, "start": "1/2"}),
+    ],
+    "feed_forward": [Case(layers(3, 2, 4, 2), {"activation": kind}) for kind in ("relu", "gelu", "gelu_tanh", "silu")]
+    + [
+        Case(layers(2, 3, 2, 3) | {"b_1": some(1, 2), "b_2": some(1, 3)}),
+        Case(layers(2, 3, 4, 3) | {"W_gate": some(3, 4) * 0.8, "b_2": some(1, 3)}, {"activation": "swiglu"}),
+    ],
+    "residual": [Case({"X": some(3, 2), "F": some(2, 3).T})],
     "product": [
         Case({"A": some(2, 3), "V": some(3, 4)}),
         Case({"A": some(2, 2, 3), "V": some(2, 3, 2)}),

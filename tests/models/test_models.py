@@ -15,7 +15,7 @@ from attncli.message import InputError, ShapeError
 from attncli.problems.problem import Problem
 
 #: Models in which nothing can be changed a little.
-CONSTANT = ("tokens",)
+CONSTANT = ("tokens", "positions")
 WITH_GRADIENTS = [(m, c) for m, c in EACH if m not in CONSTANT]
 WITH_GRADIENTS_IDS = [i for i, (m, _) in zip(IDS, EACH, strict=True) if m not in CONSTANT]
 

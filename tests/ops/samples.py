@@ -49,12 +49,22 @@ MASK = np.array([[0.0, -INF, 0.5], [-1.0, 0.0, -INF]])
 LOST = np.array([[1.0, -INF, 2.0], [-INF, -INF, -INF]])
 
 SAMPLES: dict[str, list[Sample]] = {
+    "activation": [
+        *(Sample({"a": some(2, 3)}, {"kind": kind}) for kind in ("relu", "gelu", "gelu_tanh", "silu")),
+        Sample({"a": H}, {"kind": "gelu"}),
+    ],
+    "activation_slope": [Sample({"a": A}, {"kind": kind}) for kind in ("relu", "gelu", "gelu_tanh", "silu")],
     "affine": [
         Sample({"a": A, "w": some(3, 4), "b": some(1, 4)}),
         Sample({"a": A, "w": some(4, 3), "b": some(1, 4)}, {"transpose_b": True}),
     ],
+    "angle": [
+        Sample({}, {"start": as_matrix(0.0), "count": 3, "base": as_matrix(10000.0), "pairs": 2, "width": 4}),
+        Sample({}, {"start": as_matrix(1.5), "count": 2, "base": as_matrix(7.0), "pairs": 2, "width": 3}),
+    ],
     "centre": [Sample({"a": A, "b": some(2, 1)}, {"column": True})],
     "column_sum": [Sample({"a": A}), Sample({"a": H})],
+    "cosine": [Sample({"a": A}), Sample({"a": H})],
     "cap_slope": [Sample({"a": A}, {"cap": as_matrix(2.0)}), Sample({"a": H}, {"cap": as_matrix(0.5)})],
     "divide": [
         Sample({"a": A, "b": positive(2, 1)}),
@@ -85,12 +95,20 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": H, "b": some(2, 3, 1)}),
     ],
     "root": [Sample({"a": positive(2, 1)}), Sample({"a": positive(2, 2, 1)})],
+    "residual": [Sample({"a": A, "b": B})],
     "root_eps": [
         Sample({"a": positive(2, 1)}, {"eps": as_matrix(0.1)}),
         Sample({"a": positive(2, 2, 1)}, {"eps": as_matrix(0.0)}),
     ],
     "row_mean": [Sample({"a": A}), Sample({"a": H})],
     "row_mean_square": [Sample({"a": A}), Sample({"a": H})],
+    "rotate": [
+        Sample({"a": some(3, 4), "c": some(3, 2), "s": some(3, 2) / 2}, {"pairing": "adjacent"}, ("c", "s")),
+        Sample(
+            {"a": some(3, 4), "c": some(3, 2), "s": some(3, 2) / 2}, {"pairing": "half", "reverse": True}, ("c", "s")
+        ),
+        Sample({"a": some(2, 3, 5), "c": some(3, 2), "s": some(3, 2) / 2}, {"pairing": "half"}, ("c", "s")),
+    ],
     "row_max": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
     "row_sum": [Sample({"a": A}), Sample({"a": H})],
     "scale": [
@@ -110,6 +128,11 @@ SAMPLES: dict[str, list[Sample]] = {
     "share_heads": [Sample({"a": H}, {"group": 3, "heads": 6})],
     "share_mean": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
     "share_square": [Sample({"a": A, "g": some(2, 1)})],
+    "sine": [Sample({"a": A})],
+    "sinusoid": [
+        Sample({"a": some(3, 2)}, {"width": 4, "arrangement": "interleaved"}),
+        Sample({"a": some(3, 2)}, {"width": 3, "arrangement": "concatenated"}),
+    ],
     "slice_rows": [Sample({"a": some(4, 2)}, {"start": 1, "length": 2}), Sample({"a": H}, {"start": 0, "length": 1})],
     "softcap": [Sample({"a": A}, {"cap": as_matrix(0.8)}), Sample({"a": H}, {"cap": as_matrix(30.0)})],
     "split_heads": [Sample({"a": some(4, 6)}, {"heads": 2, "width": 3, "names": ("head", "d_k")})],

@@ -178,6 +178,24 @@ def backward_only_of_a_norm() -> None:
     assert {step.phase for step in steps if step.op.name == "share_square"} == {"backward"}
 
 
+def check_nothing_to_move() -> None:
+    """Positions are counted, so angles and their waves are constants."""
+    problems = [Problem("positions", settings={"n": 2, "d_model": 4})]
+    problems.append(Problem("rotary", {"X": as_matrix(some(2, 4))}, loss="sum(rotated)"))
+    for problem in problems:
+        graph = problem.graph()
+        assert not {"G_angle", "G_cos", "G_sin", "G_PE"} & set(graph.steps)
+        assert {"angle"} <= {step.op.name for step in graph.steps.values()}
+
+
+def backward_only_of_a_bend() -> None:
+    """The curve is used on the way forward, its slope on the way back."""
+    shapes = {"X": (2, 2), "W_1": (2, 3), "W_2": (3, 2)}
+    inputs = {id: as_matrix(some(*shape)) for id, shape in shapes.items()}
+    steps = Problem("feed_forward", inputs, loss="sum(Y)").graph().steps.values()
+    assert {step.phase for step in steps if step.op.name == "activation_slope"} == {"backward"}
+
+
 def check_no_operand() -> None:
     """It takes nothing that could be moved."""
     assert all(not sample.operands for sample in SAMPLES["encode"])
@@ -209,6 +227,11 @@ WITHOUT_RULES = {
     "slice_rows": backward_only("slice_rows"),
     "column_sum": backward_only_of_a_bias,
     "share_square": backward_only_of_a_norm,
+    "activation_slope": backward_only_of_a_bend,
+    "angle": check_nothing_to_move,
+    "cosine": check_nothing_to_move,
+    "sine": check_nothing_to_move,
+    "sinusoid": check_nothing_to_move,
     "encode": check_no_operand,
     "mean_square": loss_writes_it("mse(O, goal)", "mean_square"),
     "weighted_sum": loss_writes_it("{} - 2.5*{}", "weighted_sum"),

@@ -1,0 +1,33 @@
+"""The sine of every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.message import N_
+from attncli.ops import Op, at, fixed
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Step
+
+
+def compute(xp: Arithmetic, a: Value) -> Value:
+    """sin a, entry by entry."""
+    return xp.sin(a)
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    return Term("sin", at(values, step.inputs[0], index))
+
+
+OP = Op(
+    name="sine",
+    compute=compute,
+    axes="i j -> i j",
+    formula=fixed(r"\sin {0}"),
+    terms=terms,
+    why=N_("The sine of every angle."),
+)

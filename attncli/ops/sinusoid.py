@@ -1,0 +1,92 @@
+"""The position code: sine and cosine of every angle (Vaswani et al., arXiv 1706.03762, section 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import Matrix
+from attncli.message import N_
+from attncli.ops import Mistake, Op, Params, at, instead
+from attncli.ops._waves import angles
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def compute(xp: Arithmetic, a: Value, *, width: int, arrangement: str) -> Value:
+    """sin and cos of a (n pairs), as (n width): in turn, or all sines first."""
+    both = xp.concatenate([xp.sin(a), xp.cos(a)], -1)
+    return _columns(xp, both, _order(width, a.shape[-1], arrangement))
+
+
+def _columns(xp: Arithmetic, a: Value, order: Any) -> Value:
+    return xp.swapaxes(xp.take(xp.swapaxes(a, -1, -2), order), -1, -2)
+
+
+def _order(width: int, pairs: int, arrangement: str) -> Any:
+    """For every column, its place in the sines followed by the cosines."""
+    column = np.arange(width)
+    return column if arrangement == "concatenated" else column // 2 + (column % 2) * pairs
+
+
+def formula(params: Params, columns: bool) -> str:
+    if params["arrangement"] == "concatenated":
+        between = r"\\" if columns else "&"
+        return rf"\begin{{{{bmatrix}}}}\sin({{0}}){between} \cos({{0}})\end{{{{bmatrix}}}}"
+    return r"\sin({0}), \cos({0}), \ldots"
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    source = step.inputs[0]
+    pairs = values[source].shape[-1]
+    place = int(_order(step.params["width"], pairs, step.params["arrangement"])[index[-1]])
+    return Term("cos" if place >= pairs else "sin", at(values, source, (*index[:-1], place % pairs)))
+
+
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """Other columns, or another exponent in some of them."""
+    width, source = step.params["width"], step.inputs[0]
+    if step.params["arrangement"] == "interleaved" and width > 2:
+        yield instead("sin-cos-concatenated", step, _concatenated(width), source)
+    angle = graph.steps.get(source)
+    if angle is None or angle.op.name != "angle" or step.params["arrangement"] != "interleaved":
+        return
+    known = angle.params
+    # Column c has the angle of its pair, 2i/d. Wrongly: its own number as 2i, and even twice that.
+    odd, doubled = range(width), range(0, 2 * width, 2)
+    for name, exponents in (("cos-exponent-odd", odd), ("exponent-doubled", doubled)):
+        yield instead(name, step, _of(angles(known["start"], known["count"], known["base"], exponents, known["width"])))
+
+
+def _concatenated(width: int) -> Any:
+    return lambda xp, a: compute(xp, a, width=width, arrangement="concatenated")
+
+
+def _of(turned: Matrix) -> Any:
+    """Sine and cosine in turn, of angles that are given column by column."""
+    is_sine = np.broadcast_to(np.arange(turned.shape[-1]) % 2 == 0, turned.shape)
+
+    def waves(xp: Arithmetic) -> Value:
+        a = xp.enter(turned)
+        return xp.where(is_sine, xp.sin(a), xp.cos(a))
+
+    return waves
+
+
+OP = Op(
+    name="sinusoid",
+    compute=compute,
+    axes="n p -> n =d_model:width",
+    formula=formula,
+    terms=terms,
+    why=N_(
+        "Each angle gives two numbers, its sine and its cosine, like the hands of a clock: together they say where a hand"
+        " stands, and moving on by k positions turns each hand by its own fixed angle, wherever one starts."
+    ),
+    mistakes=mistakes,
+)
