@@ -7,7 +7,7 @@ from attncli.cli._terminal import width
 from attncli.locale.wrap import wrap
 
 _FORWARD = 'attncli forward -Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4"'
-_BACKWARD = 'attncli backward -Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4" --upstream "1 2" --expand'
+_BACKWARD = 'attncli backward a1-pronoun --upstream "1 2" --expand'
 
 
 def greeting(say: Say) -> str:
