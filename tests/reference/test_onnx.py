@@ -1,12 +1,14 @@
 """The operator tests of ONNX (onnx/index.json says where they come from; licence Apache-2.0), met by our models.
 
-Every test case of `Attention` and `Softmax` that was gathered is met. Left out, because no model here computes them yet:
-LayerNormalization, RMSNormalization and RotaryEmbedding. Not compared: `softmax_precision`, which no case sets.
+Every test case that was gathered is met: Attention, Softmax, LayerNormalization, RMSNormalization, RotaryEmbedding. Not
+compared: `softmax_precision`, which no case sets.
 
 What ONNX does differently is put into our words here: a batch is a loop; inputs of three axes are cut into heads; a mask
 shorter than the keys hides the rest; `nonpad_kv_seqlen` (a cache of fixed size of which only so many keys are filled) is a
 `keep`, and then the causal triangle ends at the last filled key. Without a cache ONNX lays the causal triangle at the top
 left, and after `past_key` it counts from the end of it, as we do.
+A norm from `axis` on is a norm of rows, after what stands before the axis has been laid out as rows and the rest as columns.
+The cosines and sines of a rotary case are random numbers, no angle's; they stand in for our steps `cos` and `sin`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ INDEX = json.loads((FOLDER / "index.json").read_text(encoding="utf-8"))
 CASES = {case["case"]: case for case in INDEX["cases"]}
 ATTENTION = [name for name, case in CASES.items() if case["op"] == "Attention"]
 SOFTMAX = [name for name, case in CASES.items() if case["op"] == "Softmax"]
+
+NORMS = [name for name, case in CASES.items() if case["op"] in ("LayerNormalization", "RMSNormalization")]
+ROTARY = [name for name, case in CASES.items() if case["op"] == "RotaryEmbedding"]
 
 #: The step that `qk_matmul_output` holds, by `qk_matmul_output_mode`; the last of these that was written.
 MODES = {
@@ -140,9 +145,48 @@ def test_softmax_meets_the_operator_test(name: str) -> None:
     assert_equal(trace["A"], data["output"], case, "output")
 
 
+def rows_of(values: np.ndarray, axis: int) -> np.ndarray:
+    """What stands before the axis as rows, the rest as columns."""
+    return values.reshape(int(np.prod(values.shape[:axis])), -1)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_norm_meets_the_operator_test(name: str) -> None:
+    case, data = CASES[name], load(name)
+    layer = case["op"] == "LayerNormalization"
+    axis = case["attributes"].get("axis", -1) % data["X"].ndim
+    inputs = {"X": as_matrix(rows_of(data["X"], axis)), "gamma": as_matrix(data["Scale" if layer else "scale"].ravel())}
+    if layer:
+        inputs["beta"] = as_matrix(data["B"].ravel())
+    settings = {"eps": float(case["attributes"].get("epsilon", 1e-5))}
+    trace = Problem("layer_norm" if layer else "rms_norm", inputs, settings=settings).graph().evaluate()
+    assert_equal(trace["Y"], rows_of(data["Y"], axis), case, "Y")
+    if layer:
+        # A mean of numbers that nearly cancel is held against their size; single precision keeps no more of it.
+        near = 1e-6 * np.abs(data["X"]).max()
+        np.testing.assert_allclose(
+            trace["mean"], rows_of(data["Mean"], axis), rtol=INDEX["tolerances"]["rtol"], atol=near
+        )
+        assert_equal(1 / trace["std"], rows_of(data["InvStdDev"], axis), case, "InvStdDev")
+
+
+@pytest.mark.parametrize("name", ROTARY)
+def test_rotary_meets_the_operator_test(name: str) -> None:
+    case, data = CASES[name], load(name)
+    asked = case["attributes"]
+    settings: dict[str, Any] = {"pairing": "adjacent" if asked.get("interleaved") else "half"}
+    if asked.get("rotary_embedding_dim"):
+        settings["rotary_dim"] = asked["rotary_embedding_dim"]
+    for batch, x in enumerate(data["X"]):
+        graph = Problem("rotary", {"X": as_matrix(x)}, settings=settings).graph()
+        rows = data["position_ids"][batch] if "position_ids" in data else batch
+        waves = {id: data[f"{id}_cache"][rows].astype(np.float64) for id in ("cos", "sin")}
+        assert_equal(graph.evaluate(given=waves)["rotated"], data["Y"][batch], case, "Y")
+
+
 def test_every_file_is_tested_and_its_licence_is_named() -> None:
     assert {path.name for path in FOLDER.glob("*.npz")} == {case["file"] for case in CASES.values()}
-    assert set(CASES) == {*ATTENTION, *SOFTMAX}
+    assert set(CASES) == {*ATTENTION, *SOFTMAX, *NORMS, *ROTARY} and len(CASES) == 59
     assert INDEX["license"] == "Apache-2.0"
     attributes = {name for case in CASES.values() for name in case["attributes"]}
     assert "softmax_precision" not in attributes
