@@ -221,6 +221,7 @@ def _dask(work: Work, address: str, stack: ExitStack) -> Callable[[list[Submissi
     """Chunks handed to a cluster, with the bytes of files in them: its machines need not see our disk."""
     try:
         from distributed import Client
+        from distributed.comm.addressing import resolve_address
     except ModuleNotFoundError:
         raise InputError(
             "--dask needs Dask, which is not installed. Install it with: pip install 'attncli[dask]'"
@@ -228,8 +229,10 @@ def _dask(work: Work, address: str, stack: ExitStack) -> Callable[[list[Submissi
     import logging
 
     connect: Any = Client
+    resolve: Any = resolve_address
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
+        resolve(address)  # a client that fails on this would hang at exit
         client = stack.enter_context(connect(address, timeout=10, set_as_default=False))
         shared = client.scatter(work, broadcast=True)
     except Exception as error:  # Dask has many of its own
@@ -298,7 +301,13 @@ def _with_feedback(results: Results, folder: Path, names: Names, language: Langu
         if text is None:
             text = unreadable_as_markdown(result["student"], result["malformed"])
         path = folder / f"{names.take(result['student'])}.md"
-        write_file(str(path), text.encode("utf-8", "replace"))
+        # Not beside and renamed: a page that was cut off is written again, since its result is not there yet.
+        try:
+            path.write_bytes(text.encode("utf-8", "replace"))
+        except OSError as error:
+            raise InputError(
+                "--feedback {path}: cannot be written ({reason}).", path=str(path), reason=error.strerror or str(error)
+            ) from None
         yield result
 
 

@@ -48,9 +48,34 @@ class Grader:
         return name in self.marker.graph or name in self.marker.aliases
 
     def result(self, submission: Submission) -> dict[str, Any]:
-        """One result (FORMATS). A sheet that cannot be read or marked is one malformed result."""
+        """One result (FORMATS)."""
+        return self.results([submission])[0]
+
+    def results(self, chunk: Iterable[Submission]) -> list[dict[str, Any]]:
+        """The results of some sheets, in their order. A sheet that cannot be read or marked is one malformed result."""
+        found: list[dict[str, Any] | None] = []
+        readable: list[tuple[Submission, Sheet]] = []
+        for submission in chunk:
+            sheet = self._tried(submission, lambda: oriented(submission.read(), self.layout))  # noqa: B023
+            found.append(sheet if isinstance(sheet, dict) else None)
+            if isinstance(sheet, Sheet):
+                readable.append((submission, sheet))
+        marked = iter(self._marked(readable))
+        return [next(marked) if result is None else result for result in found]
+
+    def _marked(self, readable: list[tuple[Submission, Sheet]]) -> list[dict[str, Any]]:
         try:
-            return self._finished(self.marker.mark(oriented(submission.read(), self.layout)))
+            return [self._finished(marked) for marked in self.marker.mark_many([sheet for _, sheet in readable])]
+        except Exception:  # one of them does; which one, and why, comes out where each is marked by itself
+            return [
+                self._tried(submission, lambda: self._finished(self.marker.mark(sheet)))  # noqa: B023
+                for submission, sheet in readable
+            ]
+
+    def _tried(self, submission: Submission, work: Callable[[], Any]) -> Any:
+        """What the work comes to, or a malformed result."""
+        try:
+            return work()
         except AttnError as error:
             return self._malformed(submission, error.message)
         except (MemoryError, RecursionError, OSError):
@@ -60,10 +85,6 @@ class Grader:
             return self._malformed(
                 submission, Message(N_("This sheet could not be marked ({what}). Please mark it by hand."), what=what)
             )
-
-    def results(self, chunk: Iterable[Submission]) -> list[dict[str, Any]]:
-        """The results of some sheets, in their order."""
-        return [self.result(submission) for submission in chunk]
 
     def _finished(self, marked: Marked) -> dict[str, Any]:
         out = data(marked, self.language)

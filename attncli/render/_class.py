@@ -132,7 +132,10 @@ class ClassView:
 
     def _mistakes(self) -> Iterator[RenderableType]:
         yield self.text(self.say(N_("The mistakes, the most frequent first")), "bold underline")
-        ranked = sorted(self.picture.mistakes.items(), key=lambda entry: (-entry[1], entry[0]))
+        order = {step: i for i, step in enumerate(self.picture.verdicts)}
+        ranked = sorted(
+            self.picture.mistakes.items(), key=lambda one: (-one[1], order.get(one[0][0], len(order)), one[0])
+        )
         wide = len(str(ranked[0][1]))
         for (step, id), count in ranked[:_MOST]:
             sign = fitted("×", self.encoding)

@@ -1,0 +1,517 @@
+"""What a class's results look like: table, JSON Lines, CSV, Gradescope, JUnit, feedback; the same whoever did the work."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from classroom import ANSWERS, NO_SCALE, RIGHT, a_class, command, environment, grade, json_lines, process, refused
+
+from attncli.locale.wrap import columns as columns_of
+from attncli.problems import library
+
+
+@pytest.fixture(scope="module")
+def class_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty sheets, each kind eight times."""
+    path = tmp_path_factory.mktemp("class") / "class.jsonl"
+    path.write_text(json_lines(a_class(40)), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(class_file: Path) -> list[dict[str, Any]]:
+    return grade(class_file).results()
+
+
+# JSON Lines and CSV
+
+
+def test_json_lines_have_the_fields_of_the_formats(results: list[dict[str, Any]]) -> None:
+    for result in results:
+        assert list(result) == ["schema", "problem", "student", "score", "max_score", "first_wrong", "steps"]
+        assert result["schema"] == 1
+        assert result["problem"] == "a1-pronoun"
+        assert result["max_score"] == 6
+        for step in result["steps"]:
+            assert list(step) == ["id", "verdict", "points", "max_points", "mistakes", "cells", "message"]
+    assert [r["first_wrong"] for r in results[:5]] == [None, "scaled", "A", None, "scaled"]
+    assert [r["score"] for r in results[:5]] == [6, 5, 4, 1, 3]
+
+
+def test_csv_is_a_row_a_student_and_a_column_a_step(class_file: Path, results: list[dict[str, Any]]) -> None:
+    rows = list(csv.DictReader(io.StringIO(grade(class_file, "--format", "csv").out)))
+    assert list(rows[0]) == [
+        "student", "score", "max_score", "first_wrong", "scores", "scaled", "A", "O", "mistakes", "remarks",
+    ]  # fmt: skip
+    for row, result in zip(rows, results, strict=True):
+        assert (row["student"], float(row["score"])) == (result["student"], result["score"])
+        assert row["first_wrong"] == (result["first_wrong"] or "")
+        for step in result["steps"]:
+            assert row[step["id"]] == step["verdict"]
+    assert rows[1]["mistakes"] == "scaled:no-scale"
+    assert "A:softmax-over-columns" in rows[2]["mistakes"]
+
+
+def test_the_ending_says_the_format(class_file: Path, tmp_path: Path) -> None:
+    for ending, start in ((".jsonl", "{"), (".csv", "student,"), (".xml", "<?xml"), (".txt", "What does")):
+        path = tmp_path / f"out{ending}"
+        assert grade(class_file, "-o", path).out == ""
+        assert path.read_text("utf-8").startswith(start)
+
+
+# Gradescope
+
+
+def gradescope_valid(data: dict[str, Any]) -> None:
+    """What the specification of results.json allows (gradescope-autograders.readthedocs.io/en/latest/specs)."""
+    visibility = {"hidden", "after_due_date", "after_published", "visible"}
+    assert set(data) <= {
+        "score", "execution_time", "output", "output_format", "test_output_format", "test_name_format", "visibility",
+        "stdout_visibility", "extra_data", "tests", "leaderboard",
+    }  # fmt: skip
+    assert isinstance(data["score"], float)
+    assert isinstance(data["output"], str)
+    assert {data["visibility"], data["stdout_visibility"]} <= visibility
+    for test in data["tests"]:
+        assert set(test) <= {
+            "score", "max_score", "status", "name", "name_format", "number", "output", "output_format", "tags",
+            "visibility", "extra_data",
+        }  # fmt: skip
+        assert isinstance(test["score"], float) and isinstance(test["max_score"], float)
+        assert test["status"] in ("passed", "failed")
+        assert all(isinstance(test[name], str) for name in ("name", "number", "output"))
+        assert all(isinstance(tag, str) for tag in test["tags"])
+        assert test["visibility"] in visibility
+
+
+def test_gradescope_gets_a_file_a_student(class_file: Path, tmp_path: Path, results: list[dict[str, Any]]) -> None:
+    assert grade(class_file, "--format", "gradescope", "-o", tmp_path / "out").status == 0
+    for result in results:
+        data = json.loads((tmp_path / "out" / result["student"] / "results.json").read_text("utf-8"))
+        gradescope_valid(data)
+        assert data["score"] == result["score"] == sum(test["score"] for test in data["tests"])
+        assert sum(test["max_score"] for test in data["tests"]) == result["max_score"]
+        assert data["output"] == f"Points: {result['score']:g} of 6"
+        assert [test["number"] for test in data["tests"]] == ["1", "2", "3", "4"]
+    slip = json.loads((tmp_path / "out" / "s002" / "results.json").read_text("utf-8"))["tests"]
+    assert [test["status"] for test in slip] == ["passed", "failed", "passed", "passed"]
+    assert slip[1]["tags"] == ["wrong", "no-scale"]
+    assert slip[1]["output"] == "You left out the division by √d_k."
+    assert slip[2]["tags"] == ["follow_through"]
+
+
+@pytest.mark.parametrize("output", ["out", "out/results.json"])
+def test_gradescope_alone(tmp_path: Path, output: str) -> None:
+    one = json_lines([{"student": "ann", "answers": RIGHT}]).encode()
+    assert grade("-", "--format", "gradescope", "-o", tmp_path / output, stdin=one).status == 0
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")] == ["out/results.json"]
+
+
+def test_gradescope_of_an_unreadable_sheet_is_one_failed_test(tmp_path: Path) -> None:
+    assert grade("-", "--format", "gradescope", "-o", tmp_path, stdin=b"{\n").status == 0
+    data = json.loads((tmp_path / "results.json").read_text("utf-8"))
+    gradescope_valid(data)
+    assert data["score"] == 0
+    assert "not valid JSON" in data["output"]
+    (test,) = data["tests"]
+    assert (test["status"], test["max_score"]) == ("failed", 6)
+
+
+def test_gradescope_needs_a_folder(class_file: Path, tmp_path: Path) -> None:
+    refused(grade(class_file, "--format", "gradescope"), "-o")
+    refused(grade(class_file, "--format", "gradescope", "-o", tmp_path / "r.json"), "several sheets")
+    (tmp_path / "file").write_text("", "utf-8")
+    refused(grade(class_file, "--format", "gradescope", "-o", tmp_path / "file"), "cannot be made")
+
+
+# JUnit
+
+#: The facts of junit-10.xsd of Jenkins' xUnit plugin that this file relies on: for every element its children, and its
+#: attributes (True: required). Children may come in any order and number; text only where "text" stands.
+JUNIT: dict[str, tuple[set[str], dict[str, bool]]] = {
+    "testsuites": ({"testsuite"}, dict.fromkeys(("name", "time", "tests", "failures", "errors"), False)),
+    "testsuite": (
+        {"testsuite", "properties", "testcase", "system-out", "system-err"},
+        {
+            **dict.fromkeys(("name", "tests", "failures", "errors"), True),
+            **dict.fromkeys(
+                ("group", "time", "skipped", "timestamp", "hostname", "id", "package", "file", "log", "url"), False
+            ),
+        },
+    ),
+    "properties": ({"property"}, {}),
+    "property": (set(), {"name": True, "value": True}),
+    "testcase": (
+        {"skipped", "error", "failure", "system-out", "system-err"},
+        {"name": True, "time": False, "classname": False, "group": False},
+    ),
+    "skipped": ({"text"}, {"type": False, "message": False}),
+    "error": ({"text"}, {"type": False, "message": False}),
+    "failure": ({"text"}, {"type": False, "message": False}),
+}
+#: SUREFIRE_TIME, the only restricted type.
+TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]*)?")
+
+
+def junit_valid(element: ET.Element) -> None:
+    children, attributes = JUNIT[element.tag]
+    assert set(element.attrib) <= set(attributes), element.attrib
+    assert all(name in element.attrib for name, required in attributes.items() if required)
+    if element.tag in ("testsuites", "testsuite"):
+        assert TIME.fullmatch(element.get("time", ""))
+    if "text" not in children:
+        assert not (element.text or "").strip()
+    for child in element:
+        assert child.tag in children, (element.tag, child.tag)
+        assert not (child.tail or "").strip()
+        junit_valid(child)
+
+
+def test_junit_is_valid_and_counts_right(class_file: Path, results: list[dict[str, Any]]) -> None:
+    root = ET.fromstring(grade(class_file, "--format", "junit").out)
+    assert root.tag == "testsuites"
+    junit_valid(root)
+    kinds = {"wrong": "failure", "malformed": "error", "blank": "skipped"}
+    for suite, result in zip(root, results, strict=True):
+        assert suite.get("name") == result["student"]
+        # The older schema (Ant's) wants properties before the cases.
+        assert [child.tag for child in suite] == ["properties"] + ["testcase"] * 4
+        cases = suite.findall("testcase")
+        for case, step in zip(cases, result["steps"], strict=True):
+            assert case.get("name") == step["id"]
+            assert case.get("classname") == f"a1-pronoun.{result['student']}"
+            assert [inside.tag for inside in case] == ([kinds[step["verdict"]]] if step["verdict"] in kinds else [])
+        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert suite.get(name) == str(len(suite.findall(f"testcase/{tag}")))
+        assert suite.get("tests") == "4"
+        given = {p.get("name"): p.get("value") for p in suite.iter("property")}
+        assert float(given["score"] or "") == result["score"]
+        for step in result["steps"]:
+            assert float(given[f"points.{step['id']}"] or "") == step["points"]
+            assert float(given[f"max_points.{step['id']}"] or "") == step["max_points"]
+    failure = root[1].find("testcase/failure")
+    assert failure is not None
+    assert failure.get("type") == "no-scale"
+    assert failure.get("message") == failure.text == "You left out the division by √d_k."
+
+
+def test_junit_of_an_unreadable_sheet_is_one_error() -> None:
+    root = ET.fromstring(grade("-", "--format", "junit", stdin=b"{\n").out)
+    junit_valid(root)
+    (case,) = root[0].findall("testcase")
+    assert [child.tag for child in case] == ["error"]
+
+
+# Feedback
+
+
+@pytest.mark.parametrize(("lang", "words"), [("en", ["not right", "Points: 5 of 6"]), ("zh", ["不对", "成绩：5 / 6"])])
+def test_feedback_is_a_page_a_student(tmp_path: Path, lang: str, words: list[str]) -> None:
+    lines = json_lines([*a_class(5), {"student": "s001", "answers": RIGHT}]) + "{\n"
+    ran = grade("-", "--feedback", tmp_path / "out", stdin=lines.encode(), lang=lang)
+    assert "feedback" not in ran.out
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["7.md", "s001-2.md", "s001.md", "s002.md", "s003.md", "s004.md", "s005.md"]
+    page = (tmp_path / "out" / "s002.md").read_text("utf-8")
+    assert page.startswith("# ")
+    for word in words:
+        assert word in page
+    assert "        1  >2<" in page.splitlines()  # 1 is 0.707 with too few decimals, 2 is nothing of the kind
+
+
+def test_feedback_needs_a_place(class_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", "utf-8")
+    refused(grade(class_file, "--feedback", tmp_path / "file"), "--feedback", "cannot be made")
+
+
+# The class picture
+
+
+def picture(class_file: Path, **how: Any) -> str:
+    return grade(class_file, "-", "--format", "table", stdin=b"{\n", **how).out
+
+
+def test_the_class_picture(class_file: Path) -> None:
+    out = picture(class_file, columns=65)
+    lines = out.splitlines()
+    assert lines[:4] == [
+        "What does “it” look at?",
+        "Sheets: 41, unreadable: 1. Mean: 3.71 of 6 points.",
+        "",
+        "How the points are spread",
+    ]
+    assert [line.split()[0] for line in lines[4:10]] == ["0", "1", "3", "4", "5", "6"]
+    assert [line.split()[-1] for line in lines[4:10]] == ["1", "8", "8", "8", "8", "8"]
+    at = lines.index("Step by step")
+    assert lines[at + 1].split() == ["right", "followed", "wrong", "first", "wrong", "unreadable", "blank"]
+    assert [line.split() for line in lines[at + 2 : at + 6]] == [
+        ["scores", "40"],
+        ["scaled", "16", "8", "16", "8", "8"],
+        ["A", "16", "8", "8", "8", "8"],
+        ["O", "8", "16", "16"],
+    ]
+    at = lines.index("The mistakes, the most frequent first")
+    assert lines[at + 1 : at + 3] == ["8 × no-scale (scaled)", "    You left out the division by √d_k."]
+    assert lines[at + 3] == "8 × softmax-over-columns (A)"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("columns", [20, 40, 50, 80, 120])
+def test_the_class_picture_fits_its_screen(class_file: Path, lang: str, columns: int) -> None:
+    out = picture(class_file, lang=lang, columns=columns)
+    for line in out.splitlines():
+        assert columns_of(line) <= columns, line
+        assert line == line.rstrip()
+    for word in ("scores", "scaled", "40", "16"):
+        assert word in out
+
+
+def test_the_class_picture_without_unicode(class_file: Path) -> None:
+    out = picture(class_file, encoding="ascii")
+    assert "#####" in out
+    assert "8 * no-scale" in out
+
+
+def test_the_picture_of_no_sheets() -> None:
+    ran = grade("-", "--format", "table")
+    assert ran.status == 0
+    assert "Sheets: 0, unreadable: 0." in ran.out
+
+
+def test_many_different_scores_are_put_together() -> None:
+    path = library.path("b6-full-backward")
+    published = tomllib.loads(path.read_text("utf-8"))["published"]
+    steps = list(published.items())
+    sheets = [{"student": f"s{n}", "answers": dict(steps[:n])} for n in range(0, 33, 2)]
+    ran = grade("-", "--format", "table", exercise="b6-full-backward", stdin=json_lines(sheets).encode())
+    rows = [line.split() for line in ran.out.splitlines() if re.match(r"[\d.]+–[\d.]+ ", line.strip())]
+    assert [row[0] for row in rows][:2] == ["0–3.3", "3.3–6.6"]
+    assert sum(int(row[-1]) for row in rows) == len(sheets)
+
+
+# The same whoever does the work
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sheets for three chunks, the last of them broken."""
+    path = tmp_path_factory.mktemp("big") / "big.jsonl"
+    path.write_text(json_lines(a_class(140)) + "{\n", "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("format", ["csv", "junit", "table"])
+def test_processes_change_no_byte(big: Path, format: str) -> None:
+    alone = grade(big, "--format", format)
+    assert alone.status == 0
+    assert grade(big, "--format", format, "-j", "2") == alone
+
+
+def test_processes_of_a_process(big: Path) -> None:
+    assert process("grade", "a1-pronoun", big, "--format", "jsonl", "-j", "2") == grade(big)
+
+
+def test_sheet_by_sheet_or_side_by_side(big: Path) -> None:
+    lines = big.read_bytes().splitlines(keepends=True)
+    assert "".join(grade("-", stdin=line).out for line in lines[:-1]) == "".join(
+        grade(big).out.splitlines(keepends=True)[:-1]
+    )
+
+
+def test_feedback_from_processes(class_file: Path, tmp_path: Path) -> None:
+    for jobs in (1, 2):
+        ran = process(
+            "grade", "a1-pronoun", class_file, "--format", "csv", "-j", jobs, "--feedback", tmp_path / str(jobs)
+        )
+        assert ran.status == 0, ran
+    pages = [{path.name: path.read_bytes() for path in (tmp_path / jobs).iterdir()} for jobs in "12"]
+    assert pages[0] == pages[1]
+    assert len(pages[0]) == 40
+
+
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster of two worker processes."""
+    pytest.importorskip("distributed")
+    script = tmp_path_factory.mktemp("dask") / "cluster.py"
+    script.write_text(CLUSTER, "utf-8")
+    # The workers stand in another folder than the sheets.
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=script.parent,
+        env=environment(DASK_DISTRIBUTED__WORKER__DAEMON="True"),
+    ) as running:
+        assert running.stdin is not None and running.stdout is not None
+        yield running.stdout.readline().strip()
+        running.stdin.close()
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_a_dask_cluster_changes_no_byte(cluster: str, tmp_path: Path, format: str) -> None:
+    import numpy as np
+
+    (tmp_path / "a.jsonl").write_text(json_lines(a_class(140)) + "{\n", "utf-8")
+    (tmp_path / "b.json").write_text(json.dumps({"answers": NO_SCALE}), "utf-8")
+    (tmp_path / "c.toml").write_text('[answers]\nscores = "1 2"\n', "utf-8")
+    (tmp_path / "e.json").write_bytes(b" " * 3_000_000)
+    np.savez(tmp_path / "d.npz", scores=np.array([[1.0, 2.0]]))
+    alone = process("grade", "a1-pronoun", tmp_path, "--format", format)
+    assert alone.status == 0
+    assert alone.out.count("\n") == 145 + (format == "csv")
+    assert process("grade", "a1-pronoun", tmp_path, "--format", format, "--dask", cluster) == alone
+
+
+def test_no_cluster_there(class_file: Path) -> None:
+    pytest.importorskip("distributed")
+    for address in ("nonsense://x", "", "127.0.0.1"):
+        refused(grade(class_file, "--dask", address), "no cluster answers", "tcp://")
+
+
+def test_without_the_extra(class_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    refused(grade(class_file, "--dask", "tcp://127.0.0.1:8786"), "pip install 'attncli[dask]'")
+
+
+# Interruption
+
+
+def interrupted(argv: list[str], output: Path, lines: int) -> None:
+    """Start the command, kill it dead once some lines are there."""
+    with subprocess.Popen(argv, env=environment(), stderr=subprocess.DEVNULL) as running:
+        until = time.monotonic() + 60
+        while running.poll() is None and time.monotonic() < until:
+            if output.is_file() and output.read_bytes().count(b"\n") >= lines:
+                break
+            time.sleep(0.002)
+        running.send_signal(signal.SIGKILL)
+        assert running.wait() == -signal.SIGKILL, "it was done before it could be killed"
+
+
+@pytest.fixture(scope="module")
+def long_class(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("long")
+    (folder / "a.jsonl").write_text(json_lines(a_class(240)), "utf-8")
+    rows = io.StringIO()
+    csv.writer(rows).writerows([["student", *RIGHT], *([f"=c{i}", *ANSWERS[i % 2].values()] for i in range(60))])
+    (folder / "b.csv").write_text(rows.getvalue(), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "xml"])
+def test_killed_in_the_middle_and_continued(long_class: Path, tmp_path: Path, format: str) -> None:
+    whole, part = tmp_path / f"whole.{format}", tmp_path / f"part.{format}"
+    assert grade(long_class, "-o", whole, "--feedback", tmp_path / "f1").status == 0
+    interrupted(command("grade", "a1-pronoun", long_class, "-o", part, "--feedback", tmp_path / "f2"), part, 70)
+    kept = part.read_bytes()
+    assert b"" != kept != whole.read_bytes()
+    with part.open("ab") as file:
+        file.write(b'{"schema": 1, "stu' if format == "jsonl" else b"s9")  # a line cut off in the middle
+    ran = grade(long_class, "-o", part, "--feedback", tmp_path / "f2")
+    assert ran.status == 0
+    assert "results of an earlier run" in ran.err
+    assert part.read_bytes() == whole.read_bytes()
+    pages = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("f1", "f2")]
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "xml"])
+def test_every_place_to_be_cut_off(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "class.jsonl"
+    path.write_text(json_lines(a_class(3)) + "{\n", "utf-8")
+    whole, part = tmp_path / f"whole.{format}", tmp_path / f"part.{format}"
+    assert grade(path, "-o", whole).status == 0
+    content = whole.read_bytes()
+    for cut in range(0, len(content) + 1, 97 if format != "csv" else 11):
+        part.write_bytes(content[:cut])
+        ran = grade(path, "-o", part)
+        assert ran.status == 0, ran
+        assert part.read_bytes() == content, cut
+
+
+def test_results_of_other_sheets_are_not_touched(class_file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text(json_lines([{"student": "zed", "answers": RIGHT}, *a_class(3)]), "utf-8")
+    for format, foreign in (("jsonl", b'{"a": 1}\n'), ("csv", b"name,mark\nann,1\n"), ("xml", b"<html>\n</html>\n")):
+        out = tmp_path / f"out.{format}"
+        assert grade(class_file, "-o", out).status == 0
+        for content in (out.read_bytes(), foreign):
+            out.write_bytes(content)
+            refused(grade(other, "-o", out), f"out.{format}", "delete it to begin anew")
+            assert out.read_bytes() == content
+    out = tmp_path / "out2.csv"
+    assert grade(other, "-o", out).status == 0
+    refused(grade(other, "-o", out, exercise="a2-first-by-hand"), "out2.csv")
+
+
+# On a terminal
+
+
+def on_a_terminal(argv: list[str], *, stdout_too: bool) -> tuple[str, str]:
+    """What a terminal is sent, and what goes into a pipe on standard output."""
+    pty = pytest.importorskip("pty")
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=slave if stdout_too else subprocess.PIPE,
+        stderr=slave,
+        env=environment(TERM="xterm"),
+    ) as running:
+        os.close(slave)
+        out = b"" if running.stdout is None else running.stdout.read()
+        seen = b""
+        while True:
+            try:
+                block = os.read(master, 65536)
+            except OSError:
+                break
+            if not block:
+                break
+            seen += block
+        os.close(master)
+        assert running.wait() == 0
+    return seen.decode(), out.decode()
+
+
+def test_progress_on_a_terminal_and_silence_in_a_pipe(class_file: Path) -> None:
+    argv = command("grade", "a1-pronoun", class_file, "--format", "csv")
+    seen, out = on_a_terminal(argv, stdout_too=False)
+    assert "40" in seen
+    assert "\x1b[?25h" in seen  # the cursor is shown again
+    assert out == process(*argv[3:]).out
+    assert process(*argv[3:]).err == ""
+
+
+def test_colour_only_on_a_terminal(class_file: Path) -> None:
+    argv = command("grade", "a1-pronoun", class_file)
+    seen, _ = on_a_terminal(argv, stdout_too=True)
+    assert "\x1b[31m" in seen
+    assert "\x1b" not in process(*argv[3:]).out
