@@ -167,6 +167,8 @@ class Published:
         vector = value.ndim == 1 or (value.ndim == 2 and value.shape[-1] == 1)
         if vector and 1 in printed.shape and value.size == printed.values.size:
             return value.reshape(printed.shape)
+        if shown.ndim == 3 and shown.shape == (1, *printed.shape):
+            return shown[0]  # a single head printed without its axis
         raise InputError(
             "published with the shape {printed}, but {step} is {shape}.",
             printed=show_shape(printed.shape),
