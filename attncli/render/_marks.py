@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -219,8 +220,17 @@ class Sheet:
         yield self._line(N_("You wrote:"))
         yield from self._matrix(written, wrong, places, "?")
         if own is not None:
-            yield self._line(N_("From your own lines above, this follows:"))
+            yield self._line(
+                N_("From your own lines above, this follows:")
+                if self._written_above(step)
+                else N_("From what is given, this follows:")
+            )
             yield from self._matrix(own, np.zeros(own.shape, dtype=np.bool_), places, "0/0")
+
+    def _written_above(self, step: StepMark) -> bool:
+        """Whether any earlier line was written, which this one can follow from."""
+        above = itertools.takewhile(lambda other: other.id != step.id, self.marked.steps)
+        return any(other.written is not None for other in above)
 
     def _places(self, step: StepMark, written: Any, own: Any, wrong: Any) -> int:
         """Decimals that tell every wrong cell from what follows; those of the exercise, if they do."""
