@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attncli.cli._calculation import Stdin, problem_of, write_file
+from attncli.cli._calculation import Stdin, problem_of
+from attncli.cli._output import write_file
 from attncli.cli._say import Say
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.answers import Answer, Sheet, answer, csv_text, sheet, sheet_from_arrays

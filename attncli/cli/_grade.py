@@ -9,7 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from attncli.cli._calculation import problem_of, whole_number, write_file
+from attncli.cli._calculation import problem_of, whole_number
+from attncli.cli._output import write_file
 from attncli.cli._say import Say
 from attncli.marking.earlier import kept
 from attncli.marking.grade import Grader, Picture, chunks, sheet_layout

@@ -1,0 +1,190 @@
+"""What a student sees: ticks and crosses, the first wrong line opened up, hints without numbers; JSON and Markdown too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sheets import EXERCISE, RIGHT, WRONG, as_json, check, exercise_file
+
+from attncli.locale.wrap import columns as columns_of
+
+VIEW = """\
+What does “it” look at? · ann
+
+✓ scores  right  1/1
+✗ scaled  not right  0/1
+  You wrote:
+    >1< >2<
+  From your own lines above, this follows:
+     0.707   1.414
+  You left out the division by √d_k.
+  Look again at the scale: divide every score by √d_k.
+✓ A  right from your own earlier values  2/2
+✗ O  not right  0/2
+
+Points: 3 of 6
+Only the first wrong line is opened up. Put it right, then check again.
+"""
+
+
+def test_the_view_of_a_wrong_sheet() -> None:
+    ran = check(WRONG)
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out == VIEW
+
+
+def test_the_view_of_a_right_sheet() -> None:
+    ran = check(RIGHT)
+    assert ran.status == 0
+    lines = ran.out.splitlines()
+    assert lines[2:6] == ["✓ scores  right  1/1", "✓ scaled  right  1/1", "✓ A  right  2/2", "✓ O  right  2/2"]
+    assert lines[-1] == "Points: 6 of 6"
+    assert "✗" not in ran.out
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "right": RIGHT,
+    "wrong": WRONG,
+    "unreadable": {**RIGHT, "A": "a b"},
+    "shape": {**RIGHT, "A": "1 2 3"},
+    "names": {"S": "1 2", "P": "1 1", "nonsense": "3"},
+    "blank": {"A": "0.330 ?"},
+    "imprecise": {"A": "0.3 0.7"},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("columns", [20, 40, 50, 80])
+@pytest.mark.parametrize("how", [(), ("--hint",), ("--reveal",)])
+def test_every_view_fits_its_screen(case: str, lang: str, columns: int, how: tuple[str, ...]) -> None:
+    out = check(CASES[case], *how, lang=lang, columns=columns).out
+    for line in out.splitlines():
+        assert columns_of(line) <= columns, line
+        assert line == line.rstrip()
+    signs = [line[0] for line in out.splitlines() if line[:2] in ("✓ ", "✗ ", "~ ")]
+    verdicts = [step["verdict"] for step in as_json(CASES[case]).data["steps"] if step["verdict"] != "blank"]
+    sign = {"wrong": "✗", "malformed": "✗", "imprecise": "~"}
+    assert signs == [sign.get(verdict, "✓") for verdict in verdicts]
+
+
+def test_wrong_cells_are_marked_without_colour() -> None:
+    assert ">1< >2<" in check(WRONG).out
+    assert ">" not in check(RIGHT).out
+
+
+def test_only_the_first_wrong_line_is_opened_up_unless_asked() -> None:
+    first, all_ = check(WRONG).out, check(WRONG, "--reveal").out
+    assert first.count("You wrote:") == 1
+    assert first.count("✗") == all_.count("✗") == 2
+    assert all_.count("You wrote:") == 2
+    assert "2.924" in all_  # what follows from the learner's own weights
+    assert "2.924" not in first and "2.680" not in first
+    assert "Only the first" not in all_
+
+
+def numbers(text: str) -> set[str]:
+    """Numbers with a decimal point."""
+    return set(re.findall(r"\d+\.\d+", text))
+
+
+@pytest.mark.parametrize("format", ["table", "markdown"])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_hint_gives_no_number_away(tmp_path: Path, format: str, lang: str) -> None:
+    """Whatever is wrong: none of the right numbers stands in the hint, nor any other number of a matrix."""
+    path = exercise_file(tmp_path)
+    right = as_json({}, exercise=path)
+    steps = [step["id"] for step in right.data["steps"]]
+    for step in steps:
+        for text in ("0.123 0.456; 0.789 0.111", "7.5 7.5 7.5", "x", "0.123; 0.456", "1 0; 0 1"):
+            out = check({step: text}, "--hint", "--format", format, exercise=path, lang=lang).out
+            assert numbers(out) <= ({"0.5"} if text == "x" else set()), out  # how numbers are written, in words on an x
+    for answers in CASES.values():
+        out = check(answers, "--hint", "--format", format, lang=lang).out
+        assert not numbers(out) & {"0.707", "1.414", "0.330", "0.670", "0.33", "0.67", "0.660", "2.680", "2.924"}, out
+
+
+def test_a_hint_says_where_to_look() -> None:
+    out = check(WRONG, "--hint").out
+    assert "Look again at the scale" in out
+    assert "You left out" not in out
+
+
+def test_the_author_of_an_exercise_is_told_what_it_cannot_tell(tmp_path: Path) -> None:
+    path = exercise_file(tmp_path)
+    path.write_text(path.read_text("utf-8").replace('"1 0.5; 0 1"', '"1 0.5; 0.5 1"'), "utf-8")
+    assert "key-not-transposed" in check({}, exercise=path).out
+    assert "key-not-transposed" not in check(RIGHT).out  # nobody here wrote a worked example
+
+
+def test_json_is_as_the_formats_say() -> None:
+    data = as_json(WRONG).data
+    assert list(data) == ["schema", "problem", "student", "score", "max_score", "first_wrong", "steps"]
+    assert (data["schema"], data["problem"], data["student"]) == (1, EXERCISE, "ann")
+    assert (data["score"], data["max_score"], data["first_wrong"]) == (3.0, 6.0, "scaled")
+    for step in data["steps"]:
+        assert list(step) == ["id", "verdict", "points", "max_points", "mistakes", "cells", "message"]
+    assert data["steps"][1] == {
+        "id": "scaled",
+        "verdict": "wrong",
+        "points": 0.0,
+        "max_points": 1.0,
+        "mistakes": [{"step": "scaled", "id": "no-scale"}],
+        "cells": [[1, 1], [1, 2]],
+        "message": "You left out the division by √d_k.",
+    }
+    assert [step["verdict"] for step in data["steps"]] == ["correct", "wrong", "follow_through", "wrong"]
+
+
+def test_json_is_one_line_in_the_language_of_the_run() -> None:
+    ran = as_json(WRONG, lang="zh")
+    assert ran.out.count("\n") == 1
+    assert "√d_k" in ran.data["steps"][1]["message"]
+    assert ran.data["steps"][1]["message"] != as_json(WRONG).data["steps"][1]["message"]
+
+
+def test_markdown() -> None:
+    out = check(WRONG, "--format", "markdown").out
+    assert out.startswith("# What does “it” look at? · ann\n\n**Points: 3 of 6**\n\n- ✓ `scores`: right  1/1\n")
+    assert "\n  You wrote:\n\n      >1<   >2<\n" in out or "      >1< >2<" in out
+    assert "√d\\_k" in out
+    assert not out.endswith("\n\n")
+
+
+HOSTILE = ["\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x9b2J", "a\rb", "a\x00b", "\u202eabc", "\ud800", "\x7f"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("format", ["table", "markdown", "json"])
+def test_no_escape_reaches_the_terminal(text: str, format: str) -> None:
+    answers = {**RIGHT, "A": text, text: "1 2", "O": f"0.660 {text}"}
+    import json
+
+    from sheets import run
+
+    stdin = json.dumps({"student": text, "answers": answers}).encode()
+    ran = run(EXERCISE, "-", "--format", format, stdin=stdin)
+    assert ran.status == 1
+    assert {sign for sign in ran.out if not sign.isprintable()} <= {"\n"}
+    if format == "json":
+        assert ran.data["student"] == text
+
+
+def test_square_brackets_are_no_markup() -> None:
+    import json
+
+    from sheets import run
+
+    stdin = json.dumps({"student": "[bold]x[/bold] [/]", "answers": {"[red]": "1", "A": "[link=http://x]y"}}).encode()
+    out = run(EXERCISE, "-", stdin=stdin).out
+    assert "[bold]x[/bold] [/]" in out
+    assert "[red]" in out
+
+
+def test_a_terminal_without_unicode() -> None:
+    out = check(WRONG, encoding="ascii").out
+    assert "ok scores" in out
+    assert "x scaled" in out
