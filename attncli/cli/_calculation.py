@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.cli._say import Say
@@ -237,6 +236,8 @@ def calculate(say: Say, *, backward: bool, verify: bool = False, **words: Any) -
     result = calculated(
         words.get("problem"), problem, words, backward=backward, steps=words.get("step") or (), check=verify, **options
     )
+    from attncli.cli._output import show
+
     show(say, result, words)
     return 1 if result.verification is not None and not result.verification.ok else 0
 
@@ -309,97 +310,3 @@ def whole_number(option: str, text: str | None, least: int, most: int) -> int | 
             most=most,
         )
     return number
-
-
-_ENDINGS = {
-    ".json": "json", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".csv": "csv", ".npz": "npz",
-    ".html": "html", ".htm": "html", ".svg": "svg", ".txt": "table",
-}  # fmt: skip
-
-
-def show(
-    say: Say, result: Any, words: Mapping[str, Any], before: str = "", after: Callable[[], str] | None = None
-) -> None:
-    """Write a run to the screen or to a file."""
-    from attncli import render
-
-    target = words.get("output")
-    format = words.get("format")
-    if format is None:
-        format = _ENDINGS.get(Path(target).suffix.lower(), "table") if target else "table"
-    module = render.get(format)
-    view = _view(say, result, words, format, to_file=target is not None)
-    if format == "table" and target is None:
-        from attncli.cli._terminal import print_table
-
-        print_table(say, view)
-        return
-    content: str | bytes = module.render(view)
-    if target is not None:
-        write_file(target, content if isinstance(content, bytes) else content.encode("utf-8"))
-    elif isinstance(content, bytes):
-        if sys.stdout is not None and sys.stdout.isatty():
-            raise InputError("{format} is not for a screen. Give a file: -o trace.{format}", format=format)
-        say.out_bytes(content)
-    else:
-        say.out(content)
-
-
-def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, *, to_file: bool) -> Any:
-    from attncli.locale import language
-    from attncli.render._view import view
-
-    own = language(say.code) if to_file else say.language
-    width = None
-    if format in ("table", "svg"):
-        from attncli.cli._terminal import width as terminal_width
-
-        width = terminal_width(to_file=to_file)
-    return view(
-        result,
-        own,
-        expand=bool(words.get("expand")),
-        layout=result.problem.layout,
-        width=width,
-        full=bool(words.get("full")),
-    )
-
-
-def write_file(name: str, data: bytes) -> None:
-    """Write a file whole or not at all: beside it first, then renamed.
-
-    Raises
-    ------
-    InputError
-        It cannot be written there.
-    """
-    import tempfile
-
-    beside = None
-    try:
-        path = Path(os.path.realpath(name))  # a link is followed, not replaced
-        if not name or path.is_dir():
-            raise InputError(
-                "-o {path}: this is a folder. Give a file name in it, like {example}.",
-                path=name or "“”",
-                example=str(Path(name) / "trace.md"),
-            )
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)  # a device or pipe has nothing to rename onto
-            return
-        handle, beside = tempfile.mkstemp(prefix=".attncli-", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(beside).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
-        Path(beside).replace(path)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "-o {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
-            path=name,
-            reason=getattr(error, "strerror", None) or str(error),
-        ) from None
-    finally:
-        if beside is not None:
-            Path(beside).unlink(missing_ok=True)

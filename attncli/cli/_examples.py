@@ -45,23 +45,17 @@ def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:
 
 def run(say: Say, *, id: str, **words: Any) -> int:
     """The exercise calculated; in the terminal also its printed numbers and what to notice."""
-    from attncli.cli._calculation import _arithmetic, whole_number
-    from attncli.cli._calculation import show as show_run
+    from attncli.cli._calculation import arithmetic_of
+    from attncli.cli._output import show as show_run
     from attncli.run import run as calculate
 
     problem = library.load(id)
     if words.get("layout"):
         problem = problem.changed(layout=_turned(problem, words["layout"]))
-    arithmetic = _arithmetic(words)
-    if arithmetic == "floating" and "carried" in problem.how.values():
-        arithmetic = "hand"  # as the source did; the summary says what full precision gives
-    result = calculate(
-        problem,
-        arithmetic=arithmetic,
-        decimals=whole_number("--decimals", words.get("decimals"), 0, 15),
-        rounding=words.get("rounding") or "away",
-        steps=words.get("step") or (),
-    )
+    options = arithmetic_of(words)
+    if options["arithmetic"] == "floating" and "carried" in problem.how.values():
+        options["arithmetic"] = "hand"  # as the source did; the summary says what full precision gives
+    result = calculate(problem, steps=words.get("step") or (), **options)
     if words.get("output") or (words.get("format") or "table") != "table":
         show_run(say, result, words)
         return 0
