@@ -381,15 +381,15 @@ def _words(piece: str) -> list[str]:
         if together and depth == 0 and not _goes_on(together, part):
             words.append("".join(together))
             together = []
-        if together and _ENDS.match(together[-1][-1]) and _STARTS.match(part):
+        if together and _is_part_of_number(together[-1][-1], ".)∞") and _is_part_of_number(part[0], ".(∞√"):
             together.append(" ")  # (1 2) is not (12)
         together.append(part)
         depth = max(depth + part.count("(") - part.count(")"), 0)
     return [*words, "".join(together)] if together else words
 
 
-_ENDS = re.compile(r"[0-9A-Za-z.)∞]")
-_STARTS = re.compile(r"[0-9A-Za-z.(∞√]")
+def _is_part_of_number(sign: str, others: str) -> bool:
+    return sign in others or (sign.isascii() and sign.isalnum())
 
 
 def _goes_on(together: list[str], part: str) -> bool:

@@ -11,7 +11,6 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from attncli.locale.wrap import wrap
 from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
 from attncli.render._matrix import MatrixTables
@@ -207,8 +206,16 @@ _PHASES = {
 }
 
 
+#: The first character that takes two columns of a terminal.
+_FIRST_WIDE = "\u1100"
+
+
 def _broken(text: str, width: int) -> str:
     """Text whose Chinese lines are broken: they have few spaces, the only places where Rich would break them."""
+    if not text or max(text) < _FIRST_WIDE:
+        return text
+    from attncli.locale.wrap import wrap
+
     lines = text.split("\n")
     return "\n".join(wrap(line, width) if cell_len(line) > max(width, len(line)) else line for line in lines)
 
