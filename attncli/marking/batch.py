@@ -47,7 +47,7 @@ class Batch:
         matrix = answer.matrix
         if matrix is None or answer.eps is not None or matrix.blank is not None or id not in self.graph.steps:
             return False
-        expected, shape = self.graph.shape(id), matrix.values.shape
+        expected, shape = self.marker.shapes[id], matrix.values.shape
         if shape == expected:
             return True
         flat = [size for size in expected if size != 1], [size for size in shape if size != 1]
@@ -102,7 +102,7 @@ class Batch:
                     touched.add(id)
                 continue
             touched.add(id)
-            shape = self.graph.shape(id)
+            shape = self.marker.shapes[id]
             values = np.zeros((count, *shape))
             for i in np.flatnonzero(has).tolist():
                 matrix = sheets[i][id].matrix

@@ -106,7 +106,7 @@ class Chain:
     ----------
     followers : for every id, the steps that are computed from it, directly or not
     settle : what is carried on after a step, by its id
-    given : numbers that stand in for a step; swap : another op in a step's place
+    base : the chain that this one shares all numbers with that do not follow from what is given or swapped in it
     """
 
     def __init__(
@@ -115,49 +115,86 @@ class Chain:
         arithmetic: IntervalArithmetic,
         followers: Mapping[str, frozenset[str]],
         settle: Settle,
+        base: Chain | None = None,
     ) -> None:
         self.graph = graph
         self.arithmetic = arithmetic
         self.followers = followers
         self.settle = settle
+        self.base = base
         self.given: dict[str, Value] = {}
-        self.swap: dict[str, Swap] = {}
+        self.swap: dict[str, Swap] = {} if base is None else base.swap
+        self._own: set[str] = set()
         self._raw: dict[str, Value] = {}
         self._carried: dict[str, Value] = {}
+        self._middle: dict[str, tuple[Value, Any]] = {}
 
     def fork(self, given: Mapping[str, Value] | None = None, swap: Mapping[str, Swap] | None = None) -> Chain:
         """The same chain with some steps given or swapped."""
-        fork = Chain(self.graph, self.arithmetic, self.followers, self.settle)
-        fork.given = {**self.given, **(given or {})}
-        fork.swap = {**self.swap, **(swap or {})}
-        # A given number replaces what is carried on from a step, not what it comes out as.
-        stale: set[str] = set(swap or ())
-        for id in (*(given or ()), *(swap or ())):
-            stale |= self.followers[id]
-        fork._raw = {id: value for id, value in self._raw.items() if id not in stale}
-        stale.update(given or ())
-        fork._carried = {id: value for id, value in self._carried.items() if id not in stale}
+        fork = Chain(self.graph, self.arithmetic, self.followers, self.settle, self)
+        if swap:
+            fork.swap = {**self.swap, **swap}
+            for id in swap:
+                fork._own |= self.followers[id]
+                fork._own.add(id)
+        for id, value in (given or {}).items():
+            fork.give(id, value)
         return fork
+
+    def give(self, id: str, value: Value) -> None:
+        """Go on with this number for a step, before anything that follows from it is asked for."""
+        self.given[id] = value
+        self._own |= self.followers[id]
+
+    def is_apart(self, id: str) -> bool:
+        """Whether a step may come out differently than in the chain this one was forked from."""
+        return id in self._own
 
     def raw(self, id: str) -> Value:
         """What a step comes out as, before anybody rounds it."""
         found = self._raw.get(id)
         if found is None:
+            if self.base is not None and id not in self._own:
+                return self.base.raw(id)
             found = self._raw[id] = self._computed(id)
         return found
 
     def carried(self, id: str) -> Value:
         """What the next steps work with: the given number, or the result and what rounding can do to it."""
+        found = self.given.get(id)
+        if found is not None:
+            return found
         found = self._carried.get(id)
         if found is None:
-            if id in self.given:
-                found = self.given[id]
-            elif id in self.graph.inputs:
-                found = self.raw(id)
-            else:
-                found = self.settle(id, self.raw(id))
+            if self.base is not None and (id not in self._own or self._is_given_below(id)):
+                return self.base.carried(id)
+            found = self.raw(id) if id in self.graph.inputs else self.settle(id, self.raw(id))
             self._carried[id] = found
         return found
+
+    def is_given(self, id: str) -> bool:
+        """Whether a number stands in for this step."""
+        return id in self.given or self._is_given_below(id)
+
+    def middle(self, id: str) -> Any:
+        """The middle of what is carried on, as plain numbers."""
+        value = self.carried(id)
+        if value.lo is value.hi:
+            return value.lo
+        known = self._middle.get(id)
+        if known is None or known[0] is not value:
+            same = value.lo == value.hi
+            known = self._middle[id] = value, np.where(same, value.lo, (value.lo + value.hi) / 2)
+        return known[1]
+
+    def _is_given_below(self, id: str) -> bool:
+        """Whether a chain below holds a given number for this step, which stands whatever leads to it."""
+        base = self.base
+        while base is not None:
+            if id in base.given:
+                return True
+            base = base.base
+        return False
 
     def done(self, doing: Step | Swap) -> Value:
         """What a step, or another op in its place, comes out as from the numbers of this chain."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.interval import Interval
 from attncli.graph import Graph, Swap
 from attncli.marking.catalogue import rank
@@ -21,6 +22,11 @@ MOST_PAIRS = 3000
 
 #: Units in the last place that bounds may be apart and still explain a number to the last digit.
 _WIDE = 4.0
+
+#: Widths of the right bounds, and units in the last place, beyond which a wrong calculation is not looked into.
+_FAR = 12.0
+#: The same for two things wrong at once, of which there are many more.
+_FAR_TOGETHER = 3.0
 
 #: What goes wrong where operands do not fit the other way round.
 _MISFITS = (ValueError, IndexError, RecursionError)
@@ -58,7 +64,8 @@ def mistakes_at(graph: Graph, id: str) -> list[Mistake]:
 class Explainer:
     """Tries wrong calculations at a step and at the unwritten steps before it.
 
-    All mistakes of one step are carried on together, side by side along a leading axis.
+    All mistakes of one step are carried on together, side by side along a leading axis, in plain numbers; those that
+    come near what was written are confirmed by bounds.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -89,13 +96,38 @@ class Explainer:
         """
         found: dict[tuple[str, str], Found] = {}
         for chain in chains:
+            sieve = _Sieve(chain, id, written, decimals)
             for where in (id, *reversed(open_steps)):
-                for mistake, reached in self._reached(chain, where, id):
+                for mistake in self._near(sieve, where):
                     key = (where, mistake.id)
-                    if key not in found and _explained(written, reached, decimals):
+                    if key in found:
+                        continue
+                    reached = self._reached(chain, {where: mistake.swap[where]}, id)
+                    if reached is not None and _explained(written, reached, decimals):
                         named = (Named(where, mistake.id),)
                         found[key] = Found(named, chain, mistake.swap, _width(reached, decimals))
         return sorted(sharp(list(found.values())), key=lambda one: _order(one.named[0], id))
+
+    def with_slip(
+        self, id: str, written: Written, chains: Iterable[Chain], decimals: int, open_steps: Sequence[str]
+    ) -> list[Found]:
+        """A mistake here or at an earlier unwritten step, and a slip in a cell of this one."""
+        most = max(1, written.values.size // 3)
+        for chain in chains:
+            sieve = _Sieve(chain, id, written, decimals, _FAR_TOGETHER, most)
+            for where in (id, *reversed(open_steps)):
+                found = []
+                for mistake in self._near(sieve, where):
+                    reached = self._reached(chain, {where: mistake.swap[where]}, id)
+                    if reached is None or reached.shape != written.values.shape:
+                        continue
+                    wrong = ~(meets(written.rounded_to(decimals), reached) | written.blank)
+                    for slip in cell_slips(written, reached, wrong, decimals):
+                        pair = (Named(where, mistake.id), Named(id, slip))
+                        found.append(Found(pair, chain, mistake.swap, _width(reached, decimals)))
+                if found:
+                    return sharp(found)
+        return []
 
     def pairs(
         self, id: str, written: Written, chains: Iterable[Chain], decimals: int, open_steps: Sequence[str]
@@ -104,97 +136,136 @@ class Explainer:
         left = MOST_PAIRS
         places = [id, *reversed(open_steps)]
         for chain in chains:
-            for later_at, later in enumerate(places):
-                for earlier in places[later_at + 1 :]:
-                    found: dict[tuple[str, str], Found] = {}
-                    for one, other, reached in self._both(chain, earlier, later, id):
-                        left -= 1
-                        if (one.id, other.id) not in found and _explained(written, reached, decimals):
-                            pair = (Named(earlier, one.id), Named(later, other.id))
-                            found[one.id, other.id] = Found(pair, chain, {**one.swap, **other.swap})
-                    if found:
-                        return list(found.values())
-                    if left <= 0:
+            sieve = _Sieve(chain, id, written, decimals, _FAR_TOGETHER)
+            for at, earlier in enumerate(places):
+                found: dict[tuple[str, str, str], Found] = {}
+                shape = self.graph.shape(earlier)
+                first = [one for one in self._plain(sieve, earlier, {}) if one[1].shape == shape] if at else []
+                for later in places[:at] if first else ():
+                    if later not in self._followers[earlier]:
+                        continue
+                    left -= len(self.mistakes(earlier)) * len(self.mistakes(later))
+                    if left < 0:
                         return []
-        return []
-
-    def with_slip(
-        self, id: str, written: Written, chains: Iterable[Chain], decimals: int, open_steps: Sequence[str]
-    ) -> list[Found]:
-        """A mistake here or at an earlier unwritten step, and a slip in a cell of this one."""
-        most = max(1, written.values.size // 3)
-        for chain in chains:
-            for where in (id, *reversed(open_steps)):
-                found = []
-                for mistake, reached in self._reached(chain, where, id):
-                    if reached.shape != written.values.shape:
-                        continue
-                    wrong = ~(meets(written.rounded_to(decimals), reached) | written.blank)
-                    if np.count_nonzero(wrong) > most:
-                        continue
-                    for slip in cell_slips(written, reached, wrong, decimals):
-                        pair = (Named(where, mistake.id), Named(id, slip))
-                        found.append(Found(pair, chain, {at: one for at, one in mistake.swap.items() if at != id}))
+                    for one, other in self._near_pairs(sieve, first, earlier, later):
+                        swap = {earlier: one.swap[earlier], later: other.swap[later]}
+                        reached = self._reached(chain, swap, id)
+                        if reached is not None and _explained(written, reached, decimals):
+                            pair = (Named(earlier, one.id), Named(later, other.id))
+                            found[one.id, later, other.id] = Found(pair, chain, swap, _width(reached, decimals))
                 if found:
-                    return found
+                    return sharp(list(found.values()))
         return []
 
-    def _reached(self, chain: Chain, where: str, id: str) -> Iterator[tuple[Mistake, Interval]]:
-        """For every mistake at `where`, what `id` comes out as."""
-        results = list(self._results(chain, where))
-        if where == id:
-            yield from results
-            return
-        usual = [(mistake, value) for mistake, value in results if value.shape == self.graph.shape(where)]
-        odd = [(mistake, value) for mistake, value in results if value.shape != self.graph.shape(where)]
-        for group in [usual, *([one] for one in odd)]:
-            if group:
-                yield from self._carried_on(chain, where, id, group)
-
-    def _carried_on(
-        self, chain: Chain, where: str, id: str, group: list[tuple[Mistake, Interval]]
-    ) -> Iterator[tuple[Mistake, Interval]]:
-        together = side_by_side([value for _, value in group]) if len(group) > 1 else group[0][1]
+    def _reached(self, chain: Chain, swap: Mapping[str, Swap], id: str) -> Interval | None:
+        """What `id` comes out as with these steps done wrongly; None where the operands do not fit that way round."""
         try:
-            reached = chain.fork(given={where: chain.settle(where, together)}).raw(id)
+            reached: Interval = chain.done(swap[id]) if [*swap] == [id] else chain.fork(swap=swap).raw(id)
         except _MISFITS:
-            if len(group) > 1:
-                for one in group:
-                    yield from self._carried_on(chain, where, id, [one])
-            return
-        if len(group) == 1:
-            yield group[0][0], reached
-        elif reached.ndim > len(self.graph.shape(id)):
-            for i, (mistake, _) in enumerate(group):
-                yield mistake, Interval(reached.lo[i], reached.hi[i])
+            return None
+        return reached
 
-    def _results(self, chain: Chain, where: str) -> Iterator[tuple[Mistake, Interval]]:
-        """What a step comes out as with each of its mistakes."""
+    def _near(self, sieve: _Sieve, where: str) -> Iterator[Mistake]:
+        """The mistakes at `where` that come near what was written, in plain numbers: all side by side."""
+        results = list(self._plain(sieve, where, {}))
+        usual = [one for one in results if one[1].shape == self.graph.shape(where)]
+        for group in [usual, *([one] for one in results if one not in usual)] if where == sieve.id else [usual]:
+            if where == sieve.id:
+                yield from (
+                    mistake
+                    for mistake, value in group
+                    if value.ndim == sieve.written.values.ndim and sieve.keeps(value)
+                )
+            elif group:
+                together = np.stack([value for _, value in group])
+                yield from _kept(sieve, [mistake for mistake, _ in group], sieve.reached({where: together}))
+
+    def _near_pairs(
+        self, sieve: _Sieve, first: Sequence[tuple[Mistake, Any]], earlier: str, later: str
+    ) -> Iterator[tuple[Mistake, Mistake]]:
+        wrong = {earlier: np.stack([value for _, value in first])}
+        for other, value in self._plain(sieve, later, wrong):
+            reached = value if later == sieve.id else sieve.reached({**wrong, later: value})
+            for one in _kept(sieve, [mistake for mistake, _ in first], reached):
+                yield one, other
+
+    def _plain(self, sieve: _Sieve, where: str, wrong: Mapping[str, Any]) -> Iterator[tuple[Mistake, Any]]:
+        """What a step comes out as with each of its mistakes, in plain numbers."""
+        known = dict(wrong)
         for mistake in self.mistakes(where):
+            swap = mistake.swap[where]
             try:
-                yield mistake, chain.done(mistake.swap[where])
+                yield (
+                    mistake,
+                    swap.op.compute(FLOATING, *[sieve.number(i, known) for i in swap.inputs], **swap.params),
+                )
             except _MISFITS:
                 continue  # the operands do not fit that way round
 
-    def _both(self, chain: Chain, earlier: str, later: str, id: str) -> Iterator[tuple[Mistake, Mistake, Interval]]:
-        """For every pair of mistakes at two steps, what `id` comes out as."""
-        if later not in self._followers[earlier]:
-            return
-        shape = self.graph.shape(earlier)
-        first = [(mistake, value) for mistake, value in self._results(chain, earlier) if value.shape == shape]
-        if not first:
-            return
-        together = side_by_side([value for _, value in first])
+
+def _kept(sieve: _Sieve, mistakes: Sequence[Mistake], reached: Any) -> Iterator[Mistake]:
+    """Those of several calculations side by side that come near what was written."""
+    if reached is None or reached.ndim != sieve.written.values.ndim + 1 or len(reached) != len(mistakes):
+        return
+    for i in np.flatnonzero(sieve.keeps(reached)).tolist():
+        yield mistakes[i]
+
+
+class _Sieve:
+    """Plain numbers in the middle of a chain's bounds: what is far from the written ones need not be looked into.
+
+    Parameters
+    ----------
+    far : widths and units that count as far
+    most : cells that may be far off
+    """
+
+    def __init__(
+        self, chain: Chain, id: str, written: Written, decimals: int, far: float = _FAR, most: int = 0
+    ) -> None:
+        self.chain, self.id, self.written, self.most = chain, id, written, most
+        reached = chain.raw(id)
+        with np.errstate(invalid="ignore"):
+            width = np.nan_to_num(reached.hi - reached.lo, nan=0.0)
+        largest = float(np.abs(written.values[np.isfinite(written.values)]).max(initial=0.0))
+        places = int(written.places.min(initial=decimals)) if written.is_short(decimals) else decimals
+        unit = 10.0 ** -min(places, decimals) if written.eps is None else written.eps * largest
+        self._near = far * (float(width.max(initial=0.0)) + unit)
+
+    def keeps(self, value: Any) -> Any:
+        """Whether a matrix is near enough to what was written to be looked into; for each of several side by side."""
+        values = self.written.values
+        if value.shape[value.ndim - values.ndim :] != values.shape:
+            return np.zeros(value.shape[: max(0, value.ndim - values.ndim)], dtype=np.bool_)
+        near = np.abs(value - values) <= self._near
+        near |= value == values
+        near |= self.written.blank
+        axes = tuple(range(-values.ndim, 0))
+        if not self.most:
+            return near.all(axes)
+        return np.count_nonzero(~near, axes) <= self.most
+
+    def number(self, id: str, known: dict[str, Any]) -> Any:
+        """What is carried on from a step, with `known` in place of some and all that follows from them."""
+        found = known.get(id)
+        if found is None:
+            chain = self.chain
+            if not chain.is_given(id) and any(id in chain.followers[wrong] for wrong in known):
+                doing = chain.swap.get(id) or chain.graph.steps[id]
+                found = doing.op.compute(FLOATING, *[self.number(i, known) for i in doing.inputs], **doing.params)
+            else:
+                return chain.middle(id)
+            known[id] = found
+        return found
+
+    def reached(self, wrong: Mapping[str, Any]) -> Any:
+        """What the step comes out as with these numbers in place of others; None where they do not fit."""
+        known = dict(wrong)
+        doing = self.chain.swap.get(self.id) or self.chain.graph.steps[self.id]
         try:
-            fork = chain.fork(given={earlier: chain.settle(earlier, together)})
-            for other, value in self._results(fork, later):
-                reached = value if later == id else fork.fork(given={later: chain.settle(later, value)}).raw(id)
-                if reached.ndim <= len(self.graph.shape(id)):
-                    continue
-                for i, (one, _) in enumerate(first):
-                    yield one, other, Interval(reached.lo[i], reached.hi[i])
+            return doing.op.compute(FLOATING, *[self.number(i, known) for i in doing.inputs], **doing.params)
         except _MISFITS:
-            return
+            return None
 
 
 def sharp(found: list[Found]) -> list[Found]:
@@ -206,11 +277,6 @@ def sharp(found: list[Found]) -> list[Found]:
 def _width(reached: Interval, decimals: int) -> float:
     width = np.where(reached.lo == reached.hi, 0.0, reached.hi - reached.lo)
     return float(width.max(initial=0.0)) * 10.0**decimals
-
-
-def side_by_side(values: Sequence[Interval]) -> Interval:
-    """Values of one shape along a new leading axis."""
-    return Interval(np.stack([value.lo for value in values]), np.stack([value.hi for value in values]))
 
 
 def _order(named: Named, id: str) -> tuple[Any, ...]:
@@ -225,6 +291,8 @@ def fits(written: Written, reached: Interval, decimals: int) -> bool:
     """Whether every written cell stands for a number that the calculation reaches; what is unbounded explains nothing."""
     fine: Any = meets(written.rounded_to(decimals), reached) | written.blank
     if not fine.all():
+        if not written.is_short(decimals):
+            return False
         fine |= meets(written.as_written(decimals), reached)
         if not fine.all():
             return False

@@ -36,15 +36,16 @@ def judge(written: Written, reached: Interval, decimals: int) -> Judgement:
     decimals : places that were asked for
     """
     asked = written.rounded_to(decimals)
-    fine = meets(asked, reached) | written.blank
+    blank = written.blank.any()
+    fine = meets(asked, reached)
+    if blank:
+        fine |= written.blank
     if fine.all():
         return Judgement("correct", False, ~fine, _carried(written, reached, asked))
-    loose = written.as_written(decimals)
+    loose = written.as_written(decimals) if written.is_short(decimals) else asked
     imprecise = ~fine & meets(loose, reached)
-    beginning = written.cut_off(decimals)
+    beginning = asked if written.eps is not None else written.cut_off(decimals)
     truncated = ~fine & ~imprecise & meets(beginning, reached)
-    if written.eps is not None:
-        truncated = np.zeros_like(fine)
     wrong = ~(fine | imprecise | truncated)
     if wrong.any():
         return Judgement("wrong", False, wrong, _filled(asked, written, reached))

@@ -16,7 +16,7 @@ from attncli.marking.batch import Batch
 from attncli.marking.chain import Bounds, Chain, ProgramBounds, followers
 from attncli.marking.explain import Explainer, Named, fits
 from attncli.marking.marked import RIGHT, Marked, StepMark
-from attncli.marking.one import Marking
+from attncli.marking.one import Marking, credit_of
 from attncli.marking.routes import routes
 from attncli.marking.written import meets
 from attncli.message import N_, Message
@@ -52,6 +52,8 @@ class Marker:
         self._hand = problem.marking.get("rounding", "hand") == "hand"
         self._programs: dict[float, Chain] = {}
         self._right = self._chain()
+        self.shapes = {id: self.graph.shape(id) for id in self.ids}
+        self._worth: dict[tuple[str, str], StepMark] = {}
         self._batch = Batch(self)
 
     def _chain(self) -> Chain:
@@ -70,6 +72,14 @@ class Marker:
         if eps not in self._programs:
             self._programs[eps] = Chain(self.graph, ProgramBounds(eps), self.followers, lambda id, value: value)
         return self._programs[eps]
+
+    def worth(self, id: str, verdict: str) -> StepMark:
+        """A step's mark with the points of a verdict, and nothing said yet."""
+        found = self._worth.get((id, verdict))
+        if found is None:
+            most = self.points.get(id, Fraction(0))
+            found = self._worth[id, verdict] = StepMark(id, verdict, most * credit_of(self.problem, verdict), most)
+        return found
 
     def mark(self, sheet: Sheet) -> Marked:
         """The sheet, marked; also where it is written with tokens as columns throughout."""
@@ -94,10 +104,11 @@ class Marker:
         marked: Marked = Marking(self, known, sheet.student, unknown, sheet.notes).run()
         if marked.ok or sum(_has_rows(answer) for answer in known.values()) < _TURNED:
             return marked
-        turned = {id: answer.transposed() for id, answer in known.items()}
-        other: Marked | None = Marking(self, turned, sheet.student, unknown, sheet.notes).run(only_right=True)
-        if other is None and _lines_turned(marked) >= _TURNED:
-            other = Marking(self, turned, sheet.student, unknown, sheet.notes).run()
+        other: Marked | None = None
+        for only_right in (True, False):
+            if other is None and (only_right or _lines_turned(marked) >= _TURNED):
+                turned = Marking(self, known, sheet.student, unknown, sheet.notes, turned=True)
+                other = turned.run(only_right=only_right)
         if other is None or other.score <= marked.score:
             return marked
         return other.changed(notes=(*other.notes, Message(_COLUMNS)), layout="columns")

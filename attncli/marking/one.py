@@ -42,6 +42,7 @@ class Marking:
     Attributes
     ----------
     true : the right numbers, with what the learner wrote where that is right
+    turned : every answer is read transposed
     own : once something is wrong, the ways the learner may have come to it, each a chain of the learner's own numbers
     """
 
@@ -52,7 +53,9 @@ class Marking:
         student: str | None,
         unknown: Mapping[str, Answer],
         notes: tuple[Message, ...],
+        turned: bool = False,
     ) -> None:
+        self.turned = turned
         self.marker = marker
         self.graph = marker.graph
         self.answers = answers
@@ -60,7 +63,7 @@ class Marking:
         self.unknown = unknown
         self.notes = notes
         precisions = [answer.eps for answer in answers.values() if answer.eps is not None]
-        self.true: Chain = marker.right(max(precisions, default=None))
+        self.true: Chain = marker.right(max(precisions, default=None)).fork()
         self.own: list[Chain] = []
         self.done: set[str] = set()
         self.trivial: set[str] = set()
@@ -69,7 +72,7 @@ class Marking:
     def run(self, only_right: bool = False) -> Any:
         """The marked sheet; with `only_right`, None as soon as a step is not right."""
         self.only_right = only_right
-        if not self.unknown and self._plainly_right():
+        if not self.unknown and not self.turned and self._plainly_right():
             return self.all_right()
         try:
             steps = [
@@ -93,7 +96,9 @@ class Marking:
     def _values(self, id: str) -> Any:
         matrix = self.answers[id].matrix
         assert matrix is not None
-        return matrix.values.reshape(self.graph.shape(id))
+        return (
+            matrix.values if matrix.shape == self.marker.shapes[id] else matrix.values.reshape(self.marker.shapes[id])
+        )
 
     def _asked(self) -> Iterator[str]:
         return (id for id in self.marker.ids if id in self.answers or id in self.marker.points)
@@ -123,13 +128,18 @@ class Marking:
     def _mark(self, id: str, verdict: str, share: Fraction | None = None, **more: Any) -> StepMark:
         if self.only_right and verdict not in RIGHT and verdict != "blank":
             raise NotRight
-        most = self.marker.points.get(id, Fraction(0))
-        credit = _credit(self.marker.problem, verdict) if share is None else share
-        return StepMark(id, verdict, most * credit, most, **more)
+        worth = self.marker.worth(id, verdict)
+        if share is not None:
+            worth = worth.changed(points=worth.max_points * share)
+        return worth.with_words(**more) if more else worth
 
     def _step(self, id: str, answer: Answer) -> StepMark:
         if answer.error is not None:
             return self._mark(id, "malformed", said=(answer.error,))
+        if self.turned:
+            answer = answer.transposed()
+        if answer.matrix is not None and answer.matrix.blank is not None and answer.matrix.blank.all():
+            return self._blank(id)  # an empty text has no shape
         written = self._shaped(id, answer)
         if written is None:
             return self._odd_shape(id, answer)
@@ -157,7 +167,7 @@ class Marking:
     def _shaped(self, id: str, answer: Answer) -> Written | None:
         """What was written, in the step's shape; a vector may be written as a row or as a column."""
         assert answer.matrix is not None
-        expected = self.graph.shape(id)
+        expected = self.marker.shapes[id]
         shown = answer.written()
         if shown.values.shape == expected:
             return shown
@@ -170,10 +180,13 @@ class Marking:
 
     def _right(self, id: str, written: Written, found: Judgement, places: int, said: tuple[Message, ...]) -> StepMark:
         if id in self.graph.steps:
-            self.true = self.true.fork(given={id: found.stands})
-            # Carried on in full, it may be the learner's own number and not the right one.
-            self.own = [own.fork(given={id: _stands(written, own.raw(id), places)}) for own in self.own]
-        return self._fine(id, found.verdict, _credit(self.marker.problem, found.verdict), written, found, said)
+            self.true.give(id, found.stands)
+            for own in self.own:
+                # Carried on in full, it may be the learner's own number and not the right one.
+                own.give(id, _stands(written, own.raw(id), places) if own.is_apart(id) else found.stands)
+        if found.verdict == "correct" and not found.truncated and not written.blank.any():
+            return self._mark(id, "correct", said=said, written=written.values)
+        return self._fine(id, found.verdict, credit_of(self.marker.problem, found.verdict), written, found, said)
 
     def _fine(
         self,
@@ -190,7 +203,7 @@ class Marking:
         if found.verdict == "imprecise":
             places = self.marker.problem.decimals_of(id)
             said = (*said, Message(N_("Right as far as it goes; {places} decimals were asked for."), places=places))
-            share = min(share, _credit(self.marker.problem, "imprecise"))
+            share = min(share, credit_of(self.marker.problem, "imprecise"))
         if written.blank.any():
             share *= Fraction(int((~written.blank).sum()), written.blank.size)
             said = (*said, Message(N_("Some cells are still blank.")))
@@ -198,11 +211,13 @@ class Marking:
 
     def _followed(self, id: str, written: Written, places: int, said: tuple[Message, ...]) -> StepMark | None:
         """Right from the learner's own earlier values: the ways that lead here stay, the others are given up."""
-        judged = [(own, judge(written, own.raw(id), places)) for own in self.own]
+        judged = [(own, judge(written, own.raw(id), places)) for own in self.own if own.is_apart(id)]
         here = [(own, found) for own, found in judged if found.verdict != "wrong"]
         if not here:
             return None
-        self.own = [own.fork(given={id: found.stands}) for own, found in here]
+        self.own = [own for own, _ in here]
+        for own, found in here:
+            own.give(id, found.stands)
         best = min((found for _, found in here), key=lambda found: found.verdict != "correct")
         return self._follow_through(id, written, best, said)
 
@@ -215,7 +230,7 @@ class Marking:
             )
             return self._mark(id, "wrong", Fraction(0), said=(*said, refused), written=written.values)
         said = (*said, Message(N_("Right from your own earlier values.")), *(() if route is None else (route,)))
-        credit = _credit(self.marker.problem, "follow_through")
+        credit = credit_of(self.marker.problem, "follow_through")
         return self._fine(id, "follow_through", credit, written, found, said)
 
     def _by_a_route(self, id: str, written: Written, places: int, said: tuple[Message, ...]) -> StepMark | None:
@@ -394,8 +409,6 @@ class Marking:
             turned = written.at(lambda cells: cells.swapaxes(-1, -2)).rounded_to(places)
             self.own = [chain.fork(given={id: turned}) for chain in self._chains()]
             self.done.add(id)
-        else:
-            self.own = [found.chain.fork(swap=found.swap) for found in explained[:_MOST_WAYS]]
         said = (*self._read_as(answer), *(did(one.id) for one in named[:3]))
         cells = _cells(np.ones(written.values.shape, dtype=np.bool_))
         return self._mark(id, "wrong", mistakes=tuple(named), cells=cells, said=said, written=written.values)
@@ -442,7 +455,7 @@ def _middle(value: Interval) -> Any:
     return np.where(value.lo == value.hi, value.lo, (value.lo + value.hi) / 2)
 
 
-def _credit(problem: Problem, verdict: str) -> Fraction:
+def credit_of(problem: Problem, verdict: str) -> Fraction:
     """The share of a step's points that a verdict is worth."""
     if verdict in ("correct", "route"):
         return Fraction(1)

@@ -53,14 +53,14 @@ def parts_wrong(graph: Graph, chain: Chain, id: str, written: Written, decimals:
 
 
 class _Carried(dict[str, Any]):
-    """What the terms ask of numbers, which is only their shape."""
+    """Numbers as the terms ask for them: their shapes, and what is hidden."""
 
     def __init__(self, chain: Chain) -> None:
         super().__init__()
         self.chain = chain
 
-    def __missing__(self, id: str) -> Interval:
-        return self.chain.carried(id)  # type: ignore[no-any-return]
+    def __missing__(self, id: str) -> Any:
+        return self.chain.carried(id).hi
 
 
 def _slips(term: Term, chain: Chain, place: tuple[int, ...], here: Interval) -> Iterator[Message]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
-from attncli.marking.written import Written, meets
+from attncli.marking.written import Written, around, meets
 
 #: Powers of ten a decimal point slips by.
-_SLIPS = (-3, -2, -1, 1, 2, 3)
+_SLIPS = np.array([1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3])
 
 
 def slips(written: Written, reached: Interval, wrong: Any, decimals: int) -> Iterator[str]:
@@ -24,15 +24,12 @@ def slips(written: Written, reached: Interval, wrong: Any, decimals: int) -> Ite
 
 def cell_slips(written: Written, reached: Interval, wrong: Any, decimals: int) -> Iterator[str]:
     """Ids of the slips in single cells that turn every wrong cell into a right one."""
-    signs = _fits(written.changed(values=-written.values), reached, decimals)
+    asked = written.rounded_to(decimals)
+    signs = meets(Interval(-asked.hi, -asked.lo), reached)
     if (signs | ~wrong).all():
         yield "sign"
-    else:
-        points = np.zeros_like(wrong)
-        for power in _SLIPS:
-            points |= _point_fits(written, reached, decimals, power)
-        if (points | ~wrong).all():
-            yield "decimal-point"
+    elif (_point_fits(written, reached, decimals) | ~wrong).all():
+        yield "decimal-point"
     if _exchanged(written, reached, wrong, decimals):
         yield "cells-exchanged"
 
@@ -41,11 +38,11 @@ def _fits(written: Written, reached: Interval, decimals: int) -> Any:
     return meets(written.rounded_to(decimals), reached)
 
 
-def _point_fits(written: Written, reached: Interval, decimals: int, power: int) -> Any:
-    """Where 10^power times the written number is right; the slipped number keeps the digits it was written with."""
-    moved = written.changed(values=written.values * 10.0**power)
-    loose = moved.rounded_to(decimals - power if power > 0 else decimals)
-    return meets(loose, reached) & (written.values != 0)
+def _point_fits(written: Written, reached: Interval, decimals: int) -> Any:
+    """Where a power of ten times the written number is right; the slipped number keeps the digits it was written with."""
+    powers = _SLIPS.reshape(-1, *(1 for _ in written.values.shape))
+    moved = around(written.values * powers, 0.5 * 10.0**-decimals * np.maximum(powers, 1.0))
+    return meets(moved, reached).any(0) & (written.values != 0)
 
 
 def _transposed_fits(written: Written, reached: Interval, decimals: int) -> bool:

@@ -37,12 +37,21 @@ class Written(Record):
 
     def rounded_to(self, decimals: int) -> Interval:
         """Every number that rounds to the written ones at `decimals` places (or at a program's precision)."""
-        return around(self.values, self._half(np.full(self.values.shape, decimals)))
+        known: dict[int, Interval] = self.__dict__.setdefault("_rounded", {})
+        if decimals not in known:
+            known[decimals] = around(self.values, 0.5 * 10.0**-decimals if self.eps is None else self._near())
+        return known[decimals]
 
     def as_written(self, decimals: int) -> Interval:
         """Every number that rounds to the written ones at the places they were written with, if those are fewer."""
+        if self.eps is not None:
+            return self.rounded_to(decimals)
         fewer = np.where(self.places == EXACT, decimals, np.minimum(self.places, decimals))
-        return around(self.values, self._half(fewer))
+        return around(self.values, 0.5 * 10.0 ** -fewer.astype(np.float64))
+
+    def is_short(self, decimals: int) -> bool:
+        """Whether some cell was written with fewer places than asked for."""
+        return self.eps is None and bool(((self.places != EXACT) & (self.places < decimals)).any())
 
     def cut_off(self, decimals: int) -> Interval:
         """Every number of which the written ones are the beginning: 0.66 for 0.669."""
@@ -52,12 +61,9 @@ class Written(Record):
         hi = np.where(self.values < 0, self.values, self.values + unit)
         return Interval(_outward(lo, -np.inf), _outward(hi, np.inf))
 
-    def _half(self, places: Any) -> FloatArray:
-        if self.eps is not None:
-            near: FloatArray = _ULPS * self.eps * np.where(np.isfinite(self.values), np.abs(self.values), 0.0)
-            return near
-        half: FloatArray = 0.5 * 10.0 ** -places.astype(np.float64)
-        return half
+    def _near(self) -> FloatArray:
+        near: FloatArray = _ULPS * float(self.eps or 0.0) * np.where(np.isfinite(self.values), np.abs(self.values), 0.0)
+        return near
 
 
 def written(matrix: Matrix, eps: float | None = None) -> Written:
@@ -68,9 +74,21 @@ def written(matrix: Matrix, eps: float | None = None) -> Written:
     return Written(values, places, blank, eps)
 
 
+#: Widening of half a unit, which is not a float64 itself, and of adding it.
+_OUTWARD = 4 * float(np.finfo(np.float64).eps)
+
+
 def around(values: FloatArray, half: Any) -> Interval:
-    """Every number within `half` of the values."""
-    return Interval(_outward(values - half, -np.inf), _outward(values + half, np.inf))
+    """Every number within `half` of the values; what is infinite stands for itself."""
+    reach = np.abs(values)
+    reach += half
+    reach *= _OUTWARD
+    reach += half
+    lo, hi = values - reach, values + reach
+    if np.isnan(hi - lo).any():
+        infinite = np.isinf(values)
+        lo, hi = np.where(infinite, values, lo), np.where(infinite, values, hi)
+    return Interval(lo, hi)
 
 
 def _outward(values: FloatArray, to: float) -> FloatArray:

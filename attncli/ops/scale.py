@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, at, values_for_gradients, with_operands
+from attncli.ops import Mistake, Op, Params, at, instead, values_for_gradients, with_operands
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -76,8 +76,12 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     if root is None:
         return
     width = float(root.values)
-    yield with_operands("scale-by-d", step, OP, step.inputs, {"factor": as_matrix(1.0 / width)})
-    yield with_operands("scale-inverted", step, OP, step.inputs, {"factor": as_matrix(width**0.5)})
+
+    def rooted(xp: Arithmetic) -> Value:
+        return xp.aside(xp.sqrt(xp.enter(root)))
+
+    yield instead("scale-by-d", step, lambda xp, a: xp.divide(xp.divide(a, rooted(xp)), rooted(xp)), *step.inputs)
+    yield instead("scale-inverted", step, lambda xp, a: xp.multiply(a, rooted(xp)), *step.inputs)
     # With several heads, √d_model is taken of all of them together.
     models = {graph.bound[name].size for name in ("d_model", HEADS_WIDTH) if name in graph.bound}
     for size in sorted(models - {width}):
