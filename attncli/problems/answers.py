@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.matrix import Matrix
+from attncli.matrix import EXACT, Entry, Matrix
 from attncli.message import N_, AttnError, InputError, Message
 from attncli.problems.settings import matrix_of
 from attncli.problems.text import parse_matrix
@@ -65,6 +67,8 @@ def answer(value: Any) -> Answer:
                 )
             if not value.strip():
                 return Answer(_blank())
+            if len(value) <= _SHORT:
+                return _short(value)
             return Answer(parse_matrix(value, blanks=True))
         if value is None:
             return Answer(_blank())
@@ -73,6 +77,47 @@ def answer(value: Any) -> Answer:
         return Answer(None, error.message)
     except (RecursionError, ValueError, OverflowError):
         return Answer(None, Message(N_("This cannot be read as a matrix.")))
+
+
+#: Characters of an answer that is remembered: a class writes the same lines over and over.
+_SHORT = 400
+
+
+@lru_cache(maxsize=4096)
+def _short(text: str) -> Answer:
+    matrix = _plain(text) or parse_matrix(text, blanks=True)
+    for array in (matrix.values, matrix.decimals, matrix.blank):
+        if array is not None:
+            array.flags.writeable = False  # it is shared
+    return Answer(matrix)
+
+
+#: Plain numbers, as most sheets are written. So short that none is infinite.
+_PLAIN = re.compile(r" *(?:-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|inf)(?: +| *; *| *$))+")
+
+
+def _plain(text: str) -> Matrix | None:
+    """The matrix in a text like 0.330 -inf; 1 -2, read many times as fast as by the whole grammar; else None."""
+    if _PLAIN.fullmatch(text) is None:
+        return None
+    rows = [row.split() for row in text.split(";")]
+    wide = len(rows[0])
+    if not wide or any(len(row) != wide for row in rows):
+        return None
+    words = [word for row in rows for word in row]
+    values = np.array([float(word) for word in words]).reshape(-1, wide)
+    places = np.array([_places(word) for word in words]).reshape(-1, wide)
+    return Matrix(values, places, tuple([_INFINITE.get(word) or ("num", word) for word in words]))
+
+
+_INFINITE: dict[str, Entry] = {"inf": ("inf",), "-inf": ("neg", ("inf",))}
+
+
+def _places(word: str) -> int:
+    if word[-1] == "f":
+        return EXACT
+    point = word.find(".")
+    return 0 if point < 0 else len(word) - point - 1
 
 
 def _blank() -> Matrix:

@@ -1,0 +1,76 @@
+"""Plain numbers are read by a short way; it comes to what the grammar of matrices comes to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from attncli.message import AttnError
+from attncli.problems.answers import _short, answer
+from attncli.problems.text import parse_matrix
+
+
+def parts(matrix: Any) -> list[Any]:
+    """Everything a matrix holds, to be compared to the last bit."""
+    return [
+        matrix.values.shape,
+        matrix.values.dtype,
+        matrix.values.tobytes(),
+        matrix.decimals.tolist(),
+        matrix.decimals.dtype,
+        matrix.entries,
+        matrix.blank,
+    ]
+
+
+@given(
+    st.lists(st.sampled_from(["0.330", "-1", "-inf", "inf", ";", " ; ", " ", "  ", "1.", "007"])).map(" ".join)
+    | st.text("0123456789.- ;", max_size=40)
+    | st.text(" ;.-019", max_size=12)
+)
+@example("0.330 0.670; -1 2")
+@example("0.330 -inf ;-1 inf")
+@example("-inf")
+@example("--inf 1")
+@example(" 1  2 ; 3  4 ")
+@example("-0.000")
+@example("1;2;")
+@example(";1")
+@example("1 2; 3")
+@example("1 2;; 3 4")
+@example("1. .5 -.5 00.10")
+@example("--1")
+@example("1-2")
+@example("9" * 400)
+@example("0." + "3" * 60)
+def test_the_short_way_is_the_grammar(text: str) -> None:
+    found = answer(text)
+    if not text.strip():
+        assert found.matrix is not None and found.matrix.blank is not None
+        return
+    try:
+        expected = parse_matrix(text, blanks=True)
+    except AttnError as error:
+        assert found.matrix is None
+        assert found.error == error.message
+        return
+    assert found.matrix is not None
+    assert parts(found.matrix) == parts(expected)
+
+
+@pytest.mark.parametrize("text", ["0.330 0.670", "1 2; 3 4"])
+def test_the_short_way_is_taken(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def grammar(*args: Any, **more: Any) -> Any:
+        raise AssertionError("the grammar was asked")
+
+    monkeypatch.setattr("attncli.problems.answers.parse_matrix", grammar)
+    _short.cache_clear()
+    found = answer(text).matrix
+    assert found is not None
+    assert answer(text).matrix is found
+    assert not found.values.flags.writeable
+    assert np.isfinite(found.values).all()
