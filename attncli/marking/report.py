@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from typing import Any
 
 from attncli.marking.mark import Marked, StepMark
@@ -20,14 +21,20 @@ def data(marked: Marked, language: Language) -> dict[str, Any]:
         "schema": 1,
         "problem": marked.problem.id,
         "student": marked.student,
-        "score": float(marked.score),
-        "max_score": float(marked.max_score),
+        "score": _sum([step.points for step in marked.steps]),
+        "max_score": _sum([step.max_points for step in marked.steps]),
         "first_wrong": marked.first_wrong,
         "steps": [_step(step, language) for step in marked.steps],
     }
     if marked.notes:
         out["notes"] = [note.text(language) for note in marked.notes]
     return out
+
+
+def _sum(points: list[Fraction]) -> float:
+    """The exact sum; whole points, which are the most, are added as such."""
+    whole = sum(one.numerator for one in points if one.denominator == 1)
+    return float(sum((one for one in points if one.denominator != 1), Fraction(whole)))
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
@@ -40,9 +47,9 @@ def _step(step: StepMark, language: Language) -> dict[str, Any]:
     return {
         "id": step.id,
         "verdict": step.verdict,
-        "points": float(step.points),
-        "max_points": float(step.max_points),
+        "points": step.points.numerator / step.points.denominator,
+        "max_points": step.max_points.numerator / step.max_points.denominator,
         "mistakes": [{"step": named.step, "id": named.id} for named in step.mistakes],
-        "cells": [list(cell) for cell in step.cells],
-        "message": " ".join(message.text(language) for message in step.said),
+        "cells": list(map(list, step.cells)),
+        "message": " ".join([message.text(language) for message in step.said]),
     }

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Runs once, when Gradescope builds the autograder's image.
+set -euo pipefail
+root="$(cd "$(dirname "$0")/.." && pwd)" # /autograder
+
+apt-get update -q
+apt-get install -y -q python3 python3-venv
+python3 -m venv "$root/venv"
+"$root/venv/bin/pip" install --quiet attncli
