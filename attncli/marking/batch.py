@@ -15,6 +15,7 @@ import numpy as np
 
 from attncli.arithmetic.interval import Interval
 from attncli.marking.written import around, meets
+from attncli.matrix import EXACT
 from attncli.problems.answers import Answer
 
 if TYPE_CHECKING:
@@ -43,9 +44,12 @@ class Batch:
         return right
 
     def _fits(self, id: str, answer: Answer) -> bool:
-        """Whether an answer is a full matrix that a person wrote for a step, a vector in either direction."""
+        """Whether an answer is a full matrix that a person wrote for a step, to all its places, a vector in either direction."""
         matrix = answer.matrix
         if matrix is None or answer.eps is not None or matrix.blank is not None or id not in self.graph.steps:
+            return False
+        places = matrix.decimals
+        if places is not None and ((places != EXACT) & (places < self.marker.problem.decimals_of(id))).any():
             return False
         expected, shape = self.marker.shapes[id], matrix.values.shape
         if shape == expected:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
+from attncli.marking.chain import Chain
 from attncli.marking.written import Written, meets
 from attncli.matrix import BoolArray
 from attncli.record import Record
@@ -27,45 +28,54 @@ class Judgement(Record):
     stands: Interval
 
 
-def judge(written: Written, reached: Interval, decimals: int) -> Judgement:
-    """Judge by overlap of intervals, never by a tolerance.
+def judge(written: Written, chain: Chain, id: str, decimals: int, cut: bool = False) -> Judgement:
+    """A written step against what a chain comes to there: by overlap of intervals, never by a tolerance.
 
     Parameters
     ----------
-    reached : bounds of what right calculations come to, the shape of what was written
+    chain : what right calculations come to, the shape of what was written
     decimals : places that were asked for
+    cut : the learner cuts off instead of rounding, so every number may be more than what is written
     """
+    reached = chain.raw(id)
     asked = written.rounded_to(decimals)
-    blank = written.blank.any()
     fine = meets(asked, reached)
-    if blank:
-        fine |= written.blank
+    fine |= written.blank
+    # A number with too few digits stands for all that round to it, also where it might be exact.
+    short = written.is_short(decimals)
+    loose = written.as_written(decimals) if short else asked
+    if cut and written.eps is None:
+        more = written.cut_off(decimals)
+        loose = Interval(np.minimum(loose.lo, more.lo), np.maximum(loose.hi, more.hi))
     if fine.all():
-        return Judgement("correct", False, ~fine, _carried(written, reached, asked))
-    loose = written.as_written(decimals) if written.is_short(decimals) else asked
-    imprecise = ~fine & meets(loose, reached)
+        stands = _carried(written, chain.settle(id, reached) if short or cut else reached, loose)
+        return Judgement("correct", False, ~fine, _filled(stands, written, chain, id))
+    imprecise = ~fine & meets(written.as_written(decimals), reached) if short else np.zeros_like(fine)
     beginning = asked if written.eps is not None else written.cut_off(decimals)
     truncated = ~fine & ~imprecise & meets(beginning, reached)
     wrong = ~(fine | imprecise | truncated)
     if wrong.any():
-        return Judgement("wrong", False, wrong, _filled(asked, written, reached))
+        return Judgement("wrong", False, wrong, _filled(asked, written, chain, id))
     stands = Interval(
-        np.where(fine, asked.lo, np.where(imprecise, loose.lo, np.minimum(beginning.lo, asked.lo))),
-        np.where(fine, asked.hi, np.where(imprecise, loose.hi, np.maximum(beginning.hi, asked.hi))),
+        np.where(truncated, np.minimum(beginning.lo, asked.lo), loose.lo),
+        np.where(truncated, np.maximum(beginning.hi, asked.hi), loose.hi),
     )
     verdict = "imprecise" if imprecise.any() else "correct"
-    return Judgement(verdict, bool(truncated.any()), wrong, _carried(written, reached, stands))
+    # Short or cut off on the page, a number may have been carried on rounded to the places asked for.
+    carried = _carried(written, chain.settle(id, reached), stands)
+    return Judgement(verdict, bool(truncated.any()), wrong, _filled(carried, written, chain, id))
 
 
 def _carried(written: Written, reached: Interval, stands: Interval) -> Interval:
     """What a right cell is carried on as: the written number, or any right one that it stands for."""
     lo = np.minimum(np.maximum(stands.lo, reached.lo), written.values)
     hi = np.maximum(np.minimum(stands.hi, reached.hi), written.values)
-    return _filled(Interval(lo, hi), written, reached)
+    return Interval(lo, hi)
 
 
-def _filled(stands: Interval, written: Written, reached: Interval) -> Interval:
-    """Cells left blank may be anything that is right."""
+def _filled(stands: Interval, written: Written, chain: Chain, id: str) -> Interval:
+    """Cells left blank may be anything that is right, rounded or not."""
     if not written.blank.any():
         return stands
-    return Interval(np.where(written.blank, reached.lo, stands.lo), np.where(written.blank, reached.hi, stands.hi))
+    open_ = chain.settle(id, chain.raw(id))
+    return Interval(np.where(written.blank, open_.lo, stands.lo), np.where(written.blank, open_.hi, stands.hi))

@@ -101,7 +101,11 @@ class Marker:
         return Marking(self, known, sheet.student, {}, sheet.notes).all_right()
 
     def _mark(self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer]) -> Marked:
-        marked: Marked = Marking(self, known, sheet.student, unknown, sheet.notes).run()
+        first = Marking(self, known, sheet.student, unknown, sheet.notes)
+        marked: Marked = first.run()
+        if first.cuts and not marked.ok:
+            cut = Marking(self, known, sheet.student, unknown, sheet.notes, cut=True).run(only_right=True)
+            marked = cut or marked
         if marked.ok or sum(_has_rows(answer) for answer in known.values()) < _TURNED:
             return marked
         other: Marked | None = None

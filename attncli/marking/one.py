@@ -43,6 +43,7 @@ class Marking:
     ----------
     true : the right numbers, with what the learner wrote where that is right
     turned : every answer is read transposed
+    cut : the learner cuts off instead of rounding; cuts : some right cell turned out to be cut off
     own : once something is wrong, the ways the learner may have come to it, each a chain of the learner's own numbers
     """
 
@@ -54,8 +55,11 @@ class Marking:
         unknown: Mapping[str, Answer],
         notes: tuple[Message, ...],
         turned: bool = False,
+        cut: bool = False,
     ) -> None:
         self.turned = turned
+        self.cut = cut
+        self.cuts = False
         self.marker = marker
         self.graph = marker.graph
         self.answers = answers
@@ -147,7 +151,7 @@ class Marking:
             return self._mark(id, "blank")
         places = self.marker.problem.decimals_of(id)
         said = self._read_as(answer)
-        found = judge(written, self.true.raw(id), places)
+        found = judge(written, self.true, id, places, self.cut)
         mark = None
         if found.verdict != "wrong":
             mark = self._right(id, written, found, places, said)
@@ -183,7 +187,7 @@ class Marking:
             self.true.give(id, found.stands)
             for own in self.own:
                 # Carried on in full, it may be the learner's own number and not the right one.
-                own.give(id, _stands(written, own.raw(id), places) if own.is_apart(id) else found.stands)
+                own.give(id, judge(written, own, id, places, self.cut).stands if own.is_apart(id) else found.stands)
         if found.verdict == "correct" and not found.truncated and not written.blank.any():
             return self._mark(id, "correct", said=said, written=written.values)
         return self._fine(id, found.verdict, credit_of(self.marker.problem, found.verdict), written, found, said)
@@ -199,6 +203,7 @@ class Marking:
     ) -> StepMark:
         """The mark of a step that is right in some sense, with a word on cells cut off, short or blank."""
         if found.truncated:
+            self.cuts = True
             said = (*said, Message(N_("Right, but cut off instead of rounded: round the last decimal next time.")))
         if found.verdict == "imprecise":
             places = self.marker.problem.decimals_of(id)
@@ -211,7 +216,7 @@ class Marking:
 
     def _followed(self, id: str, written: Written, places: int, said: tuple[Message, ...]) -> StepMark | None:
         """Right from the learner's own earlier values: the ways that lead here stay, the others are given up."""
-        judged = [(own, judge(written, own.raw(id), places)) for own in self.own if own.is_apart(id)]
+        judged = [(own, judge(written, own, id, places, self.cut)) for own in self.own if own.is_apart(id)]
         here = [(own, found) for own, found in judged if found.verdict != "wrong"]
         if not here:
             return None
@@ -238,7 +243,7 @@ class Marking:
         for chain in (self.true, *self.own):
             for route in self._open_routes(chain, id):
                 other = chain.fork(swap=route.swap)
-                found = judge(written, other.raw(id), places)
+                found = judge(written, other, id, places, self.cut)
                 if found.verdict != "wrong":
                     return self._take(chain, other, route, id, written, found, places, said)
             free = constant(chain, id, written, places)
@@ -285,8 +290,9 @@ class Marking:
     def _wrong(self, id: str, written: Written, found: Judgement, places: int, said: tuple[Message, ...]) -> StepMark:
         if id in self.graph.inputs:
             return self._mark(id, "wrong", cells=_cells(found.wrong), said=said, written=written.values)
-        mine = self.own[0].raw(id) if self.own else self.true.raw(id)
-        off = judge(written, mine, places).wrong if self.own else found.wrong
+        nearest = self.own[0] if self.own else self.true
+        mine = nearest.raw(id)
+        off = judge(written, nearest, id, places, self.cut).wrong if self.own else found.wrong
         explained = self._explained(id, written, off, places)
         named = _named(explained, id)
         operands: Mapping[str, Any] = {}
@@ -324,13 +330,7 @@ class Marking:
             if key not in seen and len(own) < _MOST_WAYS:
                 seen.append(key)
                 fork = chain.fork(swap=swap) if swap else chain
-                stands = written.rounded_to(places)
-                if written.blank.any():
-                    reached = fork.raw(id)
-                    stands = Interval(
-                        np.where(written.blank, reached.lo, stands.lo), np.where(written.blank, reached.hi, stands.hi)
-                    )
-                own.append(fork.fork(given={id: stands}))
+                own.append(fork.fork(given={id: judge(written, fork, id, places, self.cut).stands}))
         self.own = own
 
     def _explained(self, id: str, written: Written, off: Any, places: int) -> list[Found]:
@@ -338,7 +338,7 @@ class Marking:
         chains, open_steps, explainer = self._chains(), self._open_steps(id), self.marker.explainer
         found = explainer.singles(id, written, chains, places, open_steps)
         for chain in chains:
-            wrong = judge(written, chain.raw(id), places).wrong
+            wrong = judge(written, chain, id, places, self.cut).wrong
             for slip in slips(written, chain.raw(id), wrong, places):
                 if not any(one.named[-1] == Named(id, slip) for one in found):
                     found.append(Found((Named(id, slip),), chain, {}))
@@ -429,17 +429,6 @@ class Marking:
 
 
 builtin_id = id
-
-
-def _stands(written: Written, reached: Interval, places: int) -> Interval:
-    """What a line stands for to a learner who may have come to it from these numbers."""
-    found = judge(written, reached, places)
-    if found.verdict != "wrong":
-        return found.stands
-    stands = written.rounded_to(places)
-    if not written.blank.any():
-        return stands
-    return Interval(np.where(written.blank, reached.lo, stands.lo), np.where(written.blank, reached.hi, stands.hi))
 
 
 def _named(explained: Sequence[Found], id: str) -> list[Named]:

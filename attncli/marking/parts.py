@@ -32,7 +32,7 @@ _MOST = 64
 def parts_wrong(graph: Graph, chain: Chain, id: str, written: Written, decimals: int) -> tuple[Message, ...]:
     """One message a wrong cell, if each of them comes from one wrong part; else none."""
     step = graph.steps[id]
-    wrong = judge(written, chain.raw(id), decimals).wrong
+    wrong = judge(written, chain, id, decimals).wrong
     # One cell, or two at most: more is no slip.
     if not 0 < np.count_nonzero(wrong) <= 2 or id in chain.swap:
         return ()

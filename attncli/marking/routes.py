@@ -160,6 +160,7 @@ def constant(chain: Chain, id: str, written: Written, places: int) -> Message | 
     # A line with one visible score alone would agree with any number; some other line must show the constant.
     top = chain.raw(shifted.inputs[1])
     other = (lo > top.hi) | (hi < top.lo)
-    if not (other & (visible.sum(-1, keepdims=True) > 1)).any():
+    several = visible.sum(-1, keepdims=True) > 1
+    if not (other & several).any() and (several.any() or not other.all()):
         return None
     return Message(N_("Right: you took away a constant of your own. Any constant leaves the weights as they are."))
