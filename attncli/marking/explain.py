@@ -102,7 +102,7 @@ class Explainer:
                     key = (where, mistake.id)
                     if key in found:
                         continue
-                    reached = self._reached(chain, {where: mistake.swap[where]}, id)
+                    reached = self._reached(chain, mistake.swap, id)
                     if reached is not None and _explained(written, reached, decimals):
                         named = (Named(where, mistake.id),)
                         found[key] = Found(named, chain, mistake.swap, _width(reached, decimals))
@@ -118,7 +118,7 @@ class Explainer:
             for where in (id, *reversed(open_steps)):
                 found = []
                 for mistake in self._near(sieve, where):
-                    reached = self._reached(chain, {where: mistake.swap[where]}, id)
+                    reached = self._reached(chain, mistake.swap, id)
                     if reached is None or reached.shape != written.values.shape:
                         continue
                     wrong = ~(meets(written.rounded_to(decimals), reached) | written.blank)
@@ -166,7 +166,11 @@ class Explainer:
         return reached
 
     def _near(self, sieve: _Sieve, where: str) -> Iterator[Mistake]:
-        """The mistakes at `where` that come near what was written, in plain numbers: all side by side."""
+        """The mistakes at `where` that come near what was written, in plain numbers: all side by side.
+
+        One that is made at several steps at once (heads cut wrongly in Q, K and V) is not sifted.
+        """
+        yield from (mistake for mistake in self.mistakes(where) if len(mistake.swap) > 1)
         results = list(self._plain(sieve, where, {}))
         usual = [one for one in results if one[1].shape == self.graph.shape(where)]
         for group in [usual, *([one] for one in results if one not in usual)] if where == sieve.id else [usual]:
@@ -193,6 +197,8 @@ class Explainer:
         """What a step comes out as with each of its mistakes, in plain numbers."""
         known = dict(wrong)
         for mistake in self.mistakes(where):
+            if len(mistake.swap) > 1:
+                continue
             swap = mistake.swap[where]
             try:
                 yield (

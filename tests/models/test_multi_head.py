@@ -197,6 +197,20 @@ def test_heads_cut_in_memory_order(right: Trace) -> None:
     assert named({"Q_heads": wrong}) == {("Q_heads", "split-without-transpose")}
 
 
+def test_everything_cut_in_memory_order_shows_in_a_later_line(right: Trace) -> None:
+    q = right["Q"].reshape(4, 3, 2)
+    k = right["K"].reshape(2, 3, 2).repeat(2, 0)
+    assert ("Q_heads", "split-without-transpose") in named({"scores": q @ k.swapaxes(-1, -2)})
+
+
+def test_keys_and_values_dealt_out_alike(right: Trace) -> None:
+    k, v = (right[f"{name}_heads"][[0, 1, 0, 1]] for name in "KV")
+    s = right["Q_heads"] @ k.swapaxes(-1, -2) / np.sqrt(2) + right["M"]
+    power = np.exp(s)
+    wrong = power / power.sum(-1, keepdims=True) @ v
+    assert ("K_shared", "kv-heads-tiled") in named({"O": wrong})
+
+
 def test_heads_joined_in_memory_order(right: Trace) -> None:
     assert named({"concat": right["O"].reshape(3, 8)}) == {("concat", "merge-without-transpose")}
 
