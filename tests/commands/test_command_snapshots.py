@@ -13,16 +13,22 @@ from syrupy.assertion import SnapshotAssertion
 from typed import EVERYWHERE, WIDTHS, WIDTHS_IN_CHINESE
 from whole_command import Done, run
 
+from attncli import models
+from attncli.problems import library
+
 SHOWN = [(name, width, "en") for name in EVERYWHERE for width in WIDTHS] + [
     (name, width, "zh") for name in EVERYWHERE for width in WIDTHS_IN_CHINESE
 ]
+
+#: Lists of what there is have no snapshot: another example or model is no change of the screen.
+LISTS = {"examples-list": library.ids, "models": models.names}
 
 
 def shown(name: str, width: int, language: str) -> Done:
     return run(*EVERYWHERE[name], COLUMNS=width, ATTNCLI_LANG=language)
 
 
-@pytest.mark.parametrize(("name", "width", "language"), SHOWN)
+@pytest.mark.parametrize(("name", "width", "language"), [case for case in SHOWN if case[0] not in LISTS])
 def test_snapshot(name: str, width: int, language: str, snapshot: SnapshotAssertion) -> None:
     assert str(shown(name, width, language)) == snapshot
 
@@ -36,6 +42,14 @@ def test_no_line_is_wider_than_the_screen_or_ends_in_spaces(name: str, width: in
         assert line == line.rstrip(), repr(line)
     assert done.text.endswith("\n") or not done.text
     assert "\x1b" not in done.text
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_are_complete_and_in_order(name: str) -> None:
+    for width in WIDTHS:
+        text = shown(name, width, "en").text.rpartition("\n\n")[0]
+        listed = re.findall(r"^([a-z]\S*)(?= |$)", text, re.MULTILINE)
+        assert listed == LISTS[name]()
 
 
 @pytest.mark.parametrize("name", [name for name in EVERYWHERE if not name.startswith("wrong")])
