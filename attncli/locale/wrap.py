@@ -6,8 +6,8 @@ opening one. A Chinese character takes two columns of a terminal (Unicode Standa
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 _CLOSING = frozenset("，。；：！？、）”’》】」』〉…·%,.;:!?)]}")
 #: A name longer than this stands on a line of its own.
@@ -22,13 +22,18 @@ def columns(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_columns_of, text))
 
 
+@lru_cache(4096)
 def _columns_of(sign: str) -> int:
+    import unicodedata
+
     if unicodedata.category(sign) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if _is_wide(sign) else 1
 
 
 def _is_wide(sign: str) -> bool:
+    import unicodedata
+
     return unicodedata.east_asian_width(sign) in "WF"
 
 

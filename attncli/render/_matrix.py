@@ -17,6 +17,7 @@ from rich.text import Text
 from attncli.message import N_, Message
 from attncli.record import Record
 from attncli.render._glyphs import fitted
+from attncli.render._lines import Lines
 from attncli.render._numbers import number_text, padded
 from attncli.render._view import Block, Item, View, cell_name
 
@@ -105,18 +106,18 @@ class MatrixTables:
         # Known widths, and spaces written out, spare Rich from measuring and padding.
         table = Table(box=frame, show_header=any(column.name for column in columns), header_style="dim", padding=0)
         if self.name_width:
-            table.add_column(Text(), style="dim", no_wrap=True, width=self.name_width + 2)
+            table.add_column(Lines([]), style="dim", no_wrap=True, width=self.name_width + 2)
         header = (" " * _GAP).join(_right(column.name, column.width) for column in columns)
-        table.add_column(Text(f" {header}"), no_wrap=True, width=wide)
-        names = [Text("\n".join(f" {name}" for name in self.names), no_wrap=True)] if self.name_width else []
+        table.add_column(Lines([f" {header}"]), no_wrap=True, width=wide)
+        names = [Lines([f" {name}" for name in self.names])] if self.name_width else []
         table.add_row(*names, self._numbers(start, columns))
         return table
 
-    def _numbers(self, start: int, columns: list[Column]) -> Text:
+    def _numbers(self, start: int, columns: list[Column]) -> RenderableType:
         """All lines of numbers; attention weights have a background where there is colour."""
         lines = [[_right(column.cells[i], column.width) for column in columns] for i in range(self.rows)]
         if not self.colour:
-            return Text("\n".join(" " + (" " * _GAP).join(line) for line in lines), no_wrap=True)
+            return Lines([" " + (" " * _GAP).join(line) for line in lines])
         numbers = Text(no_wrap=True)
         for i, line in enumerate(lines):
             numbers.append("\n " if i else " ")

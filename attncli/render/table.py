@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,8 +12,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from attncli.locale.wrap import wrap
 from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
+from attncli.render._lines import Lines
 from attncli.render._matrix import MatrixTables
 from attncli.render._view import Item, View
 
@@ -60,6 +63,13 @@ class Page:
         """Text that the console can show; never read as markup."""
         return Text(_broken(fitted(text, self.encoding), self.width), style=style, no_wrap=False, overflow="fold")
 
+    def paragraph(self, message: Message, style: str = "") -> Lines:
+        """A sentence or two on lines of their own, broken as its language allows."""
+        text = fitted(self.view.say(message), self.encoding)
+        if max(text, default="") < _FIRST_WIDE:
+            return Lines(textwrap.wrap(text, self.width, break_on_hyphens=False), style)
+        return Lines(wrap(text, self.width).split("\n"), style)
+
     def say(self, message: Message | str, style: str = "") -> Text:
         return self.text(self.view.say(message), style)
 
@@ -105,7 +115,7 @@ class Page:
         yield self._heading(item, number)
         yield from self._blocks(self._matrices(item))
         if item.why is not None:
-            yield self.say(item.why, "italic")
+            yield self.paragraph(item.why, "italic")
         if self.view.expand:
             for name, arithmetic in self.view.arithmetic(item):
                 yield self._hanging(f"{name} = ", arithmetic)
@@ -214,8 +224,6 @@ def _broken(text: str, width: int) -> str:
     """Text whose Chinese lines are broken: they have few spaces, the only places where Rich would break them."""
     if not text or max(text) < _FIRST_WIDE:
         return text
-    from attncli.locale.wrap import wrap
-
     lines = text.split("\n")
     return "\n".join(wrap(line, width) if cell_len(line) > max(width, len(line)) else line for line in lines)
 
