@@ -54,8 +54,9 @@ class Written(Record):
         return self.eps is None and bool(((self.places != EXACT) & (self.places < decimals)).any())
 
     def cut_off(self, decimals: int) -> Interval:
-        """Every number of which the written ones are the beginning: 0.66 for 0.669."""
-        places = np.where(self.places == EXACT, decimals, np.minimum(self.places, decimals))
+        """Every number of which the written ones are the beginning: 0.66 for 0.669. One with more digits than asked for
+        was cut off after those."""
+        places = np.where(self.places == EXACT, decimals, self.places)
         unit = 10.0 ** -places.astype(np.float64)
         lo = np.where(self.values > 0, self.values, self.values - unit)
         hi = np.where(self.values < 0, self.values, self.values + unit)

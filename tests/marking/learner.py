@@ -240,7 +240,6 @@ class Learner:
     ----------
     carrying : "full", "rounded", "by line" (each line one or the other), "by use" (whenever a number is used)
     wrong : lines worked out in another way
-    root_off : √d_k moved a little, for `reach`
     """
 
     def __init__(
@@ -251,9 +250,7 @@ class Learner:
         seed: int = 0,
         wrong: dict[str, Line] | None = None,
         ties: str = ROUND_HALF_UP,
-        root_off: float = 0.0,
     ) -> None:
-        self.root_off = root_off
         self.case, self.decimals, self.carrying, self.seed, self.ties = case, decimals, carrying, seed, ties
         self.wrong = wrong or {}
         self.raw: dict[str, Any] = {}
@@ -264,9 +261,7 @@ class Learner:
         case = self.case
         known = {**case.inputs, f"G_{OUTPUT.get(case.model, 'O')}": case.upstream}
         if "Q" in case.inputs or "W_Q" in case.inputs:
-            self.raw["root"] = np.array(
-                float(case.inputs["Q" if "Q" in case.inputs else "W_Q"].shape[1]) ** 0.5 + self.root_off
-            )
+            self.raw["root"] = np.array(float(case.inputs["Q" if "Q" in case.inputs else "W_Q"].shape[1]) ** 0.5)
         with np.errstate(all="ignore"):
             for id, line in lines(case):
                 line = self.wrong.get(id, line)
@@ -301,17 +296,25 @@ def reach(case: Case, target: str, decimals: int) -> Any:
 
 
 def _reach(case: Case, right: dict[str, Any], target: str, half: float) -> Any:
-    names = [id for id, _ in lines(case)]
-    decimals = 9
-    total = np.abs(Learner(case, decimals, root_off=half).run()[target] - right[target])
-    for place in names[: names.index(target)]:
-        for cell in np.ndindex(right[place].shape):
-            if np.isfinite(right[place][cell]):
-                total = total + np.abs(_bumped(case, right, place, cell, half)[target] - right[target])
+    given = {**case.inputs, f"G_{OUTPUT.get(case.model, 'O')}": case.upstream}
+    weights = case.inputs.get("Q", case.inputs.get("W_Q"))
+    if weights is not None:
+        given["root"] = np.array(float(weights.shape[1]) ** 0.5)
+    all_lines = list(lines(case))
+    all_lines = all_lines[: [id for id, _ in all_lines].index(target) + 1]
+
+    def moved(place: str, value: Any, rest: list[tuple[str, Line]]) -> Any:
+        values = {**given, **right, place: value}
+        for id, line in rest:
+            values[id] = line(values.__getitem__)
+        return np.abs(values[target] - right[target])
+
+    total = np.zeros_like(right[target])
+    if "root" in given:
+        total = moved("root", given["root"] + half, all_lines)
+    for i, (place, _) in enumerate(all_lines[:-1]):
+        for cell in np.argwhere(np.isfinite(right[place])):
+            value = right[place].copy()
+            value[tuple(cell)] += half
+            total = total + moved(place, value, all_lines[i + 1 :])
     return total
-
-
-def _bumped(case: Case, right: dict[str, Any], place: str, cell: Any, by: float) -> dict[str, Any]:
-    moved = right[place].copy()
-    moved[cell] += by
-    return Learner(case, 9, wrong={place: lambda g: moved}).run()

@@ -8,7 +8,7 @@ from simulation import run, totals
 
 @pytest.fixture(scope="module")
 def results():  # type: ignore[no-untyped-def]
-    return run(right=600, wrong=330, seed=20)
+    return run(right=600, wrong=280, seed=20)
 
 
 def test_no_right_sheet_is_rejected(results) -> None:  # type: ignore[no-untyped-def]
