@@ -69,6 +69,7 @@ def _slips(term: Term, chain: Chain, place: tuple[int, ...], here: Interval) -> 
     if not all(np.isfinite(b).all() for b in bounds):
         return
     for factor, text in _SLIPS:
+        fitting = []
         for i, part in enumerate(parts):
             changed = [_times(b, factor) if j == i else b for j, b in enumerate(bounds)]
             size = sum(max(abs(lo), abs(hi)) for lo, hi in changed) * _SLACK
@@ -76,7 +77,13 @@ def _slips(term: Term, chain: Chain, place: tuple[int, ...], here: Interval) -> 
                 np.asarray(sum(lo for lo, _ in changed) - size), np.asarray(sum(hi for _, hi in changed) + size)
             )
             if bool(meets(here, reached)):
-                yield Message(text, cell=",".join(str(i + 1) for i in place), part=_name(part))
+                fitting.append(_name(part))
+        # Two that fit are named together, more say nothing.
+        if 0 < len(fitting) <= 2:
+            which = (
+                fitting[0] if len(fitting) == 1 else Message(N_("{one} or {other}"), one=fitting[0], other=fitting[1])
+            )
+            yield Message(text, cell=",".join(str(i + 1) for i in place), part=which)
 
 
 def _times(bounds: tuple[float, float], factor: float) -> tuple[float, float]:

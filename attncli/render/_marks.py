@@ -17,6 +17,7 @@ from attncli.marking.mark import Marked, StepMark
 from attncli.marking.report import data, json_text
 from attncli.message import N_, Language, Message
 from attncli.record import Record
+from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._glyphs import fitted
 from attncli.render._numbers import number_text, padded
 from attncli.render._view import localized, printable
@@ -38,6 +39,8 @@ _FOLLOWED = "Right from your own earlier values."
 #: Lines or columns a matrix may have to be shown whole; of a larger one the wrong cells are listed.
 _MOST = 16
 _MOST_CELLS = 8
+#: Cells that the arithmetic of a cell may refer to and still be shown.
+_MOST_TERMS = 12
 #: Pairs that an exercise's author is told of.
 _MOST_PAIRS = 6
 
@@ -191,6 +194,7 @@ class Sheet:
         for message in step.said:
             if message not in about:
                 yield self._line(message)
+        yield from self._arithmetic(step)
         earlier = sorted({named.step for named in step.mistakes if named.step != step.id})
         if earlier:
             yield self._line(
@@ -198,6 +202,23 @@ class Sheet:
             )
         if step.mistakes:
             yield self._line(look(step.mistakes[0].id), "italic")
+
+    def _arithmetic(self, step: StepMark) -> Iterator[Line]:
+        """How the first wrong cell comes about from the learner's own numbers, where no known mistake explains it."""
+        if not step.operands or not step.cells or step.own is None:
+            return
+        graph, index = self.marked.problem.graph(), tuple(i - 1 for i in step.cells[0])
+        term = cell_term(graph.steps[step.id], index, graph, step.operands)
+        if len(list(term.cells())) > _MOST_TERMS:
+            return
+        places = self.marked.problem.decimals_of
+
+        def show(id: str, place: tuple[int, ...]) -> str:
+            return number_text(float(step.operands[id][place]), places(id))
+
+        text = term_text(term, show, lambda value: f"{value:g}")
+        result = number_text(float(step.own[index]), places(step.id))
+        yield self._line(f"[{','.join(map(str, step.cells[0]))}] = {text} = {result}")
 
     def _side_by_side(self, step: StepMark) -> Iterator[Line]:
         """What was written, wrong cells between > and <, and what follows from the learner's previous line."""

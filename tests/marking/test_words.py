@@ -1,0 +1,89 @@
+"""What is said about a wrong step: the mistake, the cell, the pair of mistakes, or how the cell comes about."""
+
+from __future__ import annotations
+
+import pytest
+
+from attncli.marking.mark import Marker
+from attncli.message import ENGLISH
+from attncli.problems.answers import sheet
+from attncli.problems.problem import Problem
+from attncli.problems.text import parse_matrix
+from attncli.render._marks import as_markdown
+
+Q, K, V = "1 2; 3 -1", "2 1; -1 0.5; 0.3 1.2", "1 4; 2 -3; 0.5 1"
+
+
+def exercise(**more):  # type: ignore[no-untyped-def]
+    inputs = {name: parse_matrix(text) for name, text in zip("QKV", (Q, K, V), strict=True)}
+    return Problem("attention", inputs, upstream=parse_matrix("1 -1; 0.5 2"), decimals=3, id="words", **more)
+
+
+def step(id: str, **answers: str):  # type: ignore[no-untyped-def]
+    marked = Marker(exercise()).mark(sheet({"answers": answers}))
+    return next(one for one in marked.steps if one.id == id)
+
+
+# Right: scores = 4 0 2.7; 5 -3.5 -0.3
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ("2 0 2.7; 5 -3.5 -0.3", "Cell [1,1]: the part Q[1,1]·K[1,1] or Q[1,2]·K[1,2] is missing from the sum."),
+        ("4 0 2.7; 6 -3.5 -0.3", "Cell [2,1]: the part Q[2,2]·K[1,2] is missing from the sum."),
+        ("4 0 2.7; 11 -3.5 -0.3", "Cell [2,1]: the part Q[2,1]·K[1,1] is counted twice."),
+        ("4 0 2.7; 7 -3.5 -0.3", "Cell [2,1]: the part Q[2,2]·K[1,2] has the wrong sign."),
+    ],
+)
+def test_one_product_wrong_is_named_with_its_cell(scores: str, words: str) -> None:
+    one = step("scores", scores=scores)
+    assert one.verdict == "wrong"
+    assert [str(message) for message in one.said] == [words]
+
+
+def test_slips_are_named_with_their_cells() -> None:
+    assert step("scores", scores="4 0 -2.7; 5 -3.5 -0.3").mistakes[0].id == "sign"
+    assert step("scores", scores="4 0 0.27; 5 -3.5 -0.3").mistakes[0].id == "decimal-point"
+    one = step("scores", scores="4 2.7 0; 5 -3.5 -0.3")
+    assert (one.mistakes[0].id, one.cells) == ("cells-exchanged", ((1, 2), (1, 3)))
+
+
+def test_what_nothing_explains_is_worked_out_from_the_own_numbers() -> None:
+    marked = Marker(exercise()).mark(sheet({"answers": {"scores": "9.1 0 2.7; 5 -3.5 -0.3"}}))
+    text = as_markdown(marked, ENGLISH)
+    assert "No known mistake gives these numbers" in text
+    assert "1×2 + 2×1 = 4" in text
+
+
+def test_a_mistake_at_an_earlier_line_that_was_not_written() -> None:
+    # Without the scale: softmax of the bare scores.
+    one = step("A", A="0.774 0.014 0.211; 0.995 0.000 0.005")
+    assert ("scaled", "no-scale") in {(named.step, named.id) for named in one.mistakes}
+
+
+def test_two_mistakes_at_once() -> None:
+    """No scale, and softmax down the columns; no scale, and two cells exchanged."""
+    import numpy as np
+
+    s = np.array([[4, 0, 2.7], [5, -3.5, -0.3]])
+    down = np.exp(s) / np.exp(s).sum(0)
+    text = "; ".join(" ".join(f"{v:.3f}" for v in row) for row in down)
+    assert [(n.step, n.id) for n in step("A", A=text).mistakes] == [
+        ("scaled", "no-scale"),
+        ("A", "softmax-over-columns"),
+    ]
+    one = step("A", A="0.014 0.774 0.211; 0.995 0.000 0.005")
+    assert ("scaled", "no-scale") in {(n.step, n.id) for n in one.mistakes}
+    assert ("A", "cells-exchanged") in {(n.step, n.id) for n in one.mistakes}
+
+
+@pytest.mark.parametrize("text", ("1 2; 3", "1 x", "nan 1", "1 2 3 4 5; 1 2 3 4 5", "[[[[1]]]]", "1 2 " * 60_000))
+def test_what_cannot_be_read_is_malformed(text: str) -> None:
+    marked = Marker(exercise()).mark(sheet({"answers": {"scores": text, "O": "0 0; 0 0"}}))
+    assert marked.steps[0].verdict == "malformed"
+    assert marked.first_wrong == "scores"
+    assert marked.steps[0].said
+
+
+def test_hint_gives_no_right_number() -> None:
+    marked = Marker(exercise()).mark(sheet({"answers": {"scores": "9.1 0 2.7; 5 -3.5 -0.3"}}))
+    assert "= 4" not in as_markdown(marked, ENGLISH, reveal="hint")
