@@ -81,7 +81,7 @@ def test_what_is_no_sheet_is_not_passed_over_in_silence(tmp_path: Path) -> None:
     (tmp_path / "cyd.json").symlink_to(tmp_path / "ann.json")
     (tmp_path / "dan").symlink_to(tmp_path)
     save(tmp_path / "eve" / "real.txt", {})
-    (tmp_path / "eve" / "answers.json").symlink_to("/etc/passwd")
+    (tmp_path / "eve" / "answers.json").symlink_to(tmp_path / "ann.json")
     os.mkfifo(tmp_path / "fay.json")
     results = grade(tmp_path).results()
     assert names(results) == ["ann", "bob", "cyd", "dan", "eve", "fay"]
@@ -95,8 +95,9 @@ def test_csv_with_quotes_line_breaks_and_a_bom(tmp_path: Path) -> None:
         ["Ann, A.", *ROW],
         ['Bob "B" B.', "1 2", "0.707\n1.414", "", ""],
         ["王小明", "[[1, 2]]", "", "?, 0.670", ""],
-        ["", *ROW],
         ["", "", "", "", ""],
+        ["", *ROW],
+        ["", " ", "", "", ""],
     ]
     path = tmp_path / "class.csv"
     path.write_bytes(b"\xef\xbb\xbf" + csv_of(rows).encode())
