@@ -47,6 +47,30 @@ def test_slips_are_named_with_their_cells() -> None:
     assert (one.mistakes[0].id, one.cells) == ("cells-exchanged", ((1, 2), (1, 3)))
 
 
+def test_the_point_slipped_in_a_rounded_number() -> None:
+    # Right: 2.8284… 0 1.9091…
+    one = step("scaled", scaled="28.284 0 1.909; 3.536 -2.475 -0.212")
+    assert (one.mistakes[0].id, one.cells) == ("decimal-point", ((1, 1),))
+
+
+def test_too_few_digits_from_the_own_line_earn_what_too_few_digits_earn() -> None:
+    one = step("scaled", scores="-4 0 2.7; 5 -3.5 -0.3", scaled="-2.83 0 1.91; 3.54 -2.47 -0.21")
+    assert (one.verdict, one.points) == ("follow_through", one.max_points / 2)
+
+
+def test_more_digits_than_asked_for_are_held_to_all_of_them() -> None:
+    assert step("scores", scores="3.99899 0 2.7; 5 -3.5 -0.3").verdict == "wrong"
+    assert step("scores", scores="3.9996 0 2.7; 5 -3.5 -0.3").verdict == "correct"
+
+
+def test_a_line_with_one_visible_score_shows_no_constant() -> None:
+    """e^0 = 1 alone in its line: another number there is no other way, unless other lines show the same habit."""
+    marked = Marker(exercise(settings={"causal": True})).mark(sheet({"answers": {"exp": "2 0 0; 1 0.002 0"}}))
+    assert marked.first_wrong == "exp"
+    other = Marker(exercise(settings={"causal": True})).mark(sheet({"answers": {"exp": "2 0 0; 2 0.005 0"}}))
+    assert other.steps[8].verdict == "route" or other.ok
+
+
 def test_what_nothing_explains_is_worked_out_from_the_own_numbers() -> None:
     marked = Marker(exercise()).mark(sheet({"answers": {"scores": "9.1 0 2.7; 5 -3.5 -0.3"}}))
     text = as_markdown(marked, ENGLISH)
