@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: Ways that a learner may have come to a wrong line that are remembered, to follow the rest through.
 _MOST_WAYS = 6
 
+#: Mistakes of a step that are said in words.
+_TOLD = 3
 #: Wrong cells of a step that are named in a message.
 _MOST_CELLS = 6
 
@@ -297,7 +299,7 @@ class Marking:
         named = _named(explained, id)
         operands: Mapping[str, Any] = {}
         if named:
-            said = (*said, *(did(one.id) for one in named[:3]))
+            said = (*said, *_told(explained, id))
         else:
             words, operands = self._unexplained(id, written, off, places)
             said = (*said, *words)
@@ -409,7 +411,7 @@ class Marking:
             turned = written.at(lambda cells: cells.swapaxes(-1, -2)).rounded_to(places)
             self.own = [chain.fork(given={id: turned}) for chain in self._chains()]
             self.done.add(id)
-        said = (*self._read_as(answer), *(did(one.id) for one in named[:3]))
+        said = (*self._read_as(answer), *_told(explained, id))
         cells = _cells(np.ones(written.values.shape, dtype=np.bool_))
         return self._mark(id, "wrong", mistakes=tuple(named), cells=cells, said=said, written=written.values)
 
@@ -452,6 +454,16 @@ def credit_of(problem: Problem, verdict: str) -> Fraction:
         default = {"follow_through": 1.0, "imprecise": 0.5}[verdict]
         return Fraction(str(problem.marking.get(verdict, default)))
     return Fraction(0)
+
+
+def _told(explained: Sequence[Found], id: str) -> tuple[Message, ...]:
+    """What was done; where several mistakes give the same numbers, that is said before the likelier ones."""
+    sentences = tuple(dict.fromkeys(did(one.id) for one in _named(explained, id)[:_TOLD]))
+    if len(sentences) < 2:
+        return sentences
+    if len(explained[0].named) > 1:
+        return (Message(N_("Two things came together here:")), *sentences)
+    return (Message(N_("More than one mistake gives these numbers. The likelier first:")), *sentences)
 
 
 def _cells(wrong: Any) -> tuple[tuple[int, ...], ...]:
