@@ -35,7 +35,9 @@ def ratio(benchmark, request):  # type: ignore[no-untyped-def]
         found = min(own / base, min(pair[1] for pair in pairs) / min(pair[0] for pair in pairs))
         benchmark.extra_info.update(ratio=round(found, 3), limit=limit, base_ms=base * 1e3, own_ms=own * 1e3)
         benchmark.pedantic(ours, rounds=1)
-        print(f"\n{request.node.name}: {found:.3f} of the base ({own * 1e3:.2f} ms to {base * 1e3:.2f} ms), limit {limit}")
+        print(
+            f"\n{request.node.name}: {found:.3f} of the base ({own * 1e3:.2f} ms to {base * 1e3:.2f} ms), limit {limit}"
+        )
         assert found <= limit
 
     return measure
