@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
-from attncli.marking.written import around, meets
-from attncli.matrix import EXACT
+from attncli.marking.written import around, has_fewer, meets
 from attncli.problems.answers import Answer
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ class Batch:
         matrix = answer.matrix
         if matrix is None or answer.eps is not None or matrix.blank is not None or id not in self.graph.steps:
             return False
-        places = matrix.decimals
-        if places is not None and ((places != EXACT) & (places < self.marker.problem.decimals_of(id))).any():
+        if matrix.decimals is not None and has_fewer(matrix.decimals, self.marker.problem.decimals_of(id)):
             return False
         expected, shape = self.marker.shapes[id], matrix.values.shape
         if shape == expected:

@@ -18,7 +18,9 @@ from attncli.ops import Mistake
 from attncli.record import Record
 
 #: Pairs of mistakes tried for one step before giving up.
-MOST_PAIRS = 3000
+MOST_PAIRS = 1500
+#: Unwritten steps before one that are searched for a mistake that comes with another.
+_MOST_OPEN = 8
 
 #: Units in the last place that bounds may be apart and still explain a number to the last digit.
 _WIDE = 4.0
@@ -115,7 +117,7 @@ class Explainer:
         most = max(1, written.values.size // 3)
         for chain in chains:
             sieve = _Sieve(chain, id, written, decimals, _FAR_TOGETHER, most)
-            for where in (id, *reversed(open_steps)):
+            for where in [id, *reversed(open_steps)][: _MOST_OPEN + 1]:
                 found = []
                 for mistake in self._near(sieve, where):
                     reached = self._reached(chain, mistake.swap, id)
@@ -134,7 +136,7 @@ class Explainer:
     ) -> list[Found]:
         """Pairs of mistakes at different steps that explain what was written: those of the first two steps that do."""
         left = MOST_PAIRS
-        places = [id, *reversed(open_steps)]
+        places = [id, *reversed(open_steps)][: _MOST_OPEN + 1]
         for chain in chains:
             sieve = _Sieve(chain, id, written, decimals, _FAR_TOGETHER)
             for at, earlier in enumerate(places):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Written(Record):
 
     def is_short(self, decimals: int) -> bool:
         """Whether some cell was written with fewer places than asked for."""
-        return self.eps is None and bool(((self.places != EXACT) & (self.places < decimals)).any())
+        return self.eps is None and has_fewer(self.places, decimals)
 
     def cut_off(self, decimals: int) -> Interval:
         """Every number of which the written ones are the beginning: 0.66 for 0.669. One with more digits than asked for
@@ -67,12 +68,29 @@ class Written(Record):
         return near
 
 
+def has_fewer(places: Any, decimals: int) -> bool:
+    """Whether some cell was written with fewer places than `decimals`."""
+    least = int(places.min(initial=decimals))
+    return least < decimals and (least != EXACT or bool(((places != EXACT) & (places < decimals)).any()))
+
+
 def written(matrix: Matrix, eps: float | None = None) -> Written:
     """What was written, from a matrix read from an answer."""
     values = matrix.values
-    places = np.full(values.shape, EXACT) if matrix.decimals is None else matrix.decimals
-    blank = np.zeros(values.shape, dtype=np.bool_) if matrix.blank is None else matrix.blank
+    places = np.broadcast_to(_EXACT, values.shape) if matrix.decimals is None else matrix.decimals
+    blank = _none_blank(values.shape) if matrix.blank is None else matrix.blank
     return Written(values, places, blank, eps)
+
+
+_EXACT = np.asarray(EXACT)
+
+
+@lru_cache(maxsize=64)
+def _none_blank(shape: tuple[int, ...]) -> BoolArray:
+    """No cell left open; one array serves all matrices of a shape."""
+    marks: BoolArray = np.zeros(shape, dtype=np.bool_)
+    marks.flags.writeable = False
+    return marks
 
 
 #: Widening of half a unit, which is not a float64 itself, and of adding it.
