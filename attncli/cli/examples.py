@@ -18,6 +18,13 @@ def command(say: Say) -> Any:
         no_args_is_help=True,
         help=say.text("Worked examples: exercises with their printed numbers, recomputed."),
     )
+
+    @app.callback()
+    def start(
+        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text("Language of everything shown.")),
+    ) -> None:
+        """Also before the command's name; the language was found before the words were read."""
+
     id_argument = typer.Argument(
         metavar="ID", help=say.text("The id of a worked example."), autocompletion=_complete.examples
     )
