@@ -55,6 +55,8 @@ def sheets() -> list[dict[str, Any]]:
 
 
 LINES = json_lines(sheets()).encode()
+#: The same as the only, and so the first wrong, step of a sheet.
+STEPS = json_lines([{"student": "s", "answers": {name: "1 2"}} for name in NAMES]).encode()
 
 
 def hostile(*argv: object, **how: Any) -> Ran:
@@ -83,13 +85,20 @@ def test_json_keeps_every_name() -> None:
     assert [result["student"] for result in results[-2:]] == [f"#{len(NAMES) - 1}", f"#{len(NAMES)}"]
 
 
-def test_a_spreadsheet_gets_no_formula() -> None:
-    rows = list(csv.reader(io.StringIO(hostile("--format", "csv").out)))
+@pytest.mark.parametrize("lines", [LINES, STEPS], ids=["names", "steps"])
+def test_a_spreadsheet_gets_no_formula(lines: bytes) -> None:
+    rows = list(csv.reader(io.StringIO(grade("-", "--format", "csv", stdin=lines).out)))
     assert len(rows) == len(NAMES) + 1
     assert {len(row) for row in rows} == {len(rows[0])}
     for row in rows:
         for cell in row:
             assert not cell.lstrip().startswith(("=", "+", "-", "@", "＝", "\t", "\r")), cell
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_a_file_gets_the_bytes_of_the_screen(tmp_path: Path, format: str) -> None:
+    hostile("-o", tmp_path / f"out.{format}")
+    assert (tmp_path / f"out.{format}").read_text("utf-8") == hostile("--format", format).out
 
 
 def test_junit_is_well_formed() -> None:

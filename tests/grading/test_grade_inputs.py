@@ -16,6 +16,7 @@ import pytest
 from classroom import NO_SCALE, RIGHT, a_class, command, environment, grade, json_lines, process, refused, run
 
 from attncli.marking import submissions
+from attncli.message import InputError
 
 
 def names(results: list[dict[str, Any]]) -> list[str]:
@@ -195,10 +196,11 @@ def test_places_that_do_not_exist_are_refused_before_anything_is_marked(tmp_path
     refused(grade(tmp_path, "-j", "0", "--format", "csv"), "-j")
 
 
-def test_the_stream_answers_line_by_line() -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_stream_answers_line_by_line(jobs: int) -> None:
     """The result of a line is there before the next line is: engines may map the command over their data."""
     with subprocess.Popen(
-        command("grade", "a1-pronoun", "-", "--format", "jsonl"),
+        command("grade", "a1-pronoun", "-", "--format", "jsonl", "-j", jobs),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment(),
@@ -273,3 +275,18 @@ def test_tokens_as_columns(tmp_path: Path) -> None:
 def test_the_exit_status_is_0_whatever_the_marks(tmp_path: Path) -> None:
     save(tmp_path / "ann.json", {"answers": NO_SCALE})
     assert process("grade", "a1-pronoun", tmp_path).status == 0
+
+
+def test_a_submission_can_be_read_where_its_file_is_not(tmp_path: Path) -> None:
+    """Other machines of a cluster need not see the folder."""
+    save(tmp_path / "ann.json", {"answers": RIGHT})
+    (tmp_path / "bob.toml").write_text('student = "Bob B."\n[answers]\nscores = "1 2"\n', "utf-8")
+    np.savez(tmp_path / "cyd.npz", scores=np.array([[1.0, 2.0]]))
+    (tmp_path / "dan.json").write_bytes(b" " * 3_000_000)
+    carried = [one.carried() for one in submissions.submissions([str(tmp_path)], io.BytesIO()) if one is not None]
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert [one.student() for one in carried] == ["ann", "Bob B.", "cyd", "dan"]
+    assert [list(one.read().answers) for one in carried[:3]] == [list(RIGHT), ["scores"], ["scores"]]
+    with pytest.raises(InputError, match="2,000,000"):
+        carried[3].read()

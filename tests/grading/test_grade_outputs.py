@@ -21,6 +21,7 @@ import pytest
 from classroom import ANSWERS, NO_SCALE, RIGHT, a_class, command, environment, grade, json_lines, process, refused
 
 from attncli.locale.wrap import columns as columns_of
+from attncli.marking.grade import Picture
 from attncli.problems import library
 
 
@@ -233,6 +234,14 @@ def test_feedback_is_a_page_a_student(tmp_path: Path, lang: str, words: list[str
     assert "        1  >2<" in page.splitlines()  # 1 is 0.707 with too few decimals, 2 is nothing of the kind
 
 
+def test_pages_of_the_same_name_are_numbered(tmp_path: Path) -> None:
+    names = ["ann", "ann-2", "ann", "Ann", "ann-2", "ann"]
+    lines = json_lines([{"student": name, "answers": RIGHT} for name in names])
+    assert grade("-", "--feedback", tmp_path, stdin=lines.encode()).status == 0
+    pages = {path.stem: path.read_text("utf-8").splitlines()[0].rpartition(" ")[2] for path in tmp_path.iterdir()}
+    assert pages == {"ann": "ann", "ann-2": "ann-2", "ann-3": "ann", "Ann-4": "Ann", "ann-2-2": "ann-2", "ann-5": "ann"}
+
+
 def test_feedback_needs_a_place(class_file: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", "utf-8")
     refused(grade(class_file, "--feedback", tmp_path / "file"), "--feedback", "cannot be made")
@@ -267,6 +276,15 @@ def test_the_class_picture(class_file: Path) -> None:
     at = lines.index("The mistakes, the most frequent first")
     assert lines[at + 1 : at + 3] == ["8 × no-scale (scaled)", "    You left out the division by √d_k."]
     assert lines[at + 3] == "8 × softmax-over-columns (A)"
+
+
+def test_of_several_mistakes_that_fit_the_likeliest_is_counted() -> None:
+    counted = Picture(["A"])
+    step = {"id": "A", "verdict": "wrong", "mistakes": [{"step": "A", "id": "no-scale"}, {"step": "A", "id": "sign"}]}
+    for _ in range(2):
+        counted.add({"score": 0.0, "max_score": 1.0, "first_wrong": "A", "steps": [step]})
+    assert counted.mistakes == {("A", "no-scale"): 2}
+    assert counted.first_wrong == {"A": 2}
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -321,15 +339,18 @@ def test_processes_change_no_byte(big: Path, format: str) -> None:
     assert grade(big, "--format", format, "-j", "2") == alone
 
 
+def test_chunks_wait_in_order(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attncli.cli._grade._AHEAD", 1)
+    assert grade(big, "-j", "2") == grade(big)
+
+
 def test_processes_of_a_process(big: Path) -> None:
     assert process("grade", "a1-pronoun", big, "--format", "jsonl", "-j", "2") == grade(big)
 
 
 def test_sheet_by_sheet_or_side_by_side(big: Path) -> None:
-    lines = big.read_bytes().splitlines(keepends=True)
-    assert "".join(grade("-", stdin=line).out for line in lines[:-1]) == "".join(
-        grade(big).out.splitlines(keepends=True)[:-1]
-    )
+    lines = big.read_bytes().splitlines(keepends=True)[:30]
+    assert "".join(grade("-", stdin=line).out for line in lines) == grade("-", stdin=b"".join(lines)).out
 
 
 def test_feedback_from_processes(class_file: Path, tmp_path: Path) -> None:
@@ -418,7 +439,9 @@ def interrupted(argv: list[str], output: Path, lines: int) -> None:
 @pytest.fixture(scope="module")
 def long_class(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("long")
-    (folder / "a.jsonl").write_text(json_lines(a_class(240)), "utf-8")
+    # Some hand in twice: their second page must not take the name of the first.
+    sheets = [{**sheet, "student": f"s{i % 50}"} for i, sheet in enumerate(a_class(240))]
+    (folder / "a.jsonl").write_text(json_lines(sheets), "utf-8")
     rows = io.StringIO()
     csv.writer(rows).writerows([["student", *RIGHT], *([f"=c{i}", *ANSWERS[i % 2].values()] for i in range(60))])
     (folder / "b.csv").write_text(rows.getvalue(), "utf-8")
@@ -469,6 +492,19 @@ def test_results_of_other_sheets_are_not_touched(class_file: Path, tmp_path: Pat
     out = tmp_path / "out2.csv"
     assert grade(other, "-o", out).status == 0
     refused(grade(other, "-o", out, exercise="a2-first-by-hand"), "out2.csv")
+    out = tmp_path / "out2.jsonl"
+    assert grade(other, "-o", out).status == 0
+    refused(grade(other, "-o", out, exercise="a2-first-by-hand"), "out2.jsonl")
+
+
+def test_what_was_cut_off_may_be_longer_than_what_comes(tmp_path: Path) -> None:
+    path, out = tmp_path / "class.jsonl", tmp_path / "out.jsonl"
+    path.write_text(json_lines(a_class(2)), "utf-8")
+    assert grade(path, "-o", out).status == 0
+    whole = out.read_bytes()
+    out.write_bytes(whole[: whole.index(b"\n") + 1] + b"x" * 10_000)
+    assert grade(path, "-o", out).status == 0
+    assert out.read_bytes() == whole
 
 
 # On a terminal
