@@ -99,6 +99,26 @@ def _size(a: Interval) -> Any:
     return np.maximum(np.abs(a.lo), np.abs(a.hi))
 
 
+class Memory:
+    """Results by the very numbers they came from: in a class most sheets write the same numbers down.
+
+    Every entry keeps the numbers of its key alive, so that their identity stays theirs.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._known: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+    def get(self, key: tuple[Any, ...], kept: Any, make: Callable[[], Any]) -> Any:
+        """What is known under `key`, which `kept` keeps alive, or else what `make` makes."""
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= self.most:
+                self._known.clear()
+            found = self._known[key] = kept, make()
+        return found[1]
+
+
 class Chain:
     """Numbers of one evaluation.
 
@@ -107,6 +127,7 @@ class Chain:
     followers : for every id, the steps that are computed from it, directly or not
     settle : what is carried on after a step, by its id
     base : the chain that this one shares all numbers with that do not follow from what is given or swapped in it
+    memory : results of other chains, for small matrices
     """
 
     def __init__(
@@ -116,7 +137,9 @@ class Chain:
         followers: Mapping[str, frozenset[str]],
         settle: Settle,
         base: Chain | None = None,
+        memory: Memory | None = None,
     ) -> None:
+        self.memory = memory
         self.graph = graph
         self.arithmetic = arithmetic
         self.followers = followers
@@ -131,7 +154,7 @@ class Chain:
 
     def fork(self, given: Mapping[str, Value] | None = None, swap: Mapping[str, Swap] | None = None) -> Chain:
         """The same chain with some steps given or swapped."""
-        fork = Chain(self.graph, self.arithmetic, self.followers, self.settle, self)
+        fork = Chain(self.graph, self.arithmetic, self.followers, self.settle, self, self.memory)
         if swap:
             fork.swap = {**self.swap, **swap}
             for id in swap:
@@ -168,9 +191,15 @@ class Chain:
         if found is None:
             if self.base is not None and (id not in self._own or self._is_given_below(id)):
                 return self.base.carried(id)
-            found = self.raw(id) if id in self.graph.inputs else self.settle(id, self.raw(id))
+            found = self.raw(id) if id in self.graph.inputs else self.settled(id, self.raw(id))
             self._carried[id] = found
         return found
+
+    def settled(self, id: str, raw: Value) -> Value:
+        """A step that was not written down, and what rounding it can do."""
+        if self.memory is None:
+            return self.settle(id, raw)
+        return self.memory.get(("settled", id, builtin_id(raw)), raw, lambda: self.settle(id, raw))
 
     def is_given(self, id: str) -> bool:
         """Whether a number stands in for this step."""
@@ -198,12 +227,22 @@ class Chain:
 
     def done(self, doing: Step | Swap) -> Value:
         """What a step, or another op in its place, comes out as from the numbers of this chain."""
-        return doing.op.compute(self.arithmetic, *[self.carried(i) for i in doing.inputs], **doing.params)
+        values = [self.carried(i) for i in doing.inputs]
+        if self.memory is None:
+            return doing.op.compute(self.arithmetic, *values, **doing.params)
+        return self.memory.get(
+            (builtin_id(doing), *map(builtin_id, values)),
+            (doing, values),
+            lambda: doing.op.compute(self.arithmetic, *values, **doing.params),
+        )
 
     def _computed(self, id: str) -> Any:
         if id in self.graph.inputs:
             return self.arithmetic.enter(self.graph.inputs[id].matrix)
         return self.done(self.swap.get(id) or self.graph.steps[id])
+
+
+builtin_id = id
 
 
 def followers(graph: Graph) -> dict[str, frozenset[str]]:

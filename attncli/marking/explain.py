@@ -18,9 +18,9 @@ from attncli.ops import Mistake
 from attncli.record import Record
 
 #: Pairs of mistakes tried for one step before giving up.
-MOST_PAIRS = 1500
+MOST_PAIRS = 800
 #: Unwritten steps before one that are searched for a mistake that comes with another.
-_MOST_OPEN = 8
+_MOST_OPEN = 6
 
 #: Units in the last place that bounds may be apart and still explain a number to the last digit.
 _WIDE = 4.0

@@ -38,6 +38,16 @@ def judge(written: Written, chain: Chain, id: str, decimals: int, cut: bool = Fa
     cut : the learner cuts off instead of rounding, so every number may be more than what is written
     """
     reached = chain.raw(id)
+    if chain.memory is None:
+        return _judged(written, reached, chain, id, decimals, cut)
+    key = (builtin_id(reached), id, decimals, cut, *written.key())
+    return chain.memory.get(key, reached, lambda: _judged(written, reached, chain, id, decimals, cut))  # type: ignore[no-any-return]
+
+
+builtin_id = id
+
+
+def _judged(written: Written, reached: Interval, chain: Chain, id: str, decimals: int, cut: bool) -> Judgement:
     asked = written.rounded_to(decimals)
     fine = meets(asked, reached)
     fine |= written.blank
@@ -48,22 +58,22 @@ def judge(written: Written, chain: Chain, id: str, decimals: int, cut: bool = Fa
         more = written.cut_off(decimals)
         loose = Interval(np.minimum(loose.lo, more.lo), np.maximum(loose.hi, more.hi))
     if fine.all():
-        stands = _carried(written, chain.settle(id, reached) if short or cut else reached, loose)
-        return Judgement("correct", False, ~fine, _filled(stands, written, chain, id))
+        stands = _carried(written, chain.settled(id, reached) if short or cut else reached, loose)
+        return Judgement("correct", False, ~fine, _filled(stands, written, reached, chain, id))
     imprecise = ~fine & meets(written.as_written(decimals), reached) if short else np.zeros_like(fine)
     beginning = asked if written.eps is not None else written.cut_off(decimals)
     truncated = ~fine & ~imprecise & meets(beginning, reached)
     wrong = ~(fine | imprecise | truncated)
     if wrong.any():
-        return Judgement("wrong", False, wrong, _filled(asked, written, chain, id))
+        return Judgement("wrong", False, wrong, _filled(asked, written, reached, chain, id))
     stands = Interval(
         np.where(truncated, np.minimum(beginning.lo, asked.lo), loose.lo),
         np.where(truncated, np.maximum(beginning.hi, asked.hi), loose.hi),
     )
     verdict = "imprecise" if imprecise.any() else "correct"
     # Short or cut off on the page, a number may have been carried on rounded to the places asked for.
-    carried = _carried(written, chain.settle(id, reached), stands)
-    return Judgement(verdict, bool(truncated.any()), wrong, _filled(carried, written, chain, id))
+    carried = _carried(written, chain.settled(id, reached), stands)
+    return Judgement(verdict, bool(truncated.any()), wrong, _filled(carried, written, reached, chain, id))
 
 
 def _carried(written: Written, reached: Interval, stands: Interval) -> Interval:
@@ -73,9 +83,9 @@ def _carried(written: Written, reached: Interval, stands: Interval) -> Interval:
     return Interval(lo, hi)
 
 
-def _filled(stands: Interval, written: Written, chain: Chain, id: str) -> Interval:
+def _filled(stands: Interval, written: Written, reached: Interval, chain: Chain, id: str) -> Interval:
     """Cells left blank may be anything that is right, rounded or not."""
     if not written.blank.any():
         return stands
-    open_ = chain.settle(id, chain.raw(id))
+    open_ = chain.settled(id, reached)
     return Interval(np.where(written.blank, open_.lo, stands.lo), np.where(written.blank, open_.hi, stands.hi))

@@ -13,7 +13,7 @@ from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.marking.batch import Batch
-from attncli.marking.chain import Bounds, Chain, ProgramBounds, followers
+from attncli.marking.chain import Bounds, Chain, Memory, ProgramBounds, followers
 from attncli.marking.explain import Explainer, Named, fits
 from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.one import Marking, credit_of
@@ -26,6 +26,10 @@ from attncli.problems.problem import Problem
 #: Sheets that `Marker.mark_many` takes up at once.
 CHUNK = 256
 
+#: Cells of a matrix up to which results are remembered for other sheets, and how many of them.
+_SMALL = 256
+_MOST_REMEMBERED = 8192
+
 #: Matrices that must be written with tokens as columns before the whole sheet is taken to be.
 _TURNED = 2
 
@@ -33,7 +37,7 @@ _COLUMNS = N_("The whole sheet is written with tokens as columns. That is right 
 
 
 class Marker:
-    """Marks sheets of one problem. Made once, used for a whole class; it keeps nothing of a sheet."""
+    """Marks sheets of one problem. Made once, used for a whole class; of a sheet it keeps nothing but results that others share."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -50,6 +54,8 @@ class Marker:
             places: IntervalArithmetic(places) for places in {problem.decimals_of(id) for id in self.graph.steps}
         }
         self._hand = problem.marking.get("rounding", "hand") == "hand"
+        small = max((step.cells for step in self.graph.steps.values()), default=0) <= _SMALL
+        self._memory = Memory(_MOST_REMEMBERED) if small else None
         self._programs: dict[float, Chain] = {}
         self._right = self._chain()
         self.shapes = {id: self.graph.shape(id) for id in self.ids}
@@ -58,8 +64,8 @@ class Marker:
 
     def _chain(self) -> Chain:
         if not self._hand:
-            return Chain(self.graph, Bounds(None), self.followers, lambda id, value: value)
-        return Chain(self.graph, Bounds(self.problem.decimals), self.followers, self.settle)
+            return Chain(self.graph, Bounds(None), self.followers, lambda id, value: value, memory=self._memory)
+        return Chain(self.graph, Bounds(self.problem.decimals), self.followers, self.settle, memory=self._memory)
 
     def settle(self, id: str, value: Interval) -> Interval:
         """A step that was not written down, and what rounding it can do."""

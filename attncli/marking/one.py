@@ -30,6 +30,9 @@ _MOST_WAYS = 6
 
 #: Mistakes of a step that are said in words.
 _TOLD = 3
+#: Units in the last place that cutting off may make, once it has gone through a line or two.
+_NEAR = 4.0
+
 #: Wrong cells of a step that are named in a message.
 _MOST_CELLS = 6
 
@@ -295,6 +298,7 @@ class Marking:
         nearest = self.own[0] if self.own else self.true
         mine = nearest.raw(id)
         off = judge(written, nearest, id, places, self.cut).wrong if self.own else found.wrong
+        self.cuts |= _is_close(written, mine, places)
         explained = self._explained(id, written, off, places)
         named = _named(explained, id)
         operands: Mapping[str, Any] = {}
@@ -439,6 +443,13 @@ def _named(explained: Sequence[Found], id: str) -> list[Named]:
         return list(explained[0].named)
     unique = {(one.step, one.id): one for found in explained for one in found.named}
     return sorted(unique.values(), key=lambda one: (one.step != id, rank(one.id)))
+
+
+def _is_close(written: Written, reached: Interval, places: int) -> bool:
+    """Whether every cell is so near that cutting off instead of rounding could make the difference."""
+    near = _NEAR * 10.0**-places
+    fine = (written.values >= reached.lo - near) & (written.values <= reached.hi + near)
+    return written.eps is None and bool((fine | written.blank).all())
 
 
 def _middle(value: Interval) -> Any:

@@ -32,6 +32,10 @@ class Written(Record):
     blank: BoolArray
     eps: float | None = None
 
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from other matrices of its shape."""
+        return self.values.tobytes(), self.places.tobytes(), self.blank.tobytes(), self.eps
+
     def at(self, index: Any) -> Written:
         """The same cells in another arrangement (transposed, reshaped)."""
         return self.changed(values=index(self.values), places=index(self.places), blank=index(self.blank))
