@@ -76,6 +76,19 @@ def test_wrong_cells_are_marked_without_colour() -> None:
     assert ">" not in check(RIGHT).out
 
 
+def test_a_wide_matrix_is_shown_in_parts(tmp_path: Path) -> None:
+    path = exercise_file(tmp_path)
+    wide = "; ".join(["1 2", "3 4", "5 6", "7 8", "9 1", "2 3"])
+    path.write_text(re.sub(r"K = .*\nV = .*\n", f'K = "{wide}"\nV = "{wide}"\n', path.read_text("utf-8")), "utf-8")
+    out = check({"scores": "5.25 11.5 17 23 11 8; -1.5 -2.5 -3.5 -4.5 3.5 -2"}, exercise=path, columns=40).out
+    lines = [line.rstrip() for line in out.splitlines()]
+    at = lines.index("  You wrote:")
+    assert lines[at + 1] == "  Columns 1 to 4:"
+    assert re.findall(r"[-\d.]+", lines[at + 2]) == ["5.250", "11.500", "17", "23"]
+    assert lines[at + 4] == "  Columns 5 to 6:"
+    assert all(columns_of(line) <= 40 for line in lines)
+
+
 def test_only_the_first_wrong_line_is_opened_up_unless_asked() -> None:
     first, all_ = check(WRONG).out, check(WRONG, "--reveal").out
     assert first.count("You wrote:") == 1

@@ -18,7 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from classroom import ANSWERS, NO_SCALE, RIGHT, a_class, command, environment, grade, json_lines, process, refused
+from classroom import (
+    ANSWERS,
+    NO_SCALE,
+    OVER_COLUMNS,
+    RIGHT,
+    a_class,
+    command,
+    environment,
+    grade,
+    json_lines,
+    process,
+    refused,
+)
 
 from attncli.locale.wrap import columns as columns_of
 from attncli.marking.grade import Picture
@@ -296,6 +308,20 @@ def test_the_class_picture_fits_its_screen(class_file: Path, lang: str, columns:
         assert line == line.rstrip()
     for word in ("scores", "scaled", "40", "16"):
         assert word in out
+
+
+def test_the_class_picture_on_a_narrow_screen_is_a_list(class_file: Path) -> None:
+    lines = picture(class_file, columns=40).splitlines()
+    assert "scores  right 40" in lines
+    at = lines.index("A  right 16 · followed 8 · wrong 8 ·")
+    assert lines[at + 1] == "  first wrong 8 · blank 8"
+
+
+def test_the_rare_is_seen_and_the_frequent_comes_first() -> None:
+    sheets = [{"student": "s", "answers": answers} for answers in [RIGHT] * 60 + [OVER_COLUMNS] * 3 + [NO_SCALE]]
+    lines = grade("-", "--format", "table", stdin=json_lines(sheets).encode(), columns=25).out.splitlines()
+    assert [line for line in lines if "█" in line][:2] == ["4  █ 3", "5  █ 1"]
+    assert lines.index("3 × softmax-over-columns") < lines.index("1 × no-scale (scaled)")
 
 
 def test_the_class_picture_without_unicode(class_file: Path) -> None:
