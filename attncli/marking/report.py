@@ -40,6 +40,8 @@ def _sum(points: list[Fraction]) -> float:
 def json_text(value: Any, indent: int | None = None) -> str:
     """JSON that people can read (它 stays 它) and that does no harm where it is shown."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    if text.isascii() and "\x7f" not in text:
+        return text
     return _UNSAFE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
