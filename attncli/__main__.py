@@ -1,6 +1,6 @@
 """python -m attncli"""
 
-from attncli.cli.main import main
+from attncli.cli.main import entry
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    entry()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -31,6 +32,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(words, say)
     except KeyboardInterrupt:
         return say.error(say.interrupted())
+
+
+def entry() -> None:
+    """Run the command line and end the process.
+
+    The system takes back a process's memory at once; to let Python take it apart object by object first costs a
+    tenth of a short run. Everything was written and closed by then.
+    """
+    status = main()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
 
 
 def _run(words: list[str], say: Say) -> int:
