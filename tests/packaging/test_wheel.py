@@ -78,7 +78,7 @@ def test_says_what_it_is(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         info = f"attncli-{PROJECT['version']}.dist-info"
         metadata = Parser().parsestr(opened.read(f"{info}/METADATA").decode())
-        assert "attncli = attncli.cli.main:main" in opened.read(f"{info}/entry_points.txt").decode()
+        assert "attncli = attncli.cli.main:entry" in opened.read(f"{info}/entry_points.txt").decode()
         assert f"{info}/licenses/LICENSE" in opened.namelist()
     assert metadata["Name"] == "attncli"
     assert metadata["Requires-Python"] == PROJECT["requires-python"]
