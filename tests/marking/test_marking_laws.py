@@ -183,6 +183,17 @@ def test_a_changed_digit_is_found_where_it_is(seed, decimals) -> None:  # type: 
     assert not [s.id for s in one.steps if s.id != place and s.verdict in ("wrong", "malformed")]
 
 
+def test_a_mistake_in_an_unwritten_line_is_followed_wherever_that_line_is_used() -> None:
+    """Q was made with W_Qᵀ and not written down; G_K is made of Q too, and follows."""
+    case = make_case(random.Random(3), "self_attention", square=True)
+    wrong = {"Q": lambda g: g("X") @ g("W_Q").T}
+    values = Learner(case, 4, "rounded", 1, wrong).run()
+    one = marked(case, 4, {id: as_text(values[id], 4) for id in ("scores", "G_K", "G_W_K")})
+    assert one.first_wrong == "scores"
+    assert ("Q", "weight-transposed") in {(n.step, n.id) for step in one.steps for n in step.mistakes}
+    assert verdicts(one) == {"scores": "wrong", "G_K": "follow_through", "G_W_K": "follow_through"}
+
+
 @few
 @given(seeds)
 def test_points_are_exact_and_in_order(seed) -> None:  # type: ignore[no-untyped-def]

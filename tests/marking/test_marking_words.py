@@ -59,7 +59,7 @@ def test_too_few_digits_from_the_own_line_earn_what_too_few_digits_earn() -> Non
 
 
 def test_more_digits_than_asked_for_are_held_to_all_of_them() -> None:
-    assert step("scores", scores="3.99899 0 2.7; 5 -3.5 -0.3").verdict == "wrong"
+    assert step("scores", scores="3.9991 0 2.7; 5 -3.5 -0.3").verdict == "wrong"
     assert step("scores", scores="3.9996 0 2.7; 5 -3.5 -0.3").verdict == "correct"
 
 
