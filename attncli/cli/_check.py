@@ -37,7 +37,7 @@ def check(
         raise InputError("Only one input can come from standard input (-). Give the others as files.")
     if hint and reveal:
         raise InputError("--hint keeps every number back and --reveal shows all. Give one of them.")
-    chosen = format or "table"
+    chosen = "table" if format is None else format
     if chosen not in FORMATS:
         raise unknown(Message(N_("The format")), chosen, list(FORMATS))
     problem = problem_of(exercise, {}, say)
@@ -88,6 +88,8 @@ def _sheet(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
                 '--answer: “{text}” has no name. Write --answer STEP=MATRIX, like --answer A="0.330 0.670".',
                 text=text[:40],
             )
+        if id.strip() in own:
+            raise InputError("--answer: {id} is answered twice. Keep one.", id=id.strip())
         own[id.strip()] = answer(value)
     if name is None and not own:
         raise InputError("There is nothing to mark. Give a file of answers, or --answer STEP=MATRIX.")

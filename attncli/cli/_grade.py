@@ -42,7 +42,9 @@ def grade(
     lang: str | None,
 ) -> int:
     """Mark a class and write the results; the exit status is 0 whatever the marks are."""
-    chosen = format or (_ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table")
+    chosen = format
+    if chosen is None:
+        chosen = _ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table"
     if chosen not in FORMATS:
         raise unknown(Message(N_("The format")), chosen, list(FORMATS))
     if chosen == "gradescope" and output is None:

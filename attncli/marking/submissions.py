@@ -174,6 +174,12 @@ def submissions(
 
 
 def _check(path: str) -> None:
+    if Path(path).is_char_device():
+        # One like /dev/zero never comes to the end of its first line.
+        raise InputError(
+            "{path}: this is a device, not a file of sheets. Give a folder of sheets, a .jsonl or .csv file, or -.",
+            path=path,
+        )
     try:
         if Path(path).is_dir():
             next(Path(path).iterdir(), None)

@@ -321,3 +321,11 @@ def test_output_to_a_file(tmp_path: Path) -> None:
     path = tmp_path / "marks.json"
     assert as_json(RIGHT, "-o", path).out == ""
     assert json.loads(path.read_text("utf-8"))["score"] == 6
+
+
+def test_a_step_answered_twice_is_refused() -> None:
+    refused(run("a1-pronoun", "--answer", "A=1 2", "--answer", "A=3 4"), "A is answered twice", "Keep one")
+
+
+def test_an_empty_format_is_no_format() -> None:
+    refused(run("a1-pronoun", "--answer", "A=1 2", "--format", ""), "The format", "table, json, markdown")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from classroom import RIGHT, Ran, grade, json_lines
+from classroom import RIGHT, Ran, grade, json_lines, refused
 
 NAMES = [
     "../../etc/x",
@@ -208,3 +208,12 @@ def test_a_fault_of_ours_costs_one_student(monkeypatch: pytest.MonkeyPatch) -> N
     ann, bob, cyd = grade("-", stdin=lines.encode()).results()
     assert ann["score"] == cyd["score"] == 6
     assert "ZeroDivisionError: by hand" in bob["malformed"]
+
+
+def test_a_device_is_no_class() -> None:
+    refused(grade("/dev/zero"), "/dev/zero", "this is a device", "a folder of sheets")
+
+
+def test_an_empty_format_is_no_format(tmp_path: Path) -> None:
+    (tmp_path / "class.jsonl").write_text("")
+    refused(grade(tmp_path / "class.jsonl", "--format", ""), "The format", "jsonl")
