@@ -144,9 +144,7 @@ class Backward:
         target = gradient_id(id)
         symbol = gradient_symbol(graph.symbol(id))
         if len(uses) > 1:
-            via = step.id.rpartition(".")[2]
-            again = sum(use.step.id == step.id for use in uses) > 1
-            mark = f"{via}_{position + 1}" if again else via
+            mark = _path_name(step, position, uses)
             target = f"{target}_{mark}"
             symbol = rf"{symbol}^{{({default_symbol(mark)})}}"
         before = set(graph.steps)
@@ -169,3 +167,12 @@ class Backward:
             symbol = gradient_symbol(self.graph.symbol(id))
             self.graph.apply(sum_paths.OP, target, *paths, symbol=symbol, count=len(paths))
         self.done[id] = target
+
+
+def _path_name(step: Step, position: int, uses: list[Use]) -> str:
+    """What tells one use of an array from the others: Q, or layer2_cross_K where several parts have a K, or error_2."""
+    name = step.id.rpartition(".")[2]
+    if len({use.step.id for use in uses if use.step.id.rpartition(".")[2] == name}) > 1:
+        name = step.id.replace(".", "_")
+    again = sum(use.step.id == step.id for use in uses) > 1
+    return f"{name}_{position + 1}" if again else name

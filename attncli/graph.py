@@ -125,7 +125,7 @@ class Graph:
     Attributes
     ----------
     inputs, steps : by id, in order
-    bound : the named axes of the inputs, by name
+    bound : the named axes of the inputs, by name; a part of a model (self., layer2.ffn.) binds names of its own
     labels : names of rows, by axis name
     notes : remarks that belong to the whole calculation
     output : id of the result, where the upstream gradient enters; `loss`: id of the loss, where there is one
@@ -180,12 +180,19 @@ class Graph:
         _check_numbers(id, matrix.values, hidden)
         named = []
         for position, (name, size) in enumerate(zip(axes, matrix.shape, strict=True)):
-            before = self.bound.setdefault(name, Axis(name, size, id))
+            before = self.binding(id, name) or self.bound.setdefault(part_of(id) + name, Axis(name, size, id))
             if before.size != size:
                 raise self._misfit(id, matrix.shape, position, name, before)
             named.append(Axis(name, size, before.setter))
         self.inputs[id] = Input(id, symbol or default_symbol(id), tuple(named), matrix, differentiable, phase, why)
         return id
+
+    def binding(self, id: str, name: str) -> Axis | None:
+        """The axis called `name` where `id` stands: its own part's, else that of the parts around it."""
+        part = part_of(id)
+        while part and part + name not in self.bound:
+            part = part_of(part[:-1])
+        return self.bound.get(part + name)
 
     def _misfit(self, id: str, shape: tuple[int, ...], position: int, name: str, before: Axis) -> ShapeError:
         from_end = len(shape) - position
@@ -333,6 +340,11 @@ class Graph:
         return Trace(self, arithmetic.name, values)
 
 
+def part_of(id: str) -> str:
+    """The part of a model that an id belongs to, with its dot: "layer2.ffn." for layer2.ffn.hidden, "" for scores."""
+    return id[: id.rfind(".") + 1]
+
+
 def default_symbol(id: str) -> str:
     """The LaTeX symbol of an id: W_Q is W_Q, G_W_Q is G_{W_Q}, K_past is K_{past}."""
     head, _, tail = id.rpartition(".")[2].partition("_")
@@ -388,4 +400,16 @@ def _fix_for_axes(count: int) -> Message:
     return Message(N_("Write one block per head, separated by “|”, like “1 2; 3 4 | 5 6; 7 8”."))
 
 
-__all__ = ["Axis", "Closed", "Graph", "Input", "InputError", "Step", "Swap", "Trace", "default_symbol", "show_shape"]
+__all__ = [
+    "Axis",
+    "Closed",
+    "Graph",
+    "Input",
+    "InputError",
+    "Step",
+    "Swap",
+    "Trace",
+    "default_symbol",
+    "part_of",
+    "show_shape",
+]

@@ -157,6 +157,8 @@ class _Given:
         self.settings[name] = value
 
     def _sets(self, words: Mapping[str, Any], problem: Problem | None) -> None:
+        from attncli.models import canonical
+
         kinds, setting_names = _known(words, problem)
         loss = words.get("loss") or (problem.loss if problem is not None else None)
         targets = set(re.findall(r"\w+", loss or ""))
@@ -171,13 +173,14 @@ class _Given:
             if name in setting_names:
                 self._setting(name, option, value)
                 continue
-            if name not in kinds and name not in targets:
+            kind = kinds.get(canonical(name))
+            if kind is None and name not in targets:
                 raise unknown(Message(N_("--set: the input or setting")), name, [*kinds, *sorted(setting_names)])
             self._once(name, option)
-            if kinds.get(name) == "text":
+            if kind == "text":
                 self.texts[name] = value
             else:
-                (self.inputs if name in kinds else self.extras)[name] = _option(option, value, self.stdin)
+                (self.inputs if kind is not None else self.extras)[name] = _option(option, value, self.stdin)
 
     def check_settings(self, model: str, layout: str) -> None:
         """Read the settings once, so that an error names the option."""
@@ -211,11 +214,12 @@ def _model_for(names: set[str]) -> str:
     from attncli import models
 
     fitting = []
+    general = {models.canonical(name) for name in names}
     for name in models.names():
         model = models.get(name)
         known = {argument.name for argument in model.arguments}
         required = {argument.name for argument in model.arguments if argument.required}
-        if required <= names <= known:
+        if required <= general <= known:
             fitting.append((len(required), name))
     if fitting:
         return max(fitting)[1]

@@ -17,7 +17,7 @@ def listing(say: Say) -> str:
 def describe(say: Say, name: str) -> str:
     """A model's inputs and settings."""
     model = models.get(name)
-    rows = [(argument.name, _input(say, argument)) for argument in model.arguments]
+    rows = [(argument.name, _input(say, argument)) for argument in model.arguments if argument.listed]
     lines = [wrap(f"{model.name}: {say.text(model.text)}", width()), "", say.text("Inputs")]
     lines += definitions(rows, width(), "  ")
     if model.settings:

@@ -6,13 +6,15 @@ settings; everything else (tables, gradients, exact results, marking) follows fr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from attncli.graph import Graph
 from attncli.matrix import Matrix
-from attncli.message import N_, InputError, Message, unknown
+from attncli.message import N_, InputError, LimitError, Message, unknown
 from attncli.record import Record
 
 
@@ -26,6 +28,9 @@ class Argument(Record):
     text : what it is
     required : whether it must be given
     kind : "matrix", "ids" (whole numbers from 0) or "text"
+    repeat : the setting that counts the layers it stands in, and that setting's default; its name then holds
+        "layerN.", once for every layer
+    listed : whether the list of inputs shows it
     """
 
     name: str
@@ -33,6 +38,8 @@ class Argument(Record):
     text: str
     required: bool = True
     kind: str = "matrix"
+    repeat: tuple[str, int] | None = None
+    listed: bool = True
 
 
 class Setting(Record):
@@ -75,6 +82,51 @@ class Model(Record):
     after: Callable[[Graph, Given], None] | None = None
     aliases: Mapping[str, str] | None = None
 
+    def argument(self, name: str) -> Argument | None:
+        """The input called `name`, in whichever layer."""
+        general = canonical(name)
+        return next((argument for argument in self.arguments if argument.name == general), None)
+
+    def takes(self, settings: Mapping[str, Any]) -> list[Argument]:
+        """The inputs under these settings, those of each layer by themselves.
+
+        Raises
+        ------
+        LimitError
+            More layers than anything here can show.
+        """
+        out: list[Argument] = []
+        for repeat, group in groupby(self.arguments, lambda argument: argument.repeat):
+            if repeat is None:
+                out.extend(group)
+                continue
+            layers = int(settings.get(*repeat))
+            if layers > MOST_LAYERS:
+                raise LimitError(
+                    "{setting} = {count} is more than this can show; the limit is {limit}.",
+                    setting=repeat[0],
+                    count=layers,
+                    limit=MOST_LAYERS,
+                )
+            every = list(group)
+            out.extend(
+                argument.changed(name=argument.name.replace(_ANY, f"layer{layer}."))
+                for layer in range(1, layers + 1)
+                for argument in every
+            )
+        return out
+
+
+#: Layers of a stack.
+MOST_LAYERS = 48
+
+_ANY = "layerN."
+
+
+def canonical(name: str) -> str:
+    """The name of an input with its layer left open: layerN.self.W_Q for layer2.self.W_Q."""
+    return re.sub(r"(?<![^.])layer[1-9][0-9]*\.", _ANY, name)
+
 
 def names() -> list[str]:
     """The names of all models: the files in this folder."""
@@ -105,7 +157,7 @@ def check(model: Model, given: Given) -> None:
     ------
     InputError
     """
-    arguments = {argument.name: argument for argument in model.arguments}
+    arguments = {argument.name: argument for argument in model.takes(given.settings)}
     for name in (*given.inputs, *given.texts):
         if name not in arguments:
             raise unknown(Message(N_("Model {model}: the input"), model=model.name), name, list(arguments))
@@ -117,13 +169,13 @@ def check(model: Model, given: Given) -> None:
                     "Model {model} has no settings, but “{name}” was given. Leave it out.", model=model.name, name=name
                 )
             raise unknown(Message(N_("Model {model}: the setting"), model=model.name), name, settings)
-    missing = [argument.name for argument in model.arguments if argument.required and argument.name not in given]
+    missing = [argument.name for argument in arguments.values() if argument.required and argument.name not in given]
     if missing:
         raise InputError(
             "Model {model} needs {missing}. Give it like this: {example}",
             model=model.name,
             missing=", ".join(missing),
-            example=" ".join(_example(arguments[name]) for name in missing),
+            example=" ".join(_example(arguments[name]) for name in missing[:3]),
         )
 
 

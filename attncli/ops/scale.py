@@ -83,7 +83,8 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     yield instead("scale-by-d", step, lambda xp, a: xp.divide(xp.divide(a, rooted(xp)), rooted(xp)), *step.inputs)
     yield instead("scale-inverted", step, lambda xp, a: xp.multiply(a, rooted(xp)), *step.inputs)
     # With several heads, √d_model is taken of all of them together.
-    models = {graph.bound[name].size for name in ("d_model", HEADS_WIDTH) if name in graph.bound}
+    bound = (graph.binding(step.id, name) for name in ("d_model", HEADS_WIDTH))
+    models = {axis.size for axis in bound if axis is not None}
     for size in sorted(models - {width}):
         yield with_operands("scale-by-model-width", step, OP, step.inputs, {"root": as_matrix(float(size))})
 

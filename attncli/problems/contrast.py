@@ -21,8 +21,9 @@ def contrast(problem: Problem) -> Problem | None:
     """
     if problem.contrast is None:
         return None
-    kinds = {argument.name: argument.kind for argument in models.get(problem.model).arguments}
+    model = models.get(problem.model)
     given: Mapping[str, Any] = problem.contrast.get("inputs", {})
+    kinds = {name: argument.kind for name in given if (argument := model.argument(name)) is not None}
     texts = {name: str(value) for name, value in given.items() if kinds.get(name) == "text"}
     matrices = {name: _matrix(name, value) for name, value in given.items() if name not in texts}
     return problem.changed(

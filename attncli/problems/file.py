@@ -29,9 +29,29 @@ LearnerText = dict[Literal["en", "zh"], str]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
+def _flat(table: Any) -> Any:
+    """A table whose parts may be tables of their own: [inputs.self] W_Q is the input self.W_Q.
+
+    Tables that say what a single value is (a random input) stay as they are.
+    """
+    if not isinstance(table, dict):
+        return table
+    out: dict[Any, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict) and "random" not in value:
+            inner = _flat(value)
+            out.update({f"{name}.{part}": each for part, each in inner.items()} if inner else {name: value})
+        else:
+            out[name] = value
+    return out
+
+
 def _by_step(value: Any) -> Any:
     """One number of decimals for all steps, or a table by step."""
-    return value if isinstance(value, dict) else {"default": value}
+    return _flat(value) if isinstance(value, dict) else {"default": value}
+
+
+Flat = BeforeValidator(_flat)
 
 
 class _Table(BaseModel):
@@ -47,7 +67,7 @@ class Random(_Table):
 
 
 class Marking(_Table):
-    points: dict[str, Positive] = {}
+    points: Annotated[dict[str, Positive], Flat] = {}
     follow_through: Fraction01 = 1.0
     imprecise: Fraction01 = 0.5
     rounding: Literal["hand", "printed"] = "hand"
@@ -55,7 +75,7 @@ class Marking(_Table):
 
 class Contrast(_Table):
     settings: dict[str, Any] = {}
-    inputs: dict[str, Any] = {}
+    inputs: Annotated[dict[str, Any], Flat] = {}
     steps: list[str] = []
 
 
@@ -72,13 +92,13 @@ class ProblemFile(_Table):
     prompt: LearnerText = {}
     hint: LearnerText = {}
     notice: LearnerText = {}
-    inputs: dict[str, Any]
+    inputs: Annotated[dict[str, Any], Flat]
     labels: dict[str, list[str]] = {}
     settings: dict[str, Any] = {}
     gradient: dict[str, Any] = {}
-    published: dict[str, str] = {}
+    published: Annotated[dict[str, str], Flat] = {}
     published_how: dict[str, str | LearnerText] = {}
-    shapes: dict[str, str] = {}
+    shapes: Annotated[dict[str, str], Flat] = {}
     contrast: Contrast | None = None
     marking: Marking = Marking()
 
@@ -182,8 +202,7 @@ def _check_names(file: ProblemFile, problem: Problem) -> None:
 
 def _problem(file: ProblemFile) -> Problem:
     model = models.get(file.model)
-    kinds = {argument.name: argument.kind for argument in model.arguments}
-    texts = {name: value for name, value in file.inputs.items() if kinds.get(name) == "text"}
+    texts = {name: value for name, value in file.inputs.items() if _is_text(model, name)}
     for name, value in texts.items():
         if not isinstance(value, str):
             raise InputError("inputs.{name}: “{value}” is not text. Write it in quotes.", name=name, value=brief(value))
@@ -219,6 +238,11 @@ def _problem(file: ProblemFile) -> Problem:
         marking=file.marking.model_dump(),
         layout=file.layout,
     )
+
+
+def _is_text(model: models.Model, name: str) -> bool:
+    argument = model.argument(name)
+    return argument is not None and argument.kind == "text"
 
 
 def _english(how: str | LearnerText) -> str:

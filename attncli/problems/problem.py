@@ -155,7 +155,8 @@ def _oriented(matrix: Matrix, layout: str) -> Matrix:
 
 def _as_kind(model: models.Model, name: str, matrix: Matrix, layout: str) -> Matrix:
     """Ids as a flat list, everything else with tokens as rows."""
-    kind = next((argument.kind for argument in model.arguments if argument.name == name), "matrix")
+    argument = model.argument(name)
+    kind = "matrix" if argument is None else argument.kind
     if kind == "text":
         raise InputError("{name} is text, but a matrix was given. Write it as text.", name=name)
     if kind == "ids":
