@@ -74,6 +74,7 @@ CATALOGUE: dict[str, Entry] = {
     "half-split-pairs": Entry(5, N_("You paired the first half of the {columns} with the second. Here neighbours form a pair."), _PAIRS),
     "adjacent-pairs": Entry(5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS),
     "rotation-reversed": Entry(3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ).")),
+    "value-rotated": Entry(1, N_("You turned the values too. What a token hands over does not depend on its place."), N_("Look again at what is turned by position: queries and keys, never values.")),
     "residual-missing": Entry(0, N_("You left out what went in: the sublayer's output is added to its input."), _RESIDUAL),
     "residual-doubled": Entry(1, N_("You added the sublayer's output to itself. It is added to what went in."), _RESIDUAL),
     "gradient-not-transposed": Entry(3, N_("A transpose is missing in this gradient (or there is one too many)."), _TRANSPOSE),

@@ -39,9 +39,9 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
     ----------
     q, k, v : ids of Q ([head] query d_k), K ([kv_head] key d_k), V ([kv_head] key d_v)
     """
-    past = 0
-    if "K_past" in given or "V_past" in given:
-        past, k, v = _with_cache(graph, given, k, v)
+    past = past_keys(given, prefix)
+    if f"{prefix}K_past" in given:
+        k, v = _with_cache(graph, given, k, v, prefix)
     k, v = _shared(graph, q, k, "K", prefix), _shared(graph, q, v, "V", prefix)
     scores = graph.apply(
         product.OP,
@@ -104,21 +104,41 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
     )
 
 
-def _with_cache(graph: Graph, given: Given, k: str, v: str) -> tuple[int, str, str]:
+def past_keys(given: Given, prefix: str = "") -> int:
+    """How many keys a cache holds that go before the new ones; 0 where there is none.
+
+    Raises
+    ------
+    InputError
+        Half a cache.
+    """
+    names = [f"{prefix}{name}_past" for name in "KV"]
+    missing = [name for name in names if name not in given]
+    if len(missing) == len(names):
+        return 0
+    if missing:
+        raise InputError(
+            "A cache needs both {first} and {second}; {name} is missing.",
+            first=names[0],
+            second=names[1],
+            name=missing[0],
+        )
+    shape = given.inputs[names[0]].shape
+    return shape[-2] if len(shape) > 1 else 0
+
+
+def _with_cache(graph: Graph, given: Given, k: str, v: str, prefix: str) -> tuple[str, str]:
     from attncli.ops import join_rows
 
-    for name in ("K_past", "V_past"):
-        if name not in given:
-            raise InputError("A cache needs both K_past and V_past; {name} is missing.", name=name)
     ids = []
     for name, new in (("K", k), ("V", v)):
         axes = [axis.name for axis in graph.axes(new)]
         axes[-2] = "past_key"
-        old = graph.input(f"{name}_past", given.inputs[f"{name}_past"], axes)
+        old = graph.input(f"{prefix}{name}_past", given.inputs[f"{prefix}{name}_past"], axes)
         ids.append(
             graph.apply(
                 join_rows.OP,
-                f"{name}_all",
+                f"{prefix}{name}_all",
                 old,
                 new,
                 axis="key",
@@ -127,7 +147,7 @@ def _with_cache(graph: Graph, given: Given, k: str, v: str) -> tuple[int, str, s
                 ),
             )
         )
-    return graph.shape("K_past")[-2], ids[0], ids[1]
+    return ids[0], ids[1]
 
 
 def _shared(graph: Graph, q: str, id: str, name: str, prefix: str) -> str:

@@ -8,7 +8,8 @@ from attncli.graph import Graph, show_shape
 from attncli.message import N_, Message, ShapeError
 from attncli.models import Argument, Given, Setting
 from attncli.models._attend import SETTINGS as ATTENTION
-from attncli.models._attend import attend
+from attncli.models._attend import attend, past_keys
+from attncli.models._positions import ROTARY, rotated, rotation
 from attncli.models._vector import vector
 from attncli.ops import affine, merge_heads, product, split_heads
 from attncli.ops.scale import HEADS_WIDTH
@@ -33,6 +34,7 @@ SETTINGS = (
     Setting("heads", "count", N_("query heads (1 where nothing is said)")),
     Setting("kv_heads", "count", N_("heads of keys and values: as many as heads (MHA), 1 (MQA), or between (GQA)")),
     *ATTENTION,
+    *ROTARY,
 )
 
 _PROJECTED = {
@@ -44,6 +46,9 @@ _PROJECTED = {
 
 def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "") -> str:
     """Steps Q, K, V … concat, output for queries from `x` and keys and values from `x_kv`; returns the id of output.
+
+    With `rotary`, queries and keys are turned by their positions before they meet. Across two sequences they are not:
+    there is no distance between a place in one and a place in the other.
 
     Parameters
     ----------
@@ -67,6 +72,8 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "") 
     own = {"Q": heads, "K": kv_heads, "V": kv_heads}
     pieces = {name: _projected(graph, x if name == "Q" else x_kv, given, name, own[name], prefix) for name in "QKV"}
     q, k, v = (_split(graph, pieces[name], name, own[name], heads, prefix) for name in "QKV")
+    if given.setting("rotary") and x == x_kv:
+        q, k = _turned(graph, given, q, k, prefix)
     attended = attend(graph, q, k, v, given, prefix)
     head, _, width = graph.axes(attended)
     joined = head.size * width.size
@@ -132,6 +139,19 @@ def _split(graph: Graph, id: str, name: str, heads: int, of: int, prefix: str) -
         if heads > 1
         else Message(N_("There is one head, and it takes all {columns} of {name}."), name=name),
     )
+
+
+def _turned(graph: Graph, given: Given, q: str, k: str, prefix: str) -> tuple[str, str]:
+    """Queries and new keys turned by their positions, counted from the length of the cache, whose keys are turned already."""
+    cos, sin = rotation(graph, given, q, prefix, past_keys(given, prefix))
+    why = Message(
+        N_(
+            "Every head's queries and keys are turned by their positions, so that a score depends on how far apart query and"
+            " key stand. Values are not turned: what a token hands over does not depend on its place."
+        )
+    )
+    query = rotated(graph, given, q, cos, sin, f"{prefix}Q_rotated", "Q_{rotated}", why)
+    return query, rotated(graph, given, k, cos, sin, f"{prefix}K_rotated", "K_{rotated}", why)
 
 
 def _output(graph: Graph, concat: str, given: Given, prefix: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from attncli.graph import Graph, show_shape
+from typing import Any
+
+from attncli.graph import Graph, Step, show_shape
 from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_, InputError, LimitError, ShapeError
+from attncli.message import N_, InputError, LimitError, Message, ShapeError
 from attncli.models import Given, Setting
 from attncli.ops import angle, cosine, rotate, sine, sinusoid
 
@@ -19,10 +21,29 @@ PAIRING = Setting(
     N_("which columns form a pair: adjacent (1 and 2, 3 and 4) or half (1 and d/2 + 1)"),
     ("adjacent", "half"),
 )
+ROTARY_DIM = Setting(
+    "rotary_dim", "count", N_("only so many columns from the left are turned; all where nothing is said"), least=2
+)
+
+#: Of an attention whose queries and keys are turned on the way.
+ROTARY = (
+    Setting("rotary", "flag", N_("queries and keys are turned by their positions before they meet")),
+    BASE,
+    PAIRING,
+    START,
+    ROTARY_DIM,
+)
 
 
-def angles(graph: Graph, given: Given, rows: int, width: int, prefix: str = "") -> str:
-    """The step angle (token pair) for `rows` positions and columns of `width`; returns its id."""
+def angles(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0) -> str:
+    """The step angle (token pair) for `rows` positions and columns of `width`; returns its id.
+
+    Angles that stand in the graph already (of an earlier layer) are used again, so that they are worked out once.
+
+    Parameters
+    ----------
+    past : tokens before the first row, which are in a cache
+    """
     pairs = (width + 1) // 2
     if rows * pairs > MOST_ANGLES:
         raise LimitError(
@@ -31,29 +52,49 @@ def angles(graph: Graph, given: Given, rows: int, width: int, prefix: str = "") 
             pairs=pairs,
             limit=MOST_ANGLES,
         )
-    base: Matrix = given.setting("base", as_matrix(10000.0))
-    start: Matrix = given.setting("start", as_matrix(0.0))
-    return graph.apply(
-        angle.OP,
-        f"{prefix}angle",
-        symbol=r"\theta",
-        start=start,
-        count=rows,
-        base=base,
-        pairs=pairs,
-        width=width,
+    params: dict[str, Any] = {
+        "start": _later(given.setting("start", as_matrix(0.0)), past),
+        "count": rows,
+        "base": given.setting("base", as_matrix(10000.0)),
+        "pairs": pairs,
+        "width": width,
+    }
+    for step in graph.steps.values():
+        if step.op is angle.OP and _same(step, params):
+            return step.id
+    return graph.apply(angle.OP, f"{prefix}angle", symbol=r"\theta", **params)
+
+
+def _later(start: Matrix, past: int) -> Matrix:
+    """The position of the first new row, after `past` cached ones."""
+    if not past:
+        return start
+    (entry,) = start.each()
+    number = float(start.values) + past
+    if number.is_integer():
+        return as_matrix(number)
+    return Matrix(as_matrix(number).values, None, (("+", entry, ("num", str(past))),))
+
+
+def _same(step: Step, params: dict[str, Any]) -> bool:
+    """Whether a step's angles are those of these parameters."""
+    plain = ("count", "pairs", "width")
+    return all(step.params[name] == params[name] for name in plain) and all(
+        float(step.params[name].values) == float(params[name].values) for name in ("start", "base")
     )
 
 
-def positions(graph: Graph, given: Given, rows: int, width: int, prefix: str = "") -> str:
-    """The steps angle and PE (token d_model); returns the id of PE."""
-    turned = angles(graph, given, rows, width, prefix)
+def positions(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0) -> str:
+    """The steps angle and PE (token d_model); returns the id of PE. With a cache, positions count from `past`."""
+    turned = angles(graph, given, rows, width, prefix, past)
     arrangement = given.setting("arrangement", "interleaved")
     return graph.apply(sinusoid.OP, f"{prefix}PE", turned, symbol="P", width=width, arrangement=arrangement)
 
 
-def rotation(graph: Graph, given: Given, x: str, prefix: str = "") -> tuple[str, str]:
+def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0) -> tuple[str, str]:
     """The steps angle, cos and sin for the rows of x ([head] token d); returns the ids of cos and sin.
+
+    With a cache, positions count from `past`, its length.
 
     Raises
     ------
@@ -71,14 +112,18 @@ def rotation(graph: Graph, given: Given, x: str, prefix: str = "") -> tuple[str,
             count=turned,
             most=width.size,
         )
-    theta = angles(graph, given, rows.size, turned, prefix)
-    cos = graph.apply(cosine.OP, f"{prefix}cos", theta, symbol=r"\cos\theta")
-    return cos, graph.apply(sine.OP, f"{prefix}sin", theta, symbol=r"\sin\theta")
+    theta = angles(graph, given, rows.size, turned, prefix, past)
+    found = {step.op: step.id for step in graph.steps.values() if step.inputs == (theta,)}
+    cos = found.get(cosine.OP) or graph.apply(cosine.OP, f"{prefix}cos", theta, symbol=r"\cos\theta")
+    return cos, found.get(sine.OP) or graph.apply(sine.OP, f"{prefix}sin", theta, symbol=r"\sin\theta")
 
 
-def rotated(graph: Graph, given: Given, x: str, cos: str, sin: str, id: str, symbol: str) -> str:
+def rotated(
+    graph: Graph, given: Given, x: str, cos: str, sin: str, id: str, symbol: str, why: Message | None = None
+) -> str:
     """The rows of x turned by their positions; returns the id."""
-    return graph.apply(rotate.OP, id, x, cos, sin, symbol=symbol, pairing=given.setting("pairing", "adjacent"))
+    pairing = given.setting("pairing", "adjacent")
+    return graph.apply(rotate.OP, id, x, cos, sin, symbol=symbol, why=why, pairing=pairing)
 
 
 def needed(given: Given, name: str) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from attncli.graph import Graph
-from attncli.message import N_, Message
+from attncli.message import N_, InputError, Message
 from attncli.models import Argument, Given, Model
 from attncli.models._heads import CACHE, SETTINGS, WEIGHTS, multi_head
+from attncli.models._positions import ROTARY
 
 
 def build(graph: Graph, given: Given) -> str:
     """X (token d_model), perhaps X_kv (key d_kv), W_Q, W_K, W_V, W_O → output (token d_out)."""
+    _check_rotary(given)
     if "X_kv" not in given:
         x = graph.input("X", given.inputs["X"], ("token", "d_model"))
         return multi_head(graph, x, x, given)
@@ -21,6 +23,28 @@ def build(graph: Graph, given: Given) -> str:
         why=Message(N_("The other sequence: keys and values come from here, queries from X.")),
     )
     return multi_head(graph, x, other, given)
+
+
+def _check_rotary(given: Given) -> None:
+    """Settings of a rotation that would turn nothing.
+
+    Raises
+    ------
+    InputError
+    """
+    if given.setting("rotary"):
+        if "X_kv" in given:
+            raise InputError(
+                "rotary turns queries and keys by their places in one sequence, but keys come from X_kv, another one."
+                " Leave rotary out, or leave X_kv out."
+            )
+        return
+    for setting in ROTARY[1:]:
+        if given.setting(setting.name) is not None:
+            raise InputError(
+                "{setting} is given, but nothing is turned. Add rotary = true, or leave {setting} out.",
+                setting=setting.name,
+            )
 
 
 MODEL = Model(

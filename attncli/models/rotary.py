@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attncli.graph import Graph
 from attncli.message import N_, Message
-from attncli.models import Argument, Given, Model, Setting, _positions
+from attncli.models import Argument, Given, Model, _positions
 from attncli.ops import product
 
 
@@ -51,12 +51,7 @@ MODEL = Model(
         _positions.BASE,
         _positions.PAIRING,
         _positions.START,
-        Setting(
-            "rotary_dim",
-            "count",
-            N_("only so many columns from the left are turned; all where nothing is said"),
-            least=2,
-        ),
+        _positions.ROTARY_DIM,
     ),
     build=build,
 )

@@ -128,6 +128,8 @@ def _weights_beside(graph: Graph, id: str) -> Iterator[str]:
 
 
 def _mistakes_of_output(graph: Graph, step: Step) -> Iterator[Mistake]:
+    from attncli.ops import rotate
+
     a, b = step.inputs
     yield with_operands("weights-transposed", step, OP, (a, b), {"transpose_a": True})
     yield with_operands("value-transposed", step, OP, (a, b), {"transpose_b": True})
@@ -137,6 +139,7 @@ def _mistakes_of_output(graph: Graph, step: Step) -> Iterator[Mistake]:
         yield with_operands("scores-for-weights", step, OP, (source, b), {})
         before = graph.steps.get(source)
         source = before.inputs[0] if before is not None and before.op is not OP else None
+    yield from rotate.values_turned(graph, step)
 
 
 def _mistakes_of_gradient(graph: Graph, step: Step) -> Iterator[Mistake]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_, Message
-from attncli.ops import Mistake, Op, Params, at, values_for_gradients, with_operands
+from attncli.ops import Mistake, Op, Params, at, instead, values_for_gradients, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -80,6 +80,45 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     yield with_operands("rotation-reversed", step, OP, step.inputs, {"pairing": pairing, "reverse": not reverse})
     for wrong in values_for_gradients(graph, step):
         yield with_operands("value-for-gradient", step, OP, wrong, step.params)
+
+
+def values_turned(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """At the step that weighs values (O = A V): the values turned like the keys that met the queries."""
+    weights, values = step.inputs
+    keys = _turned_keys(graph, weights)
+    if keys is None:
+        return
+    _, cos, sin = keys.inputs
+    rows, width = graph.shape(values)[-2:]
+    new, pairs = graph.shape(cos)[-2:]
+    if rows < new or width < 2 * pairs:
+        return
+
+    def mixed(xp: Arithmetic, a: Value, v: Value, c: Value, s: Value) -> Value:
+        turned = compute(xp, xp.slice(v, -2, rows - new, rows), c, s, **keys.params)
+        if rows > new:  # what comes from a cache stays as it is
+            turned = xp.concatenate([xp.slice(v, -2, 0, rows - new), turned], -2)
+        return xp.matmul(a, turned)
+
+    yield instead("value-rotated", step, mixed, weights, values, cos, sin)
+
+
+#: Between a rotation and the scores: a cache in front, and heads that are shared.
+_ON_THE_WAY = ("join_rows", "share_heads")
+
+
+def _turned_keys(graph: Graph, weights: str) -> Step | None:
+    """The step that turned the keys which these attention weights come from, if one did."""
+    last = graph.steps.get(weights)
+    if last is None or last.closed is None:
+        return None
+    scores = graph.steps.get(last.closed.source)
+    while scores is not None and scores.op.name != "product":
+        scores = graph.steps.get(scores.inputs[0])
+    keys = None if scores is None else graph.steps.get(scores.inputs[1])
+    while keys is not None and keys.op.name in _ON_THE_WAY:
+        keys = graph.steps.get(keys.inputs[-1])
+    return keys if keys is not None and keys.op is OP else None
 
 
 OP = Op(

@@ -141,6 +141,11 @@ CASES: dict[str, list[Case]] = {
             heads(2, 3, 2, 3, 3, 4, 2) | {"K_past": some(2, 1, 2), "V_past": some(2, 1, 3)},
             {"heads": 4, "kv_heads": 2, "causal": True},
         ),
+        Case(heads(3, 3, 4, 1, 2, 2, 1), {"heads": 2, "kv_heads": 1, "rotary": True, "causal": True}),
+        Case(
+            heads(2, 3, 3, 2, 2, 2) | {"K_past": some(2, 2, 3), "V_past": some(2, 2, 2)},
+            {"heads": 2, "rotary": True, "pairing": "half", "rotary_dim": 2, "base": 50, "start": "1/2"},
+        ),
     ],
     "softmax": [
         Case({"scores": some(3, 4)}),

@@ -128,6 +128,70 @@ def test_biases_may_be_written_as_a_list_a_row_or_a_column() -> None:
         assert np.array_equal(other, usual)
 
 
+# --- rotary -----------------------------------------------------------------------------------------------------------
+
+
+def turned(x: Any, start: float = 0.0, base: float = 10000.0) -> Any:
+    """Neighbouring columns as complex numbers, turned by p/base^(2i/d)."""
+    rows, width = x.shape[-2:]
+    theta = (start + np.arange(rows))[:, None] / base ** (np.arange(0, width, 2) / width)
+    z = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * theta)
+    return np.stack([z.real, z.imag], -1).reshape(x.shape)
+
+
+def test_rotary_turns_queries_and_keys_and_nothing_else() -> None:
+    inputs = heads(3, 4, 4, 2, 3, 4, 2)
+    settings = {"heads": 4, "kv_heads": 2, "causal": True}
+    plain, other = trace_of(inputs, settings), trace_of(inputs, settings | {"rotary": True, "base": 100})
+    for name in "QK":
+        np.testing.assert_allclose(other[f"{name}_rotated"], turned(plain[f"{name}_heads"], base=100), rtol=1e-12)
+    shared = other["K_rotated"].repeat(2, 0)
+    np.testing.assert_allclose(other["scores"], other["Q_rotated"] @ shared.swapaxes(-1, -2), rtol=1e-12, atol=1e-14)
+    assert np.array_equal(plain["V_heads"], other["V_heads"])
+    found = [step.id for step in other.steps]
+    at = found.index("V_heads") + 1
+    assert found[at : at + 6] == ["angle", "cos", "sin", "Q_rotated", "K_rotated", "K_shared"]
+    assert np.abs(plain["output"][1:] - other["output"][1:]).max() > 1e-3
+    np.testing.assert_allclose(plain["output"][0], other["output"][0], rtol=1e-12)  # alone, and at position 0
+
+
+def test_rotary_off_is_plain() -> None:
+    inputs = heads(3, 4, 2, 2, 3, 2)
+    one, other = trace_of(inputs, {"heads": 2}), trace_of(inputs, {"heads": 2, "rotary": False})
+    assert list(one) == list(other) and np.array_equal(one["output"], other["output"])
+
+
+def test_only_the_distance_counts() -> None:
+    inputs = heads(3, 4, 4, 2, 3, 2)
+    asked = {"heads": 2, "rotary": True, "base": 20, "pairing": "half", "rotary_dim": 2}
+    one, other = trace_of(inputs, asked), trace_of(inputs, asked | {"start": 11})
+    assert np.abs(one["Q_rotated"] - other["Q_rotated"]).max() > 0.1
+    np.testing.assert_allclose(one["scores"], other["scores"], rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("start", [0, 3, 0.25])
+def test_with_a_cache_positions_count_from_its_end(start: float) -> None:
+    inputs = heads(4, 3, 2, 2, 3, 4, 2)
+    settings = {"heads": 4, "kv_heads": 2, "causal": True, "rotary": True, "start": start}
+    whole = trace_of(inputs, settings)
+    for past in (1, 2, 3):
+        cache = {"K_past": whole["K_rotated"][:, :past], "V_past": whole["V_heads"][:, :past]}
+        part = trace_of(inputs | {"X": inputs["X"][past:]} | cache, settings)
+        np.testing.assert_allclose(part["angle"], whole["angle"][past:], rtol=1e-15)
+        np.testing.assert_allclose(part["output"], whole["output"][past:], rtol=1e-12)
+
+
+def test_what_rotary_cannot_do_is_said() -> None:
+    inputs = heads(2, 3, 2, 2, 3, 2)
+    other = heads(2, 3, 2, 2, 3, 2) | {"X_kv": some(4, 3)}
+    assert message(other, {"heads": 2, "rotary": True}).endswith("Leave rotary out, or leave X_kv out.")
+    for name, value in (("base", 100), ("start", 2), ("pairing", "half"), ("rotary_dim", 2)):
+        said = f"{name} is given, but nothing is turned. Add rotary = true, or leave {name} out."
+        assert message(inputs, {"heads": 2, name: value}) == said
+    odd = heads(2, 3, 3, 2, 3, 2)
+    assert message(odd, {"heads": 2, "rotary": True}).startswith("Q_heads is 2×2×3: rotary turns pairs of columns")
+
+
 # --- what does not fit ------------------------------------------------------------------------------------------------
 
 
@@ -235,6 +299,24 @@ def test_shared_heads_dealt_out_in_turn(right: Trace) -> None:
 @pytest.mark.parametrize("width", [5, 8])
 def test_the_scale_by_the_width_of_the_model(right: Trace, width: int) -> None:
     assert ("scaled", "scale-by-model-width") in named({"scaled": right["scores"] / np.sqrt(width)})
+
+
+@pytest.mark.parametrize("past", [0, 2])
+def test_values_turned_like_the_keys(past: int) -> None:
+    inputs = heads(3, 5, 2, 2, 8, 4, 2)
+    if past:
+        inputs |= {"K_past": some(2, past, 2), "V_past": some(2, past, 2)}
+    settings = {"heads": 4, "kv_heads": 2, "causal": True, "rotary": True}
+    asked = Case(inputs, settings).with_upstream("multi_head").changed(decimals=4)
+    trace = asked.graph().evaluate()
+    new = turned(trace["V_heads"], past)
+    v = np.concatenate([inputs["V_past"], new], 1) if past else new
+    wrong = trace["A"] @ v.repeat(2, 0)
+    assert named({"O": wrong}, asked) == {("O", "value-rotated")}
+    concat = np.concatenate(list(wrong), -1)
+    assert ("O", "value-rotated") in named({"output": concat @ inputs["W_O"]}, asked)
+    plain = problem()
+    assert named({"O": wrong}, plain) == set()
 
 
 def test_the_group_not_summed(right: Trace) -> None:
