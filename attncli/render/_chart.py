@@ -67,7 +67,7 @@ class Line(Record):
 
 
 def figure(value: float, digits: int = 4) -> str:
-    """A number to so many significant digits: 0.9917, 63.21, 1.2e-05, ∞; a whole number stays whole."""
+    """A number to so many significant digits: 0.9917, 63.21, 1.20e-05, ∞; one that needs fewer stays as it is: 12, 0.1."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -76,6 +76,9 @@ def figure(value: float, digits: int = 4) -> str:
         return str(int(value))
     if not 1e-4 <= abs(value) < 1e6:
         return f"{value:.{max(0, digits - 2)}e}"
+    short = repr(float(value))
+    if len(short.lstrip("-0.").replace(".", "")) <= digits:
+        return short
     rounded = float(f"{value:.{digits}g}")
     return f"{rounded:.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
 

@@ -1,0 +1,124 @@
+"""What `attncli lab` does: read the options, run the experiment, write the report."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from attncli.cli._calculation import Stdin, problem_of, whole_number
+from attncli.cli._output import write_file
+from attncli.cli._say import Say
+from attncli.lab import Experiment, Report, Setting
+from attncli.message import N_, AttnError, InputError, Message, unknown
+
+FORMATS = ("table", "json", "csv", "markdown")
+_ENDINGS = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
+_LARGEST_SEED = 999_999_999
+
+
+def run(
+    say: Say, experiment: Experiment, *, seed: str | None, format: str | None, output: str | None, **words: Any
+) -> int:
+    """Run an experiment and write its report to the screen or to a file."""
+    words.pop("lang", None)
+    chosen = _format(format, output)
+    start = whole_number("--seed", seed, 0, _LARGEST_SEED) or 0
+    settings = {setting.name: _value(setting, words[setting.name], say) for setting in experiment.settings}
+    _write(say, experiment.run(start, settings), chosen, output)
+    return 0
+
+
+def _format(format: str | None, output: str | None) -> str:
+    if format is None:
+        format = _ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table"
+    if format not in FORMATS:
+        raise unknown(Message(N_("The format")), format, list(FORMATS))
+    return format
+
+
+def _value(setting: Setting, word: Any, say: Say) -> Any:
+    """The value of a setting: what was written, checked, or its default."""
+    if setting.kind == "flag":
+        return bool(word)
+    if word is None:
+        return setting.default.text(say.language) if isinstance(setting.default, Message) else setting.default
+    if setting.kind == "count":
+        return whole_number(setting.option, word, int(setting.least), int(setting.most))
+    if setting.kind == "problem":
+        return problem_of(word, {}, say)
+    if setting.kind == "text":
+        return _text(setting, word)
+    if setting.kind == "matrix":
+        from attncli.problems.source import read_matrix
+
+        try:
+            return read_matrix(word, Stdin())
+        except AttnError as error:
+            raise error.at(setting.option) from None
+    return _numbers(setting, word)
+
+
+def _text(setting: Setting, word: str) -> str:
+    if not word.isprintable():
+        raise InputError(
+            "{option}: there are signs in this text that cannot be printed. Leave them out.", option=setting.option
+        )
+    return word
+
+
+def _numbers(setting: Setting, word: str) -> Any:
+    """One number, or several as a tuple; where they are places on an axis, sorted and each once."""
+    from attncli.problems.text import parse_matrix
+
+    try:
+        values = parse_matrix(word).values
+    except AttnError as error:
+        raise error.at(setting.option) from None
+    whole = setting.kind == "counts"
+    numbers = [float(value) for value in values.ravel()]
+    if setting.kind == "number" and len(numbers) != 1:
+        raise InputError(
+            "{option}: one number is expected, but {count} were given.", option=setting.option, count=len(numbers)
+        )
+    if len(numbers) > setting.longest:
+        raise InputError(
+            "{option}: {count} numbers are too many. Write at most {most}.",
+            option=setting.option,
+            count=len(numbers),
+            most=setting.longest,
+        )
+    for number in numbers:
+        if not math.isfinite(number) or not setting.least <= number <= setting.most or (whole and number % 1):
+            template = _WHOLE if whole else _FROM_TO
+            raise InputError(
+                template,
+                option=setting.option,
+                given=f"{number:g}",
+                least=f"{setting.least:g}",
+                most=f"{setting.most:g}",
+            )
+    if setting.kind == "number":
+        return numbers[0]
+    if setting.kind == "numbers":
+        return tuple(numbers)
+    return tuple(sorted({int(number) if whole else number for number in numbers}))
+
+
+_WHOLE = N_("{option}: {given} does not work here. Write whole numbers from {least} to {most}.")
+_FROM_TO = N_("{option}: {given} does not work here. Write numbers from {least} to {most}.")
+
+
+def _write(say: Say, report: Report, format: str, output: str | None) -> None:
+    from attncli.cli._terminal import width
+    from attncli.locale import language
+    from attncli.render._lab import RENDERERS
+
+    own = language(say.code) if output is not None else say.language
+    encoding = "utf-8" if output is not None else (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    text = RENDERERS[format](report, own, width=width(to_file=output is not None), encoding=encoding)
+    if output is None:
+        say.out(text)
+    else:
+        write_file(output, text.encode("utf-8"))

@@ -1,0 +1,149 @@
+"""Small seeded experiments: one a file, found by listing this folder.
+
+An experiment calculates and says what it saw: it gives back a `Report` of numbers and messages. How they look (a
+chart, a table, JSON) is the renderers' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attncli.message import N_, Message, unknown
+from attncli.record import Record
+
+
+class Setting(Record):
+    """Something that can be set: the option `--name`, what it is, and what it may be.
+
+    Parameters
+    ----------
+    kind : "count" (a whole number), "counts" (several, sorted), "number", "numbers" (several), "positives" (several, sorted),
+        "matrix", "text", "problem" (a problem file or an example's id) or "flag"
+    default : where nothing is given; None: the experiment chooses
+    least, most : of a count, or of each number; `longest`: how many numbers there may be
+    """
+
+    name: str
+    text: str
+    kind: str
+    metavar: str = ""
+    default: Any = None
+    least: float = 1
+    most: float = 1_000_000
+    longest: int = 16
+
+    @property
+    def option(self) -> str:
+        """--d-k for d_k."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+class Column(Record):
+    """A column of a table: its name in files, what stands above it, and the significant digits that it is shown with."""
+
+    id: str
+    text: Message
+    digits: int = 4
+
+
+class Table(Record):
+    """Numbers in rows; a cell is a number, a text, or a message."""
+
+    id: str
+    title: Message
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+class Trend(Record):
+    """One line of a plot."""
+
+    name: Message
+    values: tuple[float, ...]
+
+
+class Plot(Record):
+    """Several lines over the same rising numbers x; `low` and `high` are the ends of the y axis where they are fixed."""
+
+    title: Message
+    x_name: Message
+    x: tuple[float, ...]
+    trends: tuple[Trend, ...]
+    log_x: bool = False
+    log_y: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+class Span(Record):
+    """From where to where something reaches."""
+
+    name: str
+    start: float
+    stop: float
+
+
+class Spans(Record):
+    """Ranges one below the other, on one scale."""
+
+    title: Message
+    spans: tuple[Span, ...]
+
+
+class Maps(Record):
+    """Matrices of shares (0 to 1) side by side; all have the same names of rows."""
+
+    title: Message
+    names: tuple[str, ...]
+    maps: tuple[tuple[Message, Any], ...]
+
+
+class Report(Record):
+    """What an experiment found: sentences, pictures and tables, in reading order."""
+
+    experiment: str
+    title: Message
+    seed: int
+    settings: Mapping[str, Any]
+    parts: tuple[Message | Plot | Spans | Maps | Table, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Table))
+
+    @property
+    def said(self) -> tuple[Message, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Message))
+
+
+class Experiment(Record):
+    """An experiment: a line on it, what can be set, and `run(seed, settings) -> Report`."""
+
+    name: str
+    text: str
+    settings: tuple[Setting, ...]
+    run: Callable[[int, Mapping[str, Any]], Report]
+
+
+def names() -> list[str]:
+    """The names of all experiments: the files in this folder."""
+    return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
+
+
+def get(name: str) -> Experiment:
+    """The experiment of this name.
+
+    Raises
+    ------
+    InputError
+        There is none; the likely one is suggested.
+    """
+    import importlib
+
+    known = names()
+    if name not in known:
+        raise unknown(Message(N_("The experiment")), name, known)
+    experiment: Experiment = importlib.import_module(f"{__name__}.{name}").EXPERIMENT
+    return experiment

@@ -1,0 +1,262 @@
+"""What heads attend to: the weights of several heads for one sentence, how far they differ, what their average loses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from attncli.graph import Graph, Step
+from attncli.lab import Column, Experiment, Maps, Report, Setting, Table
+from attncli.lab._softmax import entropy
+from attncli.matrix import FloatArray, as_matrix
+from attncli.message import N_, InputError, Message
+from attncli.problems.problem import Problem
+from attncli.record import Record
+
+#: Tokens of a sentence.
+_MOST_TOKENS = 24
+_MOST_HEADS = 16
+
+
+class Seen(Record):
+    """The weights of all heads (head query key), with names of the queries and the keys."""
+
+    weights: FloatArray
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+def run(seed: int, settings: Mapping[str, Any]) -> Report:
+    """The heads of a problem, or of seeded weights for a sentence, side by side."""
+    problem = settings["problem"]
+    if problem is None:
+        seen, opening = _seeded(seed, settings)
+    else:
+        seen, opening = _of_problem(problem)
+    heads = len(seen.weights)
+    maps = tuple((_head(number), seen.weights[number]) for number in range(heads))
+    if heads > 1:
+        maps = (*maps, (Message(N_("average")), seen.weights.mean(0)))
+    parts: tuple[Any, ...] = (
+        opening,
+        Maps(Message(N_("Who looks at whom: a line is a token that looks, a number the token it looks at")), seen.queries, maps),
+        _favourites(seen),
+    )  # fmt: skip
+    parts += (*_differences(seen), *_average(seen)) if heads > 1 else (_only_one(),)
+    shown = {**settings, "problem": None if problem is None else problem.id or problem.model}
+    return Report("heads", Message(N_("What heads attend to")), seed, shown, parts)
+
+
+def _head(number: int) -> Message:
+    return Message(N_("Head {number}"), number=number + 1)
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """The words of a text, or its characters where there are no spaces.
+
+    Raises
+    ------
+    InputError
+        Fewer than two of them, or too many.
+    """
+    found = tuple(text.split())
+    if len(found) == 1:
+        found = tuple(found[0])
+    if not 2 <= len(found) <= _MOST_TOKENS:
+        raise InputError(
+            "--text: this is {count} tokens, but 2 to {most} are needed. Write words with spaces, or Chinese without.",
+            count=len(found),
+            most=_MOST_TOKENS,
+        )
+    return found
+
+
+def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message]:
+    """Random embeddings, one for each different token, and random weights; the model `multi_head` does the rest."""
+    names, heads, width = tokens(settings["text"]), settings["heads"], settings["d_model"]
+    if width % heads:
+        raise InputError(
+            "--heads {heads} does not divide --d-model {width}: every head takes as many columns. Write --d-model {fitting}.",
+            heads=heads,
+            width=width,
+            fitting=heads * math.ceil(width / heads),
+        )
+    random = np.random.default_rng(seed)
+    different = tuple(dict.fromkeys(names))
+    # The weights come first, so that they are the same for every sentence.
+    weights = {f"W_{name}": random.standard_normal((width, width)) / math.sqrt(width) for name in "QKVO"}
+    table = random.standard_normal((len(different), width))
+    inputs = {"X": table[[different.index(name) for name in names]], **weights}
+    problem = Problem(
+        model="multi_head",
+        inputs={name: as_matrix(values) for name, values in inputs.items()},
+        settings={"heads": heads, "causal": settings["causal"]},
+    )
+    trace = problem.graph().evaluate(until="A")
+    opening = Message(
+        N_(
+            "{heads} heads look at {count} tokens. Their weights and the tokens' vectors (width {width}, so {d_k} for each head)"
+            " are random (seed {seed}): nothing is learnt yet, and where they look says nothing about the sentence. But it shows"
+            " that each head has a view of its own; training gives the views their sense. There are no positions here, so equal"
+            " tokens look alike."
+        ),
+        heads=heads,
+        count=len(names),
+        width=width,
+        d_k=width // heads,
+        seed=seed,
+    )
+    return Seen(trace["A"], names, names), opening
+
+
+def _of_problem(problem: Problem) -> tuple[Seen, Message]:
+    graph = problem.graph(backward=False)
+    step = _weights_with_heads(graph)
+    _, queries, keys = step.axes
+    if max(queries.size, keys.size) > _MOST_TOKENS or step.axes[0].size > _MOST_HEADS:
+        raise InputError(
+            "{step} has {heads} heads, {queries} queries and {keys} keys; there is room for {most_heads} heads and {most} tokens.",
+            step=step.id,
+            heads=step.axes[0].size,
+            queries=queries.size,
+            keys=keys.size,
+            most_heads=_MOST_HEADS,
+            most=_MOST_TOKENS,
+        )
+    weights = graph.evaluate(until=step.id)[step.id]
+    seen = Seen(weights, _names(graph, queries, "q"), _names(graph, keys, "k"))
+    opening = Message(
+        N_("The weights {step} of {problem}: {heads} heads, {queries} queries, {keys} keys."),
+        step=step.id,
+        problem=problem.id or problem.model,
+        heads=len(weights),
+        queries=queries.size,
+        keys=keys.size,
+    )
+    return seen, opening
+
+
+def _weights_with_heads(graph: Graph) -> Step:
+    for step in graph.steps.values():
+        if step.weights and len(step.axes) == 3:
+            return step
+    raise InputError(
+        "The model {model} has no weights with heads here. Give a problem of multi_head, like d1-two-heads, or none.",
+        model=graph.model,
+    )
+
+
+def _names(graph: Graph, axis: Any, letter: str) -> tuple[str, ...]:
+    named = graph.labels.get(axis.name) or graph.labels.get("token", ())
+    return named if len(named) == axis.size else tuple(f"{letter}{i}" for i in range(1, axis.size + 1))
+
+
+def _favourites(seen: Seen) -> Table:
+    """For every token, what each head looks at most."""
+    columns, rows = [Column("token", Message(N_("token")))], []
+    for number in range(len(seen.weights)):
+        columns.append(Column(f"head_{number + 1}", _head(number)))
+        columns.append(Column(f"weight_{number + 1}", Message(N_("weight")), 3))
+    for i, name in enumerate(seen.queries):
+        row: list[Any] = [name]
+        for weights in seen.weights[:, i]:
+            row += [seen.keys[int(weights.argmax())], float(weights.max())]
+        rows.append(tuple(row))
+    return Table("favourites", Message(N_("What each head looks at most")), tuple(columns), tuple(rows))
+
+
+def distance(one: FloatArray, other: FloatArray) -> FloatArray:
+    """For every query, half the sum of |a − b|: 0 for equal weights, 1 for weights on wholly different keys."""
+    found: FloatArray = np.abs(one - other).sum(-1) / 2
+    return found
+
+
+def _differences(seen: Seen) -> tuple[Any, ...]:
+    heads = range(len(seen.weights))
+    between = np.array([[distance(seen.weights[a], seen.weights[b]).mean() for b in heads] for a in heads])
+    pairs = sorted(combinations(heads, 2), key=lambda pair: between[pair])
+    near, far = pairs[0], pairs[-1]
+    table = Table(
+        "distances",
+        Message(N_("How far the heads differ")),
+        (Column("head", Message(N_("head"))), *(Column(f"head_{i + 1}", _head(i), 3) for i in heads)),
+        tuple((_head(i), *map(float, between[i])) for i in heads),
+    )
+    said = Message(
+        N_(
+            "Two heads differ by 0 if they look the same way, and by 1 if they look at wholly different tokens (half the sum of"
+            " the differences of their weights, averaged over the tokens). The nearest pair here, {a} and {b}, differs by {near},"
+            " the farthest, {c} and {d}, by {far}."
+        ),
+        a=near[0] + 1,
+        b=near[1] + 1,
+        near=float(between[near]),
+        c=far[0] + 1,
+        d=far[1] + 1,
+        far=float(between[far]),
+    )
+    return _widest(seen), table, said
+
+
+def _widest(seen: Seen) -> Message:
+    """The token about which two heads differ most, and where they look instead."""
+    pairs: Sequence[tuple[int, int]] = list(combinations(range(len(seen.weights)), 2))
+    found = np.array([distance(seen.weights[a], seen.weights[b]) for a, b in pairs])
+    pair, row = np.unravel_index(int(found.argmax()), found.shape)
+    a, b = pairs[int(pair)]
+    views = [seen.weights[head, row] for head in (a, b)]
+    return Message(
+        N_(
+            "They differ most about “{token}”: head {a} gives most to “{one}” ({weight_one}), head {b} to “{other}” ({weight_other})."
+        ),
+        token=seen.queries[int(row)],
+        a=a + 1,
+        one=seen.keys[int(views[0].argmax())],
+        weight_one=float(views[0].max()),
+        b=b + 1,
+        other=seen.keys[int(views[1].argmax())],
+        weight_other=float(views[1].max()),
+    )  # fmt: skip
+
+
+def _average(seen: Seen) -> tuple[Message, ...]:
+    weights, average = seen.weights, seen.weights.mean(0)
+    said = Message(
+        N_(
+            "What if one head took the average of all? A head's largest weight is {largest} on average, the average's only"
+            " {largest_average}; the entropy rises from {entropy} to {entropy_average} nats (the most would be ln {keys} = {most})."
+            " In {lost} of {all} cases a head's favourite is not the average's. The average blurs what the heads saw: that"
+            " is why each head mixes its own values first, and W_O joins them afterwards."
+        ),
+        largest=float(weights.max(-1).mean()),
+        largest_average=float(average.max(-1).mean()),
+        entropy=float(entropy(weights).mean()),
+        entropy_average=float(entropy(average).mean()),
+        keys=len(seen.keys),
+        most=math.log(len(seen.keys)),
+        lost=int((weights.argmax(-1) != average.argmax(-1)).sum()),
+        all=weights.shape[0] * weights.shape[1],
+    )
+    return (said,)
+
+
+def _only_one() -> Message:
+    return Message(N_("There is one head, so there is nothing to compare. Try --heads 4."))
+
+
+EXPERIMENT = Experiment(
+    "heads",
+    N_("What heads attend to: weight maps side by side, how far they differ, what the average loses."),
+    (
+        Setting("problem", N_("A problem file or example with heads, like d1-two-heads, instead of seeded weights."), "problem", "[PROBLEM]"),
+        Setting("text", N_("A sentence: words with spaces, or Chinese without."), "text", "TEXT", Message(N_("The cat drank its milk"))),
+        Setting("heads", N_("How many heads, 1 to 16."), "count", "N", 4, 1, _MOST_HEADS),
+        Setting("d_model", N_("Width of a token's vector, 1 to 512; the heads share it."), "count", "N", 16, 1, 512),
+        Setting("causal", N_("A token sees itself and what came before."), "flag"),
+    ),
+    run,
+)  # fmt: skip

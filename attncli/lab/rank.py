@@ -1,0 +1,284 @@
+"""What a low rank loses: singular values, the best approximation of each rank, and what it saves.
+
+The best approximation of rank r in the Frobenius norm keeps the r largest singular values; its error is the root of the
+sum of the squares of those left out (Eckart and Young, Psychometrika 1, 1936).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from attncli.lab import Column, Experiment, Plot, Report, Setting, Table, Trend
+from attncli.matrix import FloatArray, Matrix, as_matrix
+from attncli.message import N_, InputError, Message
+from attncli.problems.problem import Problem
+from attncli.record import Record
+
+#: Rows and columns of a matrix of one's own.
+_LARGEST = 512
+
+
+class Decomposed(Record):
+    """A matrix with its singular values, those that are 0 up to rounding set to 0, and the error of every rank from 1."""
+
+    id: str
+    name: Message
+    values: FloatArray
+    singular: FloatArray
+    errors: FloatArray
+
+    @property
+    def rank(self) -> int:
+        return int((self.singular > 0).sum())
+
+    def needed(self, error: float) -> int:
+        """The smallest rank whose relative error is at most this."""
+        return int((self.errors <= error).argmax()) + 1
+
+
+def decomposed(id: str, name: Message, values: FloatArray) -> Decomposed:
+    """The singular values, and the relative error ‖M − M_r‖/‖M‖ of the best approximation M_r, measured for every r."""
+    left, singular, right = np.linalg.svd(values, full_matrices=False)
+    # NumPy's own rule for the rank: what is smaller than this is rounding.
+    tolerance = singular.max(initial=0.0) * max(values.shape) * np.finfo(np.float64).eps
+    singular = np.where(singular > tolerance, singular, 0.0)
+    rest, whole = values.copy(), float(np.linalg.norm(values))
+    errors = np.zeros(singular.size)
+    for r in range(singular.size):
+        rest -= singular[r] * np.outer(left[:, r], right[r])
+        errors[r] = np.linalg.norm(rest) / whole if whole and singular[r + 1 :].any() else 0.0
+    return Decomposed(id, name, values, singular, errors)
+
+
+def run(seed: int, settings: Mapping[str, Any]) -> Report:
+    """Decompose scores, weights and a projection (or a matrix of one's own), and calculate what a rank saves."""
+    own = settings["matrix"]
+    found = _own(own) if own is not None else _random(seed, settings["size"], settings["d_k"])
+    ranks = settings["ranks"] or _ranks(found[0].singular.size)
+    most = found[0].singular.size
+    if max(ranks) > most:
+        raise InputError(
+            "--ranks: {rank} is too much. The matrix is {rows}×{columns}, so its rank is at most {most}.",
+            rank=max(ranks),
+            rows=found[0].values.shape[0],
+            columns=found[0].values.shape[1],
+            most=most,
+        )
+    parts = (
+        _opening(found, settings, seed),
+        _plot(found),
+        _errors(found, ranks),
+        *_conclusions(found, settings),
+        _singular(found, ranks),
+        *_from_sizes(settings["width"], settings["rank"]),
+    )
+    shown = {**settings, "matrix": None if own is None else own.values.tolist(), "ranks": list(ranks)}
+    return Report("rank", Message(N_("What a low rank loses, and what it saves")), seed, shown, parts)
+
+
+def _own(matrix: Matrix) -> list[Decomposed]:
+    values = matrix.values
+    if values.ndim != 2 or max(values.shape) > _LARGEST or not np.isfinite(values).all():
+        raise InputError(
+            "--matrix: give one matrix of finite numbers with at most {most} rows and columns, like “1 2; 3 4”.",
+            most=_LARGEST,
+        )
+    if not values.any():
+        raise InputError(
+            "--matrix: all of its numbers are 0, so there is nothing to approximate. Write another matrix."
+        )
+    return [decomposed("M", Message(N_("your matrix")), values)]
+
+
+def _random(seed: int, size: int, d_k: int) -> list[Decomposed]:
+    """Scaled scores S and weights A of `size` random tokens, and a random projection W: all size × size."""
+    if d_k > size:
+        raise InputError(
+            "--d-k {d_k} is larger than --size {size}: then the scores would have full rank. Write at most {size}.",
+            d_k=d_k,
+            size=size,
+        )
+    random = np.random.default_rng(seed)
+    queries, keys = random.standard_normal((2, size, d_k))
+    graph = Problem(
+        model="attention",
+        inputs={"Q": as_matrix(queries), "K": as_matrix(keys), "V": as_matrix(np.zeros((size, 1)))},
+    ).graph()
+    scores = "scaled" if "scaled" in graph else "scores"  # with d_k = 1 there is nothing to scale
+    trace = graph.evaluate(until=(scores, "A"))
+    projection = random.standard_normal((size, size)) / math.sqrt(size)
+    return [
+        decomposed("S", Message(N_("scores S")), trace[scores]),
+        decomposed("A", Message(N_("weights A")), trace["A"]),
+        decomposed("W", Message(N_("projection W")), projection),
+    ]
+
+
+def _ranks(most: int) -> tuple[int, ...]:
+    """1, 2, 4, … and the full rank."""
+    powers = [2**i for i in range(most.bit_length()) if 2**i < most]
+    return (*powers, most)
+
+
+def _opening(found: list[Decomposed], settings: Mapping[str, Any], seed: int) -> Message:
+    if settings["matrix"] is not None:
+        rows, columns = found[0].values.shape
+        return Message(
+            N_(
+                "Your matrix is {height}×{width} and has rank {rank}. Its best approximation of rank r keeps the r largest singular"
+                " values; no other matrix of that rank comes nearer."
+            ),
+            height=rows,
+            width=columns,
+            rank=found[0].rank,
+        )
+    return Message(
+        N_(
+            "Three {size}×{size} matrices: the scores S = Q Kᵀ/√d_k of {size} random tokens with d_k = {d_k}, their attention weights"
+            " A = softmax(S), and a random projection W (seed {seed}). The best approximation of rank r keeps the r largest"
+            " singular values; no other matrix of that rank comes nearer."
+        ),
+        size=settings["size"],
+        d_k=settings["d_k"],
+        seed=seed,
+    )
+
+
+def _plot(found: list[Decomposed]) -> Plot:
+    count = found[0].singular.size
+    return Plot(
+        Message(N_("Relative error of the best approximation, against its rank")),
+        Message(N_("rank")),
+        tuple(float(r) for r in range(1, count + 1)),
+        tuple(Trend(one.name, tuple(one.errors.tolist())) for one in found),
+        low=0.0,
+        high=1.0,
+    )
+
+
+def _errors(found: list[Decomposed], ranks: tuple[int, ...]) -> Table:
+    rows, columns = found[0].values.shape
+    return Table(
+        "errors",
+        Message(N_("Relative error, and the numbers that are kept")),
+        (
+            Column("rank", Message(N_("rank"))),
+            *(Column(f"error_{one.id}", Message(N_("error of {name}"), name=one.id)) for one in found),
+            Column("kept", Message(N_("numbers kept"))),
+            Column("of_all", Message(N_("of all"))),
+            Column("compression", Message(N_("times fewer"))),
+        ),
+        tuple(
+            (
+                r,
+                *(float(one.errors[r - 1]) for one in found),
+                r * (rows + columns),
+                rows * columns,
+                rows * columns / (r * (rows + columns)),
+            )
+            for r in ranks
+        ),
+    )
+
+
+def _singular(found: list[Decomposed], ranks: tuple[int, ...]) -> Table:
+    return Table(
+        "singular_values",
+        Message(N_("Singular values, the largest first")),
+        (Column("number", Message(N_("number"))), *(Column(one.id, one.name) for one in found)),
+        tuple((r, *(float(one.singular[r - 1]) for one in found)) for r in ranks),
+    )
+
+
+#: An error up to which an approximation is called good here.
+_GOOD = 0.1
+
+
+def _conclusions(found: list[Decomposed], settings: Mapping[str, Any]) -> tuple[Message, ...]:
+    rows, columns = found[0].values.shape
+    paying = Message(
+        N_(
+            "Two factors of rank r hold r · ({height} + {width}) numbers instead of {height} · {width} = {all}: they save something only"
+            " below rank {limit}."
+        ),
+        height=rows,
+        width=columns,
+        all=rows * columns,
+        limit=rows * columns / (rows + columns),
+    )
+    if settings["matrix"] is not None:
+        one = found[0]
+        return Message(
+            N_("To come within {good} of it (relative error), rank {needed} is needed."),
+            good=_GOOD,
+            needed=one.needed(_GOOD),
+        ), paying  # fmt: skip
+    scores, weights, projection = found
+    return Message(
+        N_(
+            "The scores have rank {rank}, for Q and K have only d_k = {d_k} {columns}: from there on nothing is lost. Softmax bends"
+            " them, so the weights have rank {weights_rank}. For an error of at most {good} the scores need rank {scores},"
+            " the weights {weights}, and the random projection {projection} of {size}: random numbers have no pattern that a low"
+            " rank could use. What training leaves in a matrix often has one."
+        ),
+        rank=scores.rank,
+        d_k=settings["d_k"],
+        weights_rank=weights.rank,
+        good=_GOOD,
+        scores=scores.needed(_GOOD),
+        weights=weights.needed(_GOOD),
+        projection=projection.needed(_GOOD),
+        size=rows,
+    ), paying  # fmt: skip
+
+
+def _from_sizes(width: int, rank: int) -> tuple[Any, ...]:
+    """“Rank 64 compresses 16-fold”: whether it does depends on what is counted."""
+    counts = (
+        ("weight", Message(N_("weight matrix d×d")), width * width, 2 * width * rank),
+        ("cached", Message(N_("one cached vector")), width, rank),
+        ("keys_values", Message(N_("key and value together")), 2 * width, rank),
+    )
+    table = Table(
+        "sizes",
+        Message(N_("From the sizes alone: width d = {width}, rank {rank}"), width=width, rank=rank),
+        (
+            Column("what", Message(N_("what"))),
+            Column("before", Message(N_("numbers before"))),
+            Column("after", Message(N_("after"))),
+            Column("times", Message(N_("times fewer"))),
+        ),
+        tuple((name, before, after, before / after) for _, name, before, after in counts),
+    )
+    said = Message(
+        N_(
+            "“Rank {rank} compresses so many times” depends on what is counted. A weight matrix becomes two factors, d·r and r·d:"
+            " {weight} times fewer numbers. A cache that keeps a latent of {rank} numbers in place of one vector of {width}"
+            " is {cached} times smaller, and in place of a key and a value together {both} times."
+        ),
+        rank=rank,
+        width=width,
+        weight=width / (2 * rank),
+        cached=width / rank,
+        both=2 * width / rank,
+    )
+    return table, said
+
+
+EXPERIMENT = Experiment(
+    "rank",
+    N_("What a low rank loses: singular values, best approximation, compression."),
+    (
+        Setting("size", N_("Tokens, and width of the projection, 2 to 256."), "count", "N", 32, 2, 256),
+        Setting("d_k", N_("Width of queries and keys, at most the size."), "count", "N", 8, 1, 256),
+        Setting("matrix", N_("A matrix of your own instead: \"1 2; 3 4\", @FILE, or -."), "matrix", "M"),
+        Setting("ranks", N_("Ranks in the tables, like \"1 2 4\"."), "counts", "LIST", None, 1, 512, 32),
+        Setting("width", N_("Width d of the calculation from sizes."), "count", "D", 1024, 1, 1_000_000),
+        Setting("rank", N_("Rank of the calculation from sizes."), "count", "R", 64, 1, 1_000_000),
+    ),
+    run,
+)  # fmt: skip

@@ -1,0 +1,208 @@
+"""Why scores are divided by √d_k: what happens to their spread, to softmax and to its gradient without it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from attncli.lab import Column, Experiment, Plot, Report, Setting, Table, Trend
+from attncli.lab._softmax import behaviour
+from attncli.matrix import as_matrix
+from attncli.message import N_, LimitError, Message
+from attncli.problems.problem import Problem
+from attncli.record import Record
+
+#: Queries that meet a row of keys each, for softmax.
+_QUERIES = 500
+#: Random numbers that one width may take.
+_MOST_NUMBERS = 8_000_000
+
+
+class Measured(Record):
+    """What was measured at one d_k.
+
+    Parameters
+    ----------
+    variance, scaled : of q·k, and of q·k/√d_k
+    chance : the standard deviation of `variance` from sample to sample, in theory
+    largest, gradient : means over the queries, without the scale; `largest_scaled`, `gradient_scaled`: with it
+    """
+
+    d_k: int
+    variance: float
+    chance: float
+    scaled: float
+    largest: float
+    largest_scaled: float
+    gradient: float
+    gradient_scaled: float
+
+
+def run(seed: int, settings: Mapping[str, Any]) -> Report:
+    """Measure for every d_k, and say what the last of them shows."""
+    widths, samples, keys = settings["d_k"], settings["samples"], settings["keys"]
+    for width in widths:
+        _check_size(width, samples, keys)
+    measured = [_measure(seed, width, samples, keys) for width in widths]
+    parts = (*_about_variance(measured, samples, seed), *_about_softmax(measured, keys))
+    return Report("scaling", Message(N_("Why scores are divided by √d_k")), seed, settings, parts)
+
+
+def _check_size(width: int, samples: int, keys: int) -> None:
+    for option, count in (("--samples", samples), ("--keys", _QUERIES * keys)):
+        if count * width > _MOST_NUMBERS:
+            raise LimitError(
+                "{option} and --d-k {width} together need {numbers} random numbers; the limit is {limit}. Make one of them smaller.",
+                option=option,
+                width=width,
+                numbers=f"{count * width:,}",
+                limit=f"{_MOST_NUMBERS:,}",
+            )
+
+
+def _measure(seed: int, width: int, samples: int, keys: int) -> Measured:
+    random = np.random.default_rng([seed, width])  # so that a width's numbers do not depend on the other widths
+    pairs = Problem(
+        model="dot_variance",
+        inputs={name: as_matrix(random.standard_normal((samples, width))) for name in ("q", "k")},
+    )
+    spread = pairs.graph().evaluate(until=("variance", "scaled_variance"))
+    meeting = Problem(
+        model="attention",
+        inputs={
+            "Q": as_matrix(random.standard_normal((_QUERIES, 1, width))),
+            "K": as_matrix(random.standard_normal((_QUERIES, keys, width))),
+            "V": as_matrix(np.zeros((_QUERIES, keys, 1))),
+        },
+    ).graph()
+    scaled = "scaled" if "scaled" in meeting else "scores"  # with d_k = 1 there is nothing to scale
+    scores = meeting.evaluate(until=("scores", scaled))
+    without, with_ = behaviour(scores["scores"][:, 0]), behaviour(scores[scaled][:, 0])
+    return Measured(
+        width,
+        float(spread["variance"].item()),
+        _chance(width, samples),
+        float(spread["scaled_variance"].item()),
+        float(without.largest.mean()),
+        float(with_.largest.mean()),
+        float(without.gradient.mean()),
+        float(with_.gradient.mean()),
+    )
+
+
+def _chance(width: int, samples: int) -> float:
+    """The standard deviation of the mean of s², s = q·k: for normal numbers E s⁴ = 3d² + 6d, so Var(s²) = 2d² + 6d."""
+    return math.sqrt((2 * width**2 + 6 * width) / samples)
+
+
+def _about_variance(measured: list[Measured], samples: int, seed: int) -> tuple[Any, ...]:
+    last = measured[-1]
+    x = tuple(float(one.d_k) for one in measured)
+    return (
+        Message(
+            N_(
+                "A score q·k adds up d_k products. Each product of two independent numbers with mean 0 and variance 1 has"
+                " variance 1 again, and variances of independent numbers add up: so the variance of q·k is d_k."
+                " Here it is measured on {samples} random pairs for every d_k (seed {seed})."
+            ),
+            samples=samples,
+            seed=seed,
+        ),
+        Plot(
+            Message(N_("Variance of the scores, against d_k")),
+            Message(N_("d_k")),
+            x,
+            (
+                Trend(Message(N_("q·k")), tuple(one.variance for one in measured)),
+                Trend(Message(N_("q·k/√d_k")), tuple(one.scaled for one in measured)),
+            ),
+            log_x=True,
+            log_y=True,
+        ),
+        Table(
+            "variance",
+            Message(N_("The measured variances")),
+            (
+                Column("d_k", Message(N_("d_k (theory)"))),
+                Column("variance", Message(N_("variance of q·k"))),
+                Column("chance", Message(N_("± by chance")), 2),
+                Column("std", Message(N_("standard deviation"))),
+                Column("scaled_variance", Message(N_("variance of q·k/√d_k"))),
+            ),
+            tuple((one.d_k, one.variance, one.chance, math.sqrt(one.variance), one.scaled) for one in measured),
+        ),
+        Message(
+            N_(
+                "At d_k = {d} theory says {d}, and {variance} was measured; chance moves this by about {chance}."
+                " So a score is typically {std} away from 0. Divided by √{d}, its variance is {scaled}:"
+                " the scale brings it back to 1, whatever d_k is."
+            ),
+            d=last.d_k,
+            variance=last.variance,
+            chance=last.chance,
+            std=math.sqrt(last.variance),
+            scaled=last.scaled,
+        ),
+    )
+
+
+def _about_softmax(measured: list[Measured], keys: int) -> tuple[Any, ...]:
+    last = measured[-1]
+    x = tuple(float(one.d_k) for one in measured)
+    return (
+        Plot(
+            Message(N_("Largest of {keys} attention weights, against d_k"), keys=keys),
+            Message(N_("d_k")),
+            x,
+            (
+                Trend(Message(N_("without the scale")), tuple(one.largest for one in measured)),
+                Trend(Message(N_("with it")), tuple(one.largest_scaled for one in measured)),
+            ),
+            log_x=True,
+            low=0.0,
+            high=1.0,
+        ),
+        Table(
+            "softmax",
+            Message(N_("What softmax makes of the scores")),
+            (
+                Column("d_k", Message(N_("d_k"))),
+                Column("largest", Message(N_("largest weight, without"))),
+                Column("largest_scaled", Message(N_("with the scale"))),
+                Column("gradient", Message(N_("gradient norm, without"))),
+                Column("gradient_scaled", Message(N_("with the scale"))),
+            ),
+            tuple((one.d_k, one.largest, one.largest_scaled, one.gradient, one.gradient_scaled) for one in measured),
+        ),
+        Message(
+            N_(
+                "Here each of {queries} queries meets {keys} keys. At d_k = {d} the largest weight is {largest} on average"
+                " without the scale, and {largest_scaled} with it (all alike would be {alike}). The gradient that gets through"
+                " softmax (the norm of its Jacobian) is {gradient} without and {gradient_scaled} with it. The nearer one weight"
+                " comes to 1, the less gradient is left for the scores to learn from: that is why they are divided by √d_k."
+            ),
+            queries=_QUERIES,
+            keys=keys,
+            d=last.d_k,
+            largest=last.largest,
+            largest_scaled=last.largest_scaled,
+            alike=1 / keys,
+            gradient=last.gradient,
+            gradient_scaled=last.gradient_scaled,
+        ),
+    )
+
+
+EXPERIMENT = Experiment(
+    "scaling",
+    N_("Why scores are divided by √d_k: variance of q·k, softmax and its gradient."),
+    (
+        Setting("d_k", N_("Widths to measure at, like \"1 4 64\"."), "counts", "LIST", tuple(2**i for i in range(10)), 1, 8192),
+        Setting("samples", N_("Random pairs of q and k for every d_k, 10 to 20000."), "count", "N", 4000, 10, 20_000),
+        Setting("keys", N_("Keys that a query meets, 2 to 64."), "count", "N", 8, 2, 64),
+    ),
+    run,
+)  # fmt: skip
