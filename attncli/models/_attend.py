@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.graph import Graph, show_shape
+from attncli.graph import Axis, Graph, show_shape
 from attncli.matrix import BoolArray, Matrix, as_matrix
 from attncli.message import N_, InputError, Message, ShapeError
 from attncli.models import Given, Setting
@@ -32,14 +32,29 @@ SETTINGS = (
 )
 
 
-def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "") -> str:
+def attend(
+    graph: Graph,
+    q: str,
+    k: str,
+    v: str,
+    given: Given,
+    prefix: str = "",
+    *,
+    past: int | None = None,
+    width: Axis | None = None,
+    result: str = "O",
+    symbol: str | None = None,
+) -> str:
     """Write the steps scores … O for queries, keys and values, and return the id of O.
 
     Parameters
     ----------
     q, k, v : ids of Q ([head] query d_k), K ([kv_head] key d_k), V ([kv_head] key d_v)
+    past : keys in k that come from a cache, where the caller has put them there
+    width : d_k of the scale, where it is not the width of q
+    result, symbol : the last step's, where it is not O
     """
-    past = past_keys(given, prefix)
+    past = past_keys(given, prefix) if past is None else past
     if f"{prefix}K_past" in given:
         k, v = _with_cache(graph, given, k, v, prefix)
     k, v = _shared(graph, q, k, "K", prefix), _shared(graph, q, v, "V", prefix)
@@ -58,7 +73,7 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
             )
         ),
     )
-    source = _scaled(graph, scores, given, prefix)
+    source = _scaled(graph, scores, given, prefix, width or graph.axes(q)[-1])
     cap = given.setting("softcap")
     if cap is not None:
         from attncli.ops import softcap
@@ -92,9 +107,10 @@ def attend(graph: Graph, q: str, k: str, v: str, given: Given, prefix: str = "")
     )
     return graph.apply(
         product.OP,
-        f"{prefix}O",
+        f"{prefix}{result}",
         weights,
         v,
+        symbol=symbol,
         why=Message(
             N_(
                 "Mix the values: each output {row} is a weighted average of the {rows} of V, with that {row}'s attention weights."
@@ -179,9 +195,8 @@ def _shared(graph: Graph, q: str, id: str, name: str, prefix: str) -> str:
     )
 
 
-def _scaled(graph: Graph, scores: str, given: Given, prefix: str) -> str:
+def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -> str:
     kind = given.setting("scale", "sqrt")
-    width = graph.axes(graph.steps[scores].inputs[0])[-1]
     if kind == "none" or (kind == "sqrt" and width.size == 1) or (kind != "sqrt" and float(kind.values) == 1.0):
         return scores
     if kind == "sqrt":

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from attncli.graph import Graph, show_shape
+from attncli.matrix import Matrix
 from attncli.message import N_, Message, ShapeError
 from attncli.models import Argument, Given, Setting
 from attncli.models._attend import SETTINGS as ATTENTION
@@ -44,7 +45,7 @@ _PROJECTED = {
 }
 
 
-def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "") -> str:
+def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "", out: str = "d_out") -> str:
     """Steps Q, K, V … concat, output for queries from `x` and keys and values from `x_kv`; returns the id of output.
 
     With `rotary`, queries and keys are turned by their positions before they meet. Across two sequences they are not:
@@ -54,6 +55,7 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "") 
     ----------
     x, x_kv : ids of arrays (token d_model); the same one for self-attention
     prefix : goes before every id, and before the names of the weights in `given`
+    out : the axis of the output's columns
 
     Raises
     ------
@@ -75,18 +77,25 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "") 
     if given.setting("rotary") and x == x_kv:
         q, k = _turned(graph, given, q, k, prefix)
     attended = attend(graph, q, k, v, given, prefix)
+    concat = joined(graph, attended, prefix)
+    return output(graph, concat, given, prefix, out)
+
+
+def joined(graph: Graph, attended: str, prefix: str) -> str:
+    """The step concat: outputs of the heads (head query d_v) side by side."""
     head, _, width = graph.axes(attended)
-    joined = head.size * width.size
-    concat = graph.apply(
+    return graph.apply(
         merge_heads.OP,
         f"{prefix}concat",
         attended,
         symbol="C",
         heads=head.size,
         width=width.size,
-        joined=joined,
+        joined=head.size * width.size,
         axis="heads·d_v",
-        why=Message(
+        why=Message(N_("The heads' outputs are put side by side, one {column} from each head."))
+        if width.size == 1
+        else Message(
             N_(
                 "The heads' outputs are put side by side: in every {row}, {columns} 1 to {d} come from head 1, the next {d} from"
                 " head 2, up to head {heads}."
@@ -95,7 +104,6 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "") 
             heads=head.size,
         ),
     )
-    return _output(graph, concat, given, prefix)
 
 
 def _projected(graph: Graph, x: str, given: Given, name: str, heads: int, prefix: str) -> str:
@@ -103,6 +111,22 @@ def _projected(graph: Graph, x: str, given: Given, name: str, heads: int, prefix
     axes = next(argument.axes for argument in WEIGHTS if argument.name == f"W_{name}")
     id = f"{prefix}W_{name}"
     matrix = given.inputs[id]
+    evenly(id, matrix, heads, "heads" if name == "Q" else "kv_heads")
+    weight = graph.input(id, matrix, (graph.axes(x)[-1].name, axes[1]))
+    why = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name=name)
+    bias = vector(graph, given, f"{prefix}b_{name}", axes[1], why=why)
+    if bias is None:
+        return graph.apply(product.OP, f"{prefix}{name}", x, weight, why=Message(_PROJECTED[name]))
+    return graph.apply(affine.OP, f"{prefix}{name}", x, weight, bias, why=Message(_PROJECTED[name]))
+
+
+def evenly(id: str, matrix: Matrix, heads: int, setting: str = "heads") -> None:
+    """Refuse a weight matrix whose columns `heads` cannot share evenly.
+
+    Raises
+    ------
+    ShapeError
+    """
     if matrix.values.ndim == 2 and matrix.shape[1] % heads:
         raise ShapeError(
             "{weight} is {shape}: {heads} heads cannot share {columns} columns evenly. Give {weight} a number of columns"
@@ -111,14 +135,8 @@ def _projected(graph: Graph, x: str, given: Given, name: str, heads: int, prefix
             shape=show_shape(matrix.shape),
             heads=heads,
             columns=matrix.shape[1],
-            setting="heads" if name == "Q" else "kv_heads",
+            setting=setting,
         )
-    weight = graph.input(id, matrix, (graph.axes(x)[-1].name, axes[1]))
-    why = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name=name)
-    bias = vector(graph, given, f"{prefix}b_{name}", axes[1], why=why)
-    if bias is None:
-        return graph.apply(product.OP, f"{prefix}{name}", x, weight, why=Message(_PROJECTED[name]))
-    return graph.apply(affine.OP, f"{prefix}{name}", x, weight, bias, why=Message(_PROJECTED[name]))
 
 
 def _split(graph: Graph, id: str, name: str, heads: int, of: int, prefix: str) -> str:
@@ -130,14 +148,23 @@ def _split(graph: Graph, id: str, name: str, heads: int, of: int, prefix: str) -
         heads=heads,
         width=width,
         names=("head" if heads == of else "kv_head", "d_v" if name == "V" else "d_k"),
-        why=Message(
-            N_("Head 1 takes {columns} 1 to {d} of every {row} of {name}, head 2 the next {d}, up to head {heads}."),
-            d=width,
-            name=name,
-            heads=heads,
+        why=split_why(name, heads, width),
+    )
+
+
+def split_why(name: str, heads: int, width: int) -> Message:
+    """Which columns of `name` go to which head."""
+    if heads == 1:
+        return Message(N_("There is one head, and it takes all {columns} of {name}."), name=name)
+    if width == 1:
+        return Message(
+            N_("Every head takes one {column} of {name}: head 1 the first, up to head {heads}."), name=name, heads=heads
         )
-        if heads > 1
-        else Message(N_("There is one head, and it takes all {columns} of {name}."), name=name),
+    return Message(
+        N_("Head 1 takes {columns} 1 to {d} of every {row} of {name}, head 2 the next {d}, up to head {heads}."),
+        d=width,
+        name=name,
+        heads=heads,
     )
 
 
@@ -154,10 +181,11 @@ def _turned(graph: Graph, given: Given, q: str, k: str, prefix: str) -> tuple[st
     return query, rotated(graph, given, k, cos, sin, f"{prefix}K_rotated", "K_{rotated}", why)
 
 
-def _output(graph: Graph, concat: str, given: Given, prefix: str) -> str:
-    weight = graph.input(f"{prefix}W_O", given.inputs[f"{prefix}W_O"], ("heads·d_v", "d_out"))
+def output(graph: Graph, concat: str, given: Given, prefix: str, out: str = "d_out") -> str:
+    """The step output: the joined heads times W_O, plus a bias where there is one."""
+    weight = graph.input(f"{prefix}W_O", given.inputs[f"{prefix}W_O"], ("heads·d_v", out))
     why = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name="output")
-    bias = vector(graph, given, f"{prefix}b_O", "d_out", why=why)
+    bias = vector(graph, given, f"{prefix}b_O", out, why=why)
     said = Message(N_("W_O mixes what the heads have found: every output number draws on all of them."))
     if bias is None:
         return graph.apply(product.OP, f"{prefix}output", concat, weight, symbol="Y", why=said)

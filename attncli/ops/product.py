@@ -109,14 +109,23 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     elif step.id.rpartition(".")[2] == "scores":
         yield with_operands("key-not-transposed", step, OP, (a, b), {})
     elif b.rpartition(".")[2].startswith("W_"):
-        yield with_operands("weight-transposed", step, OP, (a, b), {"transpose_b": True})
+        yield with_operands("weight-transposed", step, OP, (a, b), {"transpose_b": not step.params.get("transpose_b")})
         for other in _weights_beside(graph, b):
             if graph.shape(other) == graph.shape(b):
                 yield with_operands("wrong-weight", step, OP, (a, other), step.params)
+        yield from without_positions(graph, step)
         if b.rpartition(".")[2] == "W_O":
             yield with_operands("no-output-projection", step, pass_on.OP, (a,), {})
     else:
         yield from _mistakes_of_output(graph, step)
+
+
+def without_positions(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """Keys or values of the bare embeddings, where positions were added to them."""
+    added = graph.steps.get(step.inputs[0])
+    if added is not None and added.op.name == "add_positions" and step.id.rpartition(".")[2] in ("K", "V"):
+        bare = (added.inputs[0], *step.inputs[1:])
+        yield with_operands("positions-on-queries-only", step, step.op, bare, step.params)
 
 
 def _weights_beside(graph: Graph, id: str) -> Iterator[str]:
@@ -163,8 +172,8 @@ def _are_partners(step: Step, other: Step) -> bool:
     return kinds[0] == kinds[1]
 
 
-#: What is left of a gradient's id when its projection (Q, K, V) is taken off: self.G_W_Q leaves self.G_W_.
-_KIND = re.compile(r"(G_(?:[A-Z]+_)?)[QKV]$")
+#: What is left of a gradient's id when its projection (Q, K, V; their heads) is taken off: self.G_W_Q leaves self.G_W_.
+_KIND = re.compile(r"(G_(?:[A-Z]+_)?)[QKV](?:_heads|_shared|_all)?$")
 
 
 OP = Op(

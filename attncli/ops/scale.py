@@ -87,6 +87,22 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     models = {axis.size for axis in bound if axis is not None}
     for size in sorted(models - {width}):
         yield with_operands("scale-by-model-width", step, OP, step.inputs, {"root": as_matrix(float(size))})
+    for other in sorted(_other_widths(graph, step) - models - {width, 1.0}):
+        yield with_operands("scale-by-part", step, OP, step.inputs, {"root": as_matrix(other)})
+
+
+def _other_widths(graph: Graph, step: Step) -> set[float]:
+    """Widths around a query that is made of parts: its own, and each part's, also before it was multiplied."""
+    scores = graph.steps.get(step.inputs[0])
+    if scores is None or scores.op.name != "product":
+        return set()
+    query = graph.steps.get(scores.inputs[0])
+    if query is None or query.op.name not in ("join_columns", "product") or query.phase != "forward":
+        return set()
+    parts = query.inputs if query.op.name == "join_columns" else (query.id,)
+    steps = [graph.steps[id] for id in parts if id in graph.steps]
+    before = [one.inputs[0] for one in steps if one.op.name == "product" and one.params.get("transpose_b")]
+    return {float(graph.shape(id)[-1]) for id in (query.id, *parts, *before)}
 
 
 def _only_turns_the_sign(step: Step) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from block_cases import block_cases
 
 from attncli.matrix import as_matrix
 from attncli.problems.problem import Problem
@@ -84,6 +85,37 @@ def heads(
     return {name: np.round(r.normal(size=shape) * 0.8, 3) for name, shape in shapes.items()}
 
 
+def latents(
+    n: int,
+    d_model: int,
+    d_c: int,
+    d_h: int,
+    d_v: int,
+    d_out: int,
+    h: int,
+    *,
+    d_cq: int = 0,
+    d_r: int = 0,
+    past: int = 0,
+    bias: bool = False,
+) -> dict[str, np.ndarray]:
+    """Inputs of latent: `h` heads; a latent of queries, a rotary part and a cache where their sizes are given."""
+    shapes = {"X": (n, d_model), "W_DKV": (d_model, d_c), "W_UK": (d_c, h * d_h), "W_UV": (d_c, h * d_v)}
+    if d_cq:
+        shapes["W_DQ"] = (d_model, d_cq)
+    shapes["W_UQ"] = (d_cq or d_model, h * d_h)
+    if d_r:
+        shapes |= {"W_QR": (d_cq or d_model, h * d_r), "W_KR": (d_model, d_r)}
+    shapes["W_O"] = (h * d_v, d_out)
+    if bias:
+        shapes["b_O"] = (1, d_out)
+    if past:
+        shapes["c_KV_past"] = (past, d_c)
+        shapes |= {"K_R_past": (past, d_r)} if d_r else {}
+    r = np.random.default_rng(list(map(ord, str(shapes))))
+    return {name: np.round(r.normal(size=shape) * 0.8, 3) for name, shape in shapes.items()}
+
+
 def layers(n: int, d_model: int, d_ff: int, d_out: int) -> dict[str, np.ndarray]:
     return {"X": some(n, d_model), "W_1": some(d_model, d_ff) * 1.1, "W_2": some(d_ff, d_out)[::-1] * 0.7}
 
@@ -147,6 +179,17 @@ CASES: dict[str, list[Case]] = {
             {"heads": 2, "rotary": True, "pairing": "half", "rotary_dim": 2, "base": 50, "start": "1/2"},
         ),
     ],
+    "latent": [
+        Case(latents(2, 3, 2, 1, 1, 2, 2, d_r=2), {"heads": 2}),
+        Case(latents(2, 3, 2, 2, 1, 2, 1, d_cq=2), {}),
+        Case(latents(3, 4, 3, 2, 3, 5, 2, d_cq=3, d_r=4, bias=True), {"heads": 2, "causal": True, "base": 50}),
+        Case(latents(3, 4, 3, 2, 3, 5, 2, d_cq=3, d_r=4), {"heads": 2, "causal": True, "absorbed": True}),
+        Case(latents(3, 4, 2, 2, 3, 3, 2), {"heads": 2, "absorbed": True, "mask": MASKED, "softcap": 1.5}),
+        Case(
+            latents(2, 4, 3, 2, 2, 3, 3, d_r=2, past=2), {"heads": 3, "causal": True, "pairing": "half", "start": "1/2"}
+        ),
+        Case(latents(2, 4, 3, 1, 2, 3, 2, d_r=2, past=1), {"heads": 2, "absorbed": True, "window": [1, 0]}),
+    ],
     "softmax": [
         Case({"scores": some(3, 4)}),
         Case({"scores": some(2, 2, 3)}),
@@ -195,6 +238,8 @@ CASES: dict[str, list[Case]] = {
         Case({}, {"corpus": "我爱你你爱我"}, {"text": "你我"}),
     ],
 }
+
+CASES |= {model: [Case(*case) for case in cases] for model, cases in block_cases().items()}
 
 EACH = [(model, case) for model, cases in CASES.items() for case in cases]
 IDS = [f"{model}-{number}" for model, cases in CASES.items() for number in range(len(cases))]

@@ -38,7 +38,7 @@ def test_bounds(model: str, case: Case) -> None:
 
 
 #: One small case of each model; expressions grow with every step.
-SMALL = ["layer_norm", "rms_norm", "positions", "rotary", "feed_forward", "residual", "multi_head"]
+SMALL = ["layer_norm", "rms_norm", "positions", "rotary", "feed_forward", "residual", "multi_head", "latent"]
 
 
 def decimal(values: Any) -> Matrix:
@@ -51,7 +51,7 @@ def decimal(values: Any) -> Matrix:
 @pytest.mark.parametrize("model", SMALL)
 def test_exact_numbers(model: str) -> None:
     pytest.importorskip("sympy")
-    for case in CASES[model][:2] if model == "multi_head" else CASES[model]:
+    for case in CASES[model][:2] if model in ("multi_head", "latent") else CASES[model]:
         inputs = {name: decimal(values) for name, values in case.inputs.items()}
         graph = case.problem(model).changed(inputs=inputs).graph()
         exact, plain = graph.evaluate(by_name("exact")), graph.evaluate()

@@ -58,6 +58,31 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": A, "w": some(3, 4), "b": some(1, 4)}),
         Sample({"a": A, "w": some(4, 3), "b": some(1, 4)}, {"transpose_b": True}),
     ],
+    "adam_update": [
+        Sample(
+            {"a": A, "m": B, "v": positive(2, 3)},
+            {"eta": as_matrix(0.1), "eps": as_matrix(1e-8)},
+        ),
+    ],
+    "add_positions": [Sample({"a": A, "p": B})],
+    "average": [Sample({"a": some(3, 1)}, {"mean": True}), Sample({"a": some(3, 1)}, {"mean": False})],
+    "batch_share": [Sample({"a": A}, {"count": 3})],
+    "class_error": [
+        Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]}, {"counted": None}),
+        Sample(
+            {"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]}, {"counted": np.array([[True], [False]])}
+        ),
+    ],
+    "moving_average": [
+        Sample({"m": A, "g": B}, {"keep": as_matrix(0.9), "square": square, "label": r"\beta_1"})
+        for square in (False, True)
+    ],
+    "negative_log": [Sample({"a": positive(3, 1)}), Sample({"a": positive(2, 3)})],
+    "pick": [
+        Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]}, {"rows": np.array([0, 1]), "count": 2}),
+        Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]}, {"rows": np.array([0]), "count": 1}),
+    ],
+    "unbiased": [Sample({"a": A, "c": [[0.19]]})],
     "angle": [
         Sample({}, {"start": as_matrix(0.0), "count": 3, "base": as_matrix(10000.0), "pairs": 2, "width": 4}),
         Sample({}, {"start": as_matrix(1.5), "count": 2, "base": as_matrix(7.0), "pairs": 2, "width": 3}),
@@ -73,6 +98,10 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "encode": [Sample({}, {"ids": np.array([0.0, 2.0]), "tokens": ("我", "你"), "count": 2})],
     "exp": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
+    "join_columns": [
+        Sample({"a": A, "b": some(2, 1)}, {"axis": "joined"}),
+        Sample({"a": H, "b": some(2, 2, 4)}, {"axis": "joined"}),
+    ],
     "join_rows": [
         Sample({"a": A, "b": some(1, 3)}, {"axis": "joined"}),
         Sample({"a": H, "b": some(2, 4, 3)}, {"axis": "joined"}),
@@ -132,6 +161,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "sinusoid": [
         Sample({"a": some(3, 2)}, {"width": 4, "arrangement": "interleaved"}),
         Sample({"a": some(3, 2)}, {"width": 3, "arrangement": "concatenated"}),
+    ],
+    "slice_columns": [
+        Sample({"a": some(2, 4)}, {"start": 1, "length": 2}),
+        Sample({"a": H}, {"start": 0, "length": 1}),
     ],
     "slice_rows": [Sample({"a": some(4, 2)}, {"start": 1, "length": 2}), Sample({"a": H}, {"start": 0, "length": 1})],
     "softcap": [Sample({"a": A}, {"cap": as_matrix(0.8)}), Sample({"a": H}, {"cap": as_matrix(30.0)})],

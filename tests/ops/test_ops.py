@@ -178,6 +178,15 @@ def backward_only_of_a_norm() -> None:
     assert {step.phase for step in steps if step.op.name == "share_square"} == {"backward"}
 
 
+def backward_only_of_latents() -> None:
+    """Two parts are put side by side on the way forward; only the gradient is cut apart again."""
+    shapes = {"X": (2, 2), "W_DKV": (2, 2), "W_UK": (2, 2), "W_UV": (2, 2), "W_UQ": (2, 2), "W_O": (2, 2)}
+    shapes |= {"W_QR": (2, 2), "W_KR": (2, 2)}
+    inputs = {id: as_matrix(some(*shape)) for id, shape in shapes.items()}
+    steps = Problem("latent", inputs, loss="sum(output)").graph().steps.values()
+    assert {step.phase for step in steps if step.op.name == "slice_columns"} == {"backward"}
+
+
 def check_nothing_to_move() -> None:
     """Positions are counted, so angles and their waves are constants."""
     problems = [Problem("positions", settings={"n": 2, "d_model": 4})]
@@ -221,10 +230,44 @@ def loss_writes_it(text: str, name: str) -> Callable[[], None]:
     return check
 
 
+def entropy_writes_it(name: str) -> Callable[[], None]:
+    def check() -> None:
+        """Cross-entropy ends the graph with a gradient of its own: that of the loss, by central differences."""
+        logits = some(3, 4)
+        for targets, reduction in (
+            ([1, 0, 3], "mean"),
+            ([-1, 2, 2], "mean"),
+            ([3, -100, 0], "sum"),
+            ([-1, 1, -1], "mean"),
+        ):
+            graph = Graph("sample")
+            graph.input("Z", as_matrix(logits), ("i", "j"))
+            graph.output = "Z"
+            loss.apply(graph, f"cross_entropy(Z, goal, {reduction})", {"goal": as_matrix([targets])}, float)
+            found = slopes(lambda v, g=graph: float(g.evaluate(given={"Z": v})["L"][0, 0]), logits)
+            np.testing.assert_allclose(graph.evaluate()["G_Z"], found, rtol=1e-6, atol=1e-9)
+            if targets == [1, 0, 3]:
+                assert name in {step.op.name for step in graph.steps.values()}
+
+    return check
+
+
+def check_behind_the_gradients() -> None:
+    """An update stands behind the gradients: nothing flows back through it."""
+    inputs = {"E": as_matrix(some(3, 2)), "W_Q": as_matrix(some(2, 2)), "W_K": as_matrix(some(2, 1, 2)[:, 0])}
+    inputs |= {"W_V": as_matrix(some(2, 3)), "W_out": as_matrix(some(3, 3)), "T": as_matrix([0, 2])}
+    settings = {"eta": 0.1, "optimizer": "adam"}
+    problem = Problem("gpt", inputs, settings=settings, loss="cross_entropy(logits, T)")
+    steps = problem.graph().steps.values()
+    updates = {"moving_average", "unbiased", "adam_update"}
+    assert updates == {step.op.name for step in steps if step.phase == "update"}
+
+
 WITHOUT_RULES = {
     "row_max": check_closed_rule_of_softmax,
     "cap_slope": backward_only("cap_slope"),
     "slice_rows": backward_only("slice_rows"),
+    "slice_columns": backward_only_of_latents,
     "column_sum": backward_only_of_a_bias,
     "share_square": backward_only_of_a_norm,
     "activation_slope": backward_only_of_a_bend,
@@ -235,6 +278,8 @@ WITHOUT_RULES = {
     "encode": check_no_operand,
     "mean_square": loss_writes_it("mse(O, goal)", "mean_square"),
     "weighted_sum": loss_writes_it("{} - 2.5*{}", "weighted_sum"),
+    **{name: entropy_writes_it(name) for name in ("pick", "negative_log", "average", "class_error", "batch_share")},
+    **dict.fromkeys(("moving_average", "unbiased", "adam_update"), check_behind_the_gradients),
 }
 
 
