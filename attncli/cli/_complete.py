@@ -30,6 +30,20 @@ def formats(incomplete: str) -> list[str]:
     return _starting(render.names(), incomplete)
 
 
+def presets(incomplete: str) -> list[str]:
+    """Names of published models."""
+    from attncli import presets as all_presets
+
+    return _starting(all_presets.names(), incomplete)
+
+
+def variants(incomplete: str) -> list[str]:
+    """Variants of attention."""
+    from attncli.cost.count import VARIANTS
+
+    return _starting(VARIANTS, incomplete)
+
+
 def steps(ctx: typer.Context, incomplete: str) -> list[str]:
     """Step ids of the problem that is named on the line, else those that attention and its relatives have."""
     from attncli.cli._calculation import problem_of

@@ -1,0 +1,171 @@
+"""What `attncli compare` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from attncli import presets
+from attncli.cli._calculation import whole_number
+from attncli.cli._output import write_file
+from attncli.cli._say import Say
+from attncli.cost.comparison import Comparison, Model, comparison, in_one_context, own, published
+from attncli.cost.count import VARIANTS
+from attncli.message import N_, InputError, Language, Message, unknown
+
+FORMATS = ("table", "json", "markdown", "csv")
+_ENDINGS = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".csv": "csv"}
+#: Where nothing is said.
+PRESET = "llama-2-7b"
+
+#: Least and most of every size: large enough for any model, small enough for numbers a person can read.
+_BOUNDS = {
+    "d_model": (1, 1_000_000), "heads": (1, 100_000), "kv_heads": (1, 100_000), "d_head": (1, 1_000_000), "d_c": (1, 1_000_000),
+    "d_c_q": (0, 1_000_000), "d_rope": (0, 1_000_000), "layers": (1, 100_000), "context": (1, 100_000_000), "window": (0, 100_000_000),
+}  # fmt: skip
+#: Sizes that make an attention of one's own; the others can also be changed in a published one.
+_OWN = ("d_model", "heads", "d_head")
+_DTYPES = {
+    "fp32": Fraction(4), "fp16": Fraction(2), "bf16": Fraction(2), "fp8": Fraction(1), "int8": Fraction(1), "int4": Fraction(1, 2),
+}  # fmt: skip
+
+
+def compare(
+    say: Say,
+    *,
+    variants: Sequence[str] | None,
+    preset: Sequence[str] | None,
+    bias: bool,
+    prefill: str | None,
+    expand: bool,
+    format: str | None,
+    output: str | None,
+    lang: str | None,
+    **words: Any,
+) -> int:
+    """Count, and show it."""
+    chosen = _format(format, output)
+    named = _variants(variants or ())
+    given = _sizes(words, bias=bias, prefill=prefill)
+    found = comparison(_models(preset or (), given), named)
+    text = _written(say, found, chosen, expand=expand, to_file=output is not None)
+    if output is None:
+        say.out(text)
+    else:
+        write_file(output, text.encode("utf-8"))
+    return 0
+
+
+def _format(format: str | None, output: str | None) -> str:
+    chosen = format
+    if chosen is None:
+        chosen = _ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table"
+    if chosen not in FORMATS:
+        raise unknown(Message(N_("The format")), chosen, list(FORMATS))
+    return chosen
+
+
+def _variants(words: Sequence[str]) -> tuple[str, ...]:
+    """The variants in the order they were named, each once."""
+    for word in words:
+        if word.casefold() in presets.names():
+            raise InputError(
+                "“{name}” is a model. Write it as: attncli compare --preset {preset}", name=word, preset=word.casefold()
+            )
+        if word.casefold() not in VARIANTS:
+            raise unknown(Message(N_("The variant")), word, list(VARIANTS))
+    return tuple(dict.fromkeys(word.casefold() for word in words))
+
+
+def _sizes(words: dict[str, Any], *, bias: bool, prefill: str | None) -> dict[str, Any]:
+    """The sizes that were given, by name."""
+    given: dict[str, Any] = {}
+    for name, (least, most) in _BOUNDS.items():
+        number = whole_number(f"--{name.replace('_', '-')}", words[name], least, most)
+        if number is not None:
+            given[name] = number
+    if words["bytes"] is not None:
+        given["bytes"] = _bytes(words["bytes"])
+    if bias:
+        given["bias"] = True
+    if prefill is not None:
+        if prefill not in ("causal", "full"):
+            raise unknown(Message(N_("The prefill")), prefill, ["causal", "full"])
+        if prefill == "full":
+            given["causal"] = False
+    return given
+
+
+def _bytes(text: str) -> Fraction:
+    word = text.strip().casefold()
+    if word in _DTYPES:
+        return _DTYPES[word]
+    # Of plain digits and a point alone: Fraction takes much else, and powers that fill the memory.
+    plain = word.replace(".", "", 1)
+    value = Fraction(word) if plain.isascii() and plain.isdigit() and len(word) < 10 else None
+    if value is None or not Fraction(1, 16) <= value <= 16:
+        raise InputError(
+            "--bytes: “{given}” does not work here. Write a number from 0.0625 to 16, like 2 or 0.5, or one of {choices}.",
+            given=text[:40],
+            choices=", ".join(_DTYPES),
+        )
+    return value
+
+
+def _models(names: Sequence[str], given: dict[str, Any]) -> list[Model]:
+    """The presets that are named, one's own sizes, or the usual preset."""
+    words = list(dict.fromkeys(word.strip().casefold() for name in names for word in name.split(",")))
+    if not words and any(name in given for name in _OWN):
+        return [own(given)]
+    models = [published(word, given) for word in words or [PRESET]]
+    return in_one_context(models) if len(models) > 1 and "context" not in given else models
+
+
+def _written(say: Say, found: Comparison, format: str, *, expand: bool, to_file: bool) -> str:
+    from attncli.render import _compare_data as data
+
+    language = _language(say, to_file=to_file)
+    if format == "json":
+        return data.as_json(found, language)
+    if format == "csv":
+        return data.as_csv(found)
+    from attncli.render._compare import Document
+
+    document = Document(found, language, expand=expand)
+    if format == "markdown":
+        from attncli.render._compare_text import as_markdown
+
+        return as_markdown(document)
+    return _table(document, to_file=to_file)
+
+
+def _language(say: Say, *, to_file: bool) -> Language:
+    """A file is UTF-8 whatever the screen can show."""
+    from attncli.locale import language
+
+    return language(say.code) if to_file else say.language
+
+
+def _table(document: Any, *, to_file: bool) -> str:
+    from attncli.render._compare_table import Page
+    from attncli.render.table import print_parts, trimmed
+
+    if to_file:
+        import io
+
+        from rich.console import Console
+
+        from attncli.cli._terminal import width
+
+        buffer = io.StringIO()
+        screen = Console(file=buffer, width=width(to_file=True), color_system=None, force_terminal=False)
+        encoding = "utf-8"
+    else:
+        from attncli.cli._terminal import console
+
+        screen, buffer = console()
+        encoding = screen.encoding
+    print_parts(Page(document, width=screen.width, encoding=encoding).parts(), screen)
+    return trimmed(buffer.getvalue())
