@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def run(
     words.pop("lang", None)
     chosen = _format(format, output)
     start = whole_number("--seed", seed, 0, _LARGEST_SEED) or 0
-    settings = {setting.name: _value(setting, words[setting.name], say) for setting in experiment.settings}
+    settings = _settings(experiment, words, say)
     _write(say, experiment.run(start, settings), chosen, output)
     return 0
 
@@ -36,6 +37,22 @@ def _format(format: str | None, output: str | None) -> str:
     if format not in FORMATS:
         raise unknown(Message(N_("The format")), format, list(FORMATS))
     return format
+
+
+def _settings(experiment: Experiment, words: Mapping[str, Any], say: Say) -> dict[str, Any]:
+    """Every setting's value; None for those that another one replaces."""
+    settings = {setting.name: _value(setting, words[setting.name], say) for setting in experiment.settings}
+    options = {setting.name: setting.option for setting in experiment.settings}
+    for setting in experiment.settings:
+        for name in setting.replaces if words[setting.name] is not None else ():
+            if words[name] not in (None, False):
+                raise InputError(
+                    "{option} means nothing beside {other}, which brings its own. Leave one of them out.",
+                    option=options[name],
+                    other=setting.option.strip("[]"),
+                )
+            settings[name] = None
+    return settings
 
 
 def _value(setting: Setting, word: Any, say: Say) -> Any:

@@ -23,6 +23,7 @@ class Setting(Record):
         "matrix", "text", "problem" (a problem file or an example's id) or "flag"
     default : where nothing is given; None: the experiment chooses
     least, most : of a count, or of each number; `longest`: how many numbers there may be
+    replaces : settings that mean nothing where this one is given; they are None then
     """
 
     name: str
@@ -33,10 +34,13 @@ class Setting(Record):
     least: float = 1
     most: float = 1_000_000
     longest: int = 16
+    replaces: tuple[str, ...] = ()
 
     @property
     def option(self) -> str:
-        """--d-k for d_k."""
+        """--d-k for d_k; an argument has a name of its own."""
+        if self.kind == "problem":
+            return self.metavar
         return f"--{self.name.replace('_', '-')}"
 
 

@@ -18,7 +18,7 @@ from attncli.problems.problem import Problem
 from attncli.record import Record
 
 #: Tokens of a sentence.
-_MOST_TOKENS = 24
+_MOST_TOKENS = 16
 _MOST_HEADS = 16
 
 
@@ -179,19 +179,28 @@ def _differences(seen: Seen) -> tuple[Any, ...]:
     heads = range(len(seen.weights))
     between = np.array([[distance(seen.weights[a], seen.weights[b]).mean() for b in heads] for a in heads])
     pairs = sorted(combinations(heads, 2), key=lambda pair: between[pair])
-    near, far = pairs[0], pairs[-1]
     table = Table(
         "distances",
         Message(N_("How far the heads differ")),
         (Column("head", Message(N_("head"))), *(Column(f"head_{i + 1}", _head(i), 3) for i in heads)),
         tuple((_head(i), *map(float, between[i])) for i in heads),
     )
-    said = Message(
-        N_(
-            "Two heads differ by 0 if they look the same way, and by 1 if they look at wholly different tokens (half the sum of"
-            " the differences of their weights, averaged over the tokens). The nearest pair here, {a} and {b}, differs by {near},"
-            " the farthest, {c} and {d}, by {far}."
-        ),
+    return _widest(seen), table, Message(_DISTANCE), _pairs(between, pairs)
+
+
+_DISTANCE = N_(
+    "Two heads differ by 0 if they look the same way, and by 1 if they look at wholly different tokens: half the sum of the"
+    " differences of their weights, averaged over the tokens."
+)
+
+
+def _pairs(between: FloatArray, pairs: Sequence[tuple[int, int]]) -> Message:
+    """What stands out in the table, from the nearest pair to the farthest."""
+    near, far = pairs[0], pairs[-1]
+    if near == far:
+        return Message(N_("These two differ by {far}."), far=float(between[far]))
+    return Message(
+        N_("The nearest pair here, {a} and {b}, differs by {near}; the farthest, {c} and {d}, by {far}."),
         a=near[0] + 1,
         b=near[1] + 1,
         near=float(between[near]),
@@ -199,7 +208,6 @@ def _differences(seen: Seen) -> tuple[Any, ...]:
         d=far[1] + 1,
         far=float(between[far]),
     )
-    return _widest(seen), table, said
 
 
 def _widest(seen: Seen) -> Message:
@@ -252,7 +260,7 @@ EXPERIMENT = Experiment(
     "heads",
     N_("What heads attend to: weight maps side by side, how far they differ, what the average loses."),
     (
-        Setting("problem", N_("A problem file or example with heads, like d1-two-heads, instead of seeded weights."), "problem", "[PROBLEM]"),
+        Setting("problem", N_("A problem file or example with heads, like d1-two-heads, instead of seeded weights."), "problem", "[PROBLEM]", replaces=("text", "heads", "d_model", "causal")),
         Setting("text", N_("A sentence: words with spaces, or Chinese without."), "text", "TEXT", Message(N_("The cat drank its milk"))),
         Setting("heads", N_("How many heads, 1 to 16."), "count", "N", 4, 1, _MOST_HEADS),
         Setting("d_model", N_("Width of a token's vector, 1 to 512; the heads share it."), "count", "N", 16, 1, 512),

@@ -275,7 +275,7 @@ EXPERIMENT = Experiment(
     (
         Setting("size", N_("Tokens, and width of the projection, 2 to 256."), "count", "N", 32, 2, 256),
         Setting("d_k", N_("Width of queries and keys, at most the size."), "count", "N", 8, 1, 256),
-        Setting("matrix", N_("A matrix of your own instead: \"1 2; 3 4\", @FILE, or -."), "matrix", "M"),
+        Setting("matrix", N_("A matrix of your own instead: \"1 2; 3 4\", @FILE, or -."), "matrix", "M", replaces=("size", "d_k")),
         Setting("ranks", N_("Ranks in the tables, like \"1 2 4\"."), "counts", "LIST", None, 1, 512, 32),
         Setting("width", N_("Width d of the calculation from sizes."), "count", "D", 1024, 1, 1_000_000),
         Setting("rank", N_("Rank of the calculation from sizes."), "count", "R", 64, 1, 1_000_000),

@@ -171,7 +171,7 @@ EXPERIMENT = Experiment(
     "softmax",
     N_("Softmax as the logits grow: entropy, largest weight, gradient, and where it saturates."),
     (
-        Setting("logits", N_("Logits of your own, like \"2 1 0\"; without them, random ones."), "numbers", "LIST", None, -1e4, 1e4, 64),
+        Setting("logits", N_("Logits of your own, like \"2 1 0\"; without them, random ones."), "numbers", "LIST", None, -1e4, 1e4, 64, ("keys",)),
         Setting("keys", N_("How many random logits, 2 to 64."), "count", "N", 8, 2, 64),
         Setting("factors", N_("Factors to multiply the logits by, like \"0.5 1 2\"."), "positives", "LIST", tuple(2.0**i for i in range(-4, 7)), 1e-4, 1e4, 32),
     ),

@@ -27,6 +27,9 @@ _HEIGHT = 11
 _GAP = "  "
 #: Columns that a name beside a map may take.
 _LONGEST_NAME = 10
+_SHORTEST_NAME = 2
+#: Columns that a text in a table may take.
+_LONGEST_CELL = 24
 
 
 class Page:
@@ -87,7 +90,8 @@ class Page:
 
     def _maps(self, part: Maps) -> Iterator[str]:
         """As many maps side by side as fit the width, each below its name."""
-        names = [f"{number} {self._short(name)}" for number, name in enumerate(part.names, start=1)]
+        most = max(_SHORTEST_NAME, min(_LONGEST_NAME, self.width - 2 * len(part.maps[0][1][0]) - 7))
+        names = [f"{number} {self._short(name, most)}" for number, name in enumerate(part.names, start=1)]
         drawn = [[self.say(name), *shades(values, names, encoding=self.encoding)] for name, values in part.maps]
         wide = max(columns(line) for lines in drawn for line in lines)
         across = max(1, (self.width + 3) // (wide + 3))
@@ -98,10 +102,10 @@ class Page:
         steps = [f"{sign * 2} {figure(low)}–{figure(high)}" for sign, low, high in scale_of_shades(self.encoding)[1:]]
         yield wrap(fitted(_GAP.join(steps), self.encoding), self.width)
 
-    def _short(self, name: str) -> str:
-        """A token that keeps its place beside a map."""
-        text = fitted(printable(name), self.encoding)
-        while columns(text) > _LONGEST_NAME:
+    def _short(self, name: str, most: int) -> str:
+        """A token that keeps its place beside a map or in a table."""
+        text = fitted(printable(name[:100]), self.encoding)
+        while columns(text) > most:
             text = text[:-1]
         return text
 
@@ -124,8 +128,9 @@ class Page:
     def cell(self, cell: Any, digits: int) -> str:
         if isinstance(cell, Message):
             return self.say(cell)
-        text = printable(cell) if isinstance(cell, str) else figure(cell, digits)
-        return fitted(text, self.encoding)
+        if isinstance(cell, str):
+            return self._short(cell, _LONGEST_CELL)
+        return fitted(figure(cell, digits), self.encoding)
 
     def _groups(self, grid: list[Any]) -> Iterator[list[Any]]:
         """Columns in groups that fit the width; the first column begins each of them."""
@@ -243,7 +248,8 @@ def _markdown_rows(page: Page, table: Table) -> Iterator[str]:
     yield _markdown_row(["---" if text else "---:" for text in texts])
     for row in table.rows:
         cells = [page.cell(cell, column.digits) for cell, column in zip(row, table.columns, strict=True)]
-        yield _markdown_row([escaped(cell) for cell in cells])
+        # A number has nothing in it that Markdown reads.
+        yield _markdown_row([escaped(cell) if text else cell for cell, text in zip(cells, texts, strict=True)])
 
 
 def _markdown_row(cells: list[str]) -> str:
@@ -308,9 +314,9 @@ def as_csv(report: Report, language: Language, **_: Any) -> str:
 
 
 def _csv_value(cell: Any, page: Page) -> str:
-    if isinstance(cell, (str, Message)):
-        return as_text(page.cell(cell, 4))
-    return repr(cell)
+    if isinstance(cell, Message):
+        return as_text(page.say(cell))
+    return as_text(printable(cell)) if isinstance(cell, str) else repr(cell)
 
 
 RENDERERS: dict[str, Callable[..., str]] = {
