@@ -18,6 +18,7 @@ _TRANSPOSE = N_(
     "Look again at which operand is transposed: inner lengths must match, and each entry must meet its partner."
 )
 _MASK = N_("Look again at the mask: which places are hidden, and what number hides them.")
+_BIAS = N_("Look again at the numbers that the mask adds: which head they belong to, and that what is far away loses.")
 _LINES = N_("Look again at which way you added up: along a {row}, never down a {column}.")
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
 _NORM = N_("Look again at the norm: minus the mean, over the root of the variance plus ε.")
@@ -46,6 +47,9 @@ CATALOGUE: dict[str, Entry] = {
     "mask-other-triangle": Entry(1, N_("You hid the past and left the future visible."), _MASK),
     "mask-query-rows": Entry(3, N_("You laid the mask over queries; it belongs over keys."), _MASK),
     "mask-other-corner": Entry(5, N_("You started the causal triangle at the other corner."), _MASK),
+    "bias-left-out": Entry(0, N_("You hid what has to be hidden, but left out the numbers that the mask adds to the other scores."), _BIAS),
+    "bias-sign": Entry(0, N_("You turned the sign of the numbers that the mask adds."), _BIAS),
+    "bias-of-another-head": Entry(0, N_("You gave the heads each other's numbers."), _BIAS),
     "softmax-over-columns": Entry(12, N_("You normalised down each {column}. Softmax runs along each {row}: a query shares its attention among the keys."), _LINES),
     "softmax-over-all": Entry(2, N_("You normalised over the whole matrix. Softmax runs along each {row} by itself."), _LINES),
     "column-sums-broadcast": Entry(1, N_("You divided {columns} by the sums of {rows} (in NumPy: keepdims was missing)."), _LINES),

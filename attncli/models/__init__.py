@@ -44,7 +44,7 @@ class Argument(Record):
 
 class Setting(Record):
     """A setting of a model: its kind is "flag", "number", "positive", "eps" (0 or more), "count" (a whole number from `least`), "scale",
-    "shift", "mask", "booleans", "window", "words", "text" or "choice"."""
+    "shift", "mask", "booleans", "window", "slopes", "words", "text" or "choice"."""
 
     name: str
     kind: str

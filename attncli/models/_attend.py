@@ -6,15 +6,13 @@ soft cap before the mask, a mask before softmax, and a cache of earlier keys and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from attncli.graph import Axis, Graph, show_shape
-from attncli.matrix import BoolArray, Matrix, as_matrix
+from attncli.matrix import BoolArray, as_matrix
 from attncli.message import N_, InputError, Message, ShapeError
 from attncli.models import Given, Setting
+from attncli.models._mask import mask_of
 from attncli.models._softmax import hidden_rows, softmax
 from attncli.ops import product, scale
 
@@ -23,12 +21,26 @@ SETTINGS = (
     Setting("mask", "mask", N_("numbers added to the scaled scores: 0 = visible, -inf = hidden")),
     Setting("keep", "booleans", N_("true = this key may be seen")),
     Setting("hide", "booleans", N_("true = this key is hidden")),
+    Setting("alibi", "slopes", N_("true: what is farther away loses, by each head's slope 2^(−8h/H); or the slopes")),
     Setting("scale", "scale", N_("sqrt: divide by √d_k (the default); none; or a number that multiplies")),
     Setting("softcap", "positive", N_("c: bend scores softly into −c … c, before the mask")),
     Setting("window", "window", N_("[left, right]: how far back and ahead a token sees; -1 = no limit")),
     Setting(
         "max_over", "choice", N_("whose maximum is subtracted: the visible scores, or all of them"), ("visible", "all")
     ),
+)
+
+_MASK = Message(N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not."))
+_MASK_WITH_DISTANCE = Message(
+    N_(
+        "What distance costs: minus the head's slope times the steps from {row} i to {column} j; −∞ where it may not look."
+    )
+)
+_MASKED_WITH_DISTANCE = Message(
+    N_(
+        "Every step away from a key takes the head's slope off its score (ALiBi), so far keys get less weight, and no position"
+        " has to stand in the vectors. Heads with a small slope look far, those with a large one stay near."
+    )
 )
 
 
@@ -80,7 +92,7 @@ def attend(
 
         source = graph.apply(softcap.OP, f"{prefix}capped", source, symbol="S_{capped}", cap=cap)
     unmasked = source
-    visible = _mask(graph, scores, given, past)
+    visible = mask_of(graph, scores, given, past)
     empty = None
     if visible is not None:
         from attncli.ops import mask
@@ -92,9 +104,10 @@ def attend(
             symbol="M",
             differentiable=False,
             hidden=True,
-            why=Message(N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not.")),
+            why=_MASK_WITH_DISTANCE if given.setting("alibi") else _MASK,
         )
-        source = graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}")
+        why = _MASKED_WITH_DISTANCE if given.setting("alibi") else None
+        source = graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}", why=why)
         empty = hidden_rows(visible)
     if empty is not None:
         graph.notes.append(_empty_note(empty))
@@ -232,55 +245,6 @@ def default_label(axis: str) -> str:
     from attncli.graph import default_symbol
 
     return default_symbol(axis)
-
-
-def _mask(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None:
-    """All masks that were asked for, added up to one: ([head] query key), or None."""
-    *_, rows, columns = graph.axes(scores)
-    n, m = rows.size, columns.size
-    i, j = np.arange(n)[:, None] + past, np.arange(m)[None, :]
-    hidden: BoolArray = np.zeros((n, m), dtype=np.bool_)
-    asked = False
-    if given.setting("causal"):
-        hidden, asked = hidden | (j > i), True
-    window = given.setting("window")
-    if window is not None and window != (-1, -1):
-        left, right = window
-        if left >= 0:
-            hidden = hidden | (j < i - left)
-        if right >= 0:
-            hidden = hidden | (j > i + right)
-        asked = True
-    for name in ("keep", "hide"):
-        marks = given.setting(name)
-        if marks is not None:
-            marks = _fitted(marks, graph.shape(scores), name)
-            hidden, asked = hidden | (~marks if name == "keep" else marks), True
-    added = given.setting("mask")
-    if added is None:
-        return Matrix(np.where(hidden, -np.inf, 0.0)) if asked else None
-    values = _fitted(added.values, graph.shape(scores), "mask")
-    if not hidden.any() and values.shape == added.shape:
-        return Matrix(values, added.decimals, added.entries)
-    return Matrix(np.where(hidden, -np.inf, values))
-
-
-def _fitted(marks: Any, shape: Sequence[int], name: str) -> Any:
-    """Marks as (query key) or (head query key); a single row counts for every query."""
-    if marks.ndim == 1:
-        marks = marks[None, :]
-    allowed = [tuple(shape[-2:]), tuple(shape), (1, shape[-1])]
-    if marks.shape not in allowed:
-        raise ShapeError(
-            "{name} is {shape}, but the scores are {scores}. Give {name} one row per query and one column per key ({expected}),"
-            " or a single row of {keys} that holds for every query.",
-            name=name,
-            shape=show_shape(marks.shape),
-            scores=show_shape(shape),
-            expected=show_shape(shape[-2:]),
-            keys=shape[-1],
-        )
-    return np.broadcast_to(marks, np.broadcast_shapes(marks.shape, shape[-2:])).copy()
 
 
 def _empty_note(empty: BoolArray) -> Message:

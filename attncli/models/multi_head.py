@@ -11,7 +11,7 @@ from attncli.models._positions import ROTARY
 
 def build(graph: Graph, given: Given) -> str:
     """X (token d_model), perhaps X_kv (key d_kv), W_Q, W_K, W_V, W_O → output (token d_out)."""
-    _check_rotary(given)
+    _check_positions(given)
     if "X_kv" not in given:
         x = graph.input("X", given.inputs["X"], ("token", "d_model"))
         return multi_head(graph, x, x, given)
@@ -25,19 +25,21 @@ def build(graph: Graph, given: Given) -> str:
     return multi_head(graph, x, other, given)
 
 
-def _check_rotary(given: Given) -> None:
-    """Settings of a rotation that would turn nothing.
+def _check_positions(given: Given) -> None:
+    """Distances between two sequences, and settings of a rotation that would turn nothing.
 
     Raises
     ------
     InputError
     """
-    if given.setting("rotary"):
-        if "X_kv" in given:
+    for name in ("rotary", "alibi"):
+        if "X_kv" in given and given.setting(name):
             raise InputError(
-                "rotary turns queries and keys by their places in one sequence, but keys come from X_kv, another one."
-                " Leave rotary out, or leave X_kv out."
+                "{setting} goes by how far apart tokens of one sequence stand, but keys come from X_kv, another one."
+                " Leave {setting} out, or leave X_kv out.",
+                setting=name,
             )
+    if given.setting("rotary"):
         return
     for setting in ROTARY[1:]:
         if given.setting(setting.name) is not None:

@@ -48,21 +48,40 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     from attncli.ops import pass_on
 
     scores, id = step.inputs
-    hidden = np.isneginf(graph.inputs[id].matrix.values)
+    mask = graph.inputs[id].matrix.values
+    hidden = np.isneginf(mask)
+    bias = np.where(hidden, 0.0, mask)
     yield with_operands("no-mask", step, pass_on.OP, (scores,), {})
     for name, number in (("mask-as-zero", 0.0), ("mask-tiny", 1e-9), ("mask-plus-infinity", math.inf)):
-        yield instead(name, step, _with(hidden, number), scores)
+        yield instead(name, step, _with(hidden, number, bias), scores)
     for ones in (hidden, ~hidden):
-        yield instead("mask-added-as-01", step, _adding(ones), scores)
+        yield instead("mask-added-as-01", step, _adding(ones + bias), scores)
     for name, other in _other_places(hidden):
         if other.shape == hidden.shape and not np.array_equal(other, hidden):
-            yield instead(name, step, _with(other, -math.inf), scores)
+            yield instead(name, step, _with(other, -math.inf, bias), scores)
+    if bias.any():
+        yield from _mistakes_of_bias(step, scores, hidden, bias)
 
 
-def _with(hidden: Any, number: float) -> Any:
-    return lambda xp, scores: xp.where(
-        np.broadcast_to(hidden, scores.shape), xp.enter(as_matrix(np.full(scores.shape, number))), scores
-    )
+def _mistakes_of_bias(step: Step, scores: str, hidden: Any, bias: Any) -> Iterator[Mistake]:
+    """Numbers at visible places (ALiBi): left out, with the other sign, or of another head."""
+    if hidden.any():
+        yield instead("bias-left-out", step, _with(hidden, -math.inf, np.zeros_like(bias)), scores)
+    yield instead("bias-sign", step, _with(hidden, -math.inf, -bias), scores)
+    if bias.ndim == 3 and not np.array_equal(bias, bias[::-1]):
+        yield instead("bias-of-another-head", step, _with(hidden, -math.inf, bias[::-1]), scores)
+
+
+def _with(hidden: Any, number: float, bias: Any) -> Any:
+    """One number in the hidden places, and in the others the score with what the mask adds there."""
+
+    def masked(xp: Arithmetic, scores: Value) -> Value:
+        others = xp.add(scores, xp.enter(as_matrix(np.broadcast_to(bias, scores.shape)))) if bias.any() else scores
+        return xp.where(
+            np.broadcast_to(hidden, scores.shape), xp.enter(as_matrix(np.full(scores.shape, number))), others
+        )
+
+    return masked
 
 
 def _adding(ones: Any) -> Any:

@@ -51,10 +51,13 @@ def _read(setting: Setting, value: Any, layout: str, place: str) -> Any:
         raise error.at(place) from None
 
 
+_FLAGS = ("true", "yes", "on", "false", "no", "off")
+
+
 def _flag(value: Any, setting: Setting, layout: str) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
-    if isinstance(value, str) and value.strip().casefold() in ("true", "yes", "on", "false", "no", "off"):
+    if isinstance(value, str) and value.strip().casefold() in _FLAGS:
         return value.strip().casefold() in ("true", "yes", "on")
     raise InputError("“{value}” is neither true nor false. Write true or false.", value=brief(value))
 
@@ -218,6 +221,23 @@ def _marks(value: Any, depth: int) -> Any:
     return int(value) if isinstance(value, (bool, np.bool_)) else value
 
 
+def _slopes(value: Any, setting: Setting, layout: str) -> bool | Matrix:
+    """true for the usual slopes, or one for each head."""
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value.strip().casefold() in _FLAGS):
+        return _flag(value, setting, layout)
+    try:
+        slopes = matrix_of(value)
+    except AttnError as error:
+        raise InputError(
+            "{what} Here true stands, or a slope for each head, like “1/2 1/4”.", what=error.message
+        ) from None
+    if max(slopes.shape) != slopes.values.size or not (np.isfinite(slopes.values) & (slopes.values > 0)).all():
+        raise InputError(
+            "Slopes are numbers above 0, one for each head, like “1/2 1/4”; or write true for the usual ones."
+        )
+    return slopes
+
+
 #: A window this wide is open: no matrix here is longer.
 _OPEN = 10**9
 
@@ -260,6 +280,7 @@ _READERS = {
     "mask": _mask,
     "booleans": _booleans,
     "window": _window,
+    "slopes": _slopes,
     "words": _words,
     "text": _text,
     "choice": _choice,

@@ -145,6 +145,9 @@ CASES: dict[str, list[Case]] = {
         Case(qkv(2, 2, 2, 2, heads=3, kv=1), {"softcap": 1.0, "window": [0, 1]}),
         Case(cached(2, 3, 2, 2), {"causal": True}),
         Case(cached(2, 1, 2, 3, heads=4, kv=2), {"causal": True, "window": [1, -1], "softcap": 1.5}),
+        Case(qkv(3, 3, 2, 2), {"alibi": True, "causal": True}),
+        Case(cached(2, 2, 2, 3, heads=3, kv=1), {"alibi": "1/3 1 0.1", "causal": True}),
+        Case(qkv(2, 3, 2, 2, heads=3), {"alibi": True, "mask": [["1/3", "-inf", "0"], ["0", "0", "0"]]}),
     ],
     "self_attention": [
         Case(tokens(3, 2, 2, 2)),

@@ -184,7 +184,8 @@ def test_with_a_cache_positions_count_from_its_end(start: float) -> None:
 def test_what_rotary_cannot_do_is_said() -> None:
     inputs = heads(2, 3, 2, 2, 3, 2)
     other = heads(2, 3, 2, 2, 3, 2) | {"X_kv": some(4, 3)}
-    assert message(other, {"heads": 2, "rotary": True}).endswith("Leave rotary out, or leave X_kv out.")
+    for name in ("rotary", "alibi"):
+        assert message(other, {"heads": 2, name: True}).endswith(f"Leave {name} out, or leave X_kv out.")
     for name, value in (("base", 100), ("start", 2), ("pairing", "half"), ("rotary_dim", 2)):
         said = f"{name} is given, but nothing is turned. Add rotary = true, or leave {name} out."
         assert message(inputs, {"heads": 2, name: value}) == said

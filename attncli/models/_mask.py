@@ -1,0 +1,180 @@
+"""The masks of an attention, added up to one: who may see whom, and what distance costs (ALiBi)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from attncli.graph import Graph, show_shape
+from attncli.matrix import BoolArray, Entry, FloatArray, Matrix
+from attncli.message import ShapeError
+from attncli.models import Given
+from attncli.record import Record
+
+
+def mask_of(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None:
+    """All masks that were asked for, added up to one: ([head] query key), or None.
+
+    Parameters
+    ----------
+    past : keys that come before the first query, in a cache
+    """
+    shape = graph.shape(scores)
+    hidden = _hidden(given, shape, past)
+    added: Matrix | None = given.setting("mask")
+    if added is not None:
+        values = _fitted(added.values, shape, "mask")
+        unchanged = values.shape == added.shape and (hidden is None or not hidden.any())
+        # What was written stays with the numbers as long as nothing else changes them.
+        added = added if unchanged else Matrix(values)
+    bias = _bias(given, shape, past)
+    if bias is not None:
+        added = bias if added is None else _sum(added, bias)
+    if hidden is None or (added is not None and not hidden.any()):
+        return added
+    return _over(hidden, added)
+
+
+def _hidden(given: Given, shape: Sequence[int], past: int) -> BoolArray | None:
+    """What may not be seen, from causal, window, keep and hide; None where none of them is asked for."""
+    n, m = shape[-2:]
+    i, j = np.arange(n)[:, None] + past, np.arange(m)[None, :]
+    hidden: BoolArray = np.zeros((n, m), dtype=np.bool_)
+    asked = False
+    if given.setting("causal"):
+        hidden, asked = hidden | (j > i), True
+    window = given.setting("window")
+    if window is not None and window != (-1, -1):
+        left, right = window
+        if left >= 0:
+            hidden = hidden | (j < i - left)
+        if right >= 0:
+            hidden = hidden | (j > i + right)
+        asked = True
+    for name in ("keep", "hide"):
+        marks = given.setting(name)
+        if marks is not None:
+            marks = _fitted(marks, shape, name)
+            hidden, asked = hidden | (~marks if name == "keep" else marks), True
+    return hidden if asked else None
+
+
+def _fitted(marks: Any, shape: Sequence[int], name: str) -> Any:
+    """Marks as (query key) or (head query key); a single row counts for every query."""
+    if marks.ndim == 1:
+        marks = marks[None, :]
+    allowed = [tuple(shape[-2:]), tuple(shape), (1, shape[-1])]
+    if marks.shape not in allowed:
+        raise ShapeError(
+            "{name} is {shape}, but the scores are {scores}. Give {name} one row per query and one column per key ({expected}),"
+            " or a single row of {keys} that holds for every query.",
+            name=name,
+            shape=show_shape(marks.shape),
+            scores=show_shape(shape),
+            expected=show_shape(shape[-2:]),
+            keys=shape[-1],
+        )
+    return np.broadcast_to(marks, np.broadcast_shapes(marks.shape, shape[-2:])).copy()
+
+
+# --- ALiBi ------------------------------------------------------------------------------------------------------------
+
+
+class Slope(Record):
+    """What one step of distance costs: the number, and how it is written where a float64 is not all of it."""
+
+    value: float
+    entry: Entry | None = None
+
+
+def slopes_of(heads: int) -> list[Slope]:
+    """Slopes of the paper (Press et al., arXiv 2108.12409, section 3): 2^(−8h/H) for head h of H = 1, 2, 4, 8 …
+
+    For another number of heads: those of the power of two below, then every other one of the power above (the
+    authors' code, attention_with_linear_biases, `get_slopes`).
+    """
+    below = 1 << (heads.bit_length() - 1)
+    exponents = [Fraction(8 * h, below) for h in range(1, below + 1)]
+    exponents += [Fraction(8 * h, 2 * below) for h in range(1, 2 * below + 1, 2)]
+    return [_power(exponent) for exponent in exponents[:heads]]
+
+
+def _power(exponent: Fraction) -> Slope:
+    """2^−exponent."""
+    value = 2.0 ** -float(exponent)
+    if exponent.denominator == 1:
+        return Slope(value)
+    written = ("/", ("num", str(exponent.numerator)), ("num", str(exponent.denominator)))
+    return Slope(value, ("^", ("num", "2"), ("neg", written)))
+
+
+def _bias(given: Given, shape: Sequence[int], past: int) -> Matrix | None:
+    """−slope · |i − j| for every head, ([head] query key); None where it is not asked for.
+
+    The paper's heads look back only, at distances i − j; where a head also looks ahead, what is ahead costs as much.
+    """
+    asked = given.setting("alibi")
+    if asked is None or asked is False:
+        return None
+    heads = shape[0] if len(shape) > 2 else 1
+    slopes = slopes_of(heads) if asked is True else _given_slopes(asked, heads)
+    n, m = shape[-2:]
+    steps = np.abs(np.arange(n)[:, None] + past - np.arange(m)[None, :])
+    values = np.where(steps == 0, 0.0, -np.array([slope.value for slope in slopes])[:, None, None] * steps)
+    entries: tuple[Entry, ...] | None = None
+    if any(slope.entry is not None for slope in slopes):
+        entries = tuple(_times(slope, int(step)) for slope in slopes for step in steps.flat)
+    return Matrix(values.reshape(shape), None, entries)
+
+
+def _given_slopes(asked: Matrix, heads: int) -> list[Slope]:
+    if asked.values.size != heads:
+        raise ShapeError(
+            "alibi has {count} slopes, but there are {heads} heads. Give one for each head, or write alibi = true for the"
+            " usual ones.",
+            count=asked.values.size,
+            heads=heads,
+        )
+    return [Slope(float(value), entry) for value, entry in zip(asked.values.flat, asked.each(), strict=True)]
+
+
+def _times(slope: Slope, steps: int) -> Entry:
+    if steps == 0:
+        return ("num", "0")
+    entry = slope.entry or ("num", repr(slope.value))
+    return ("neg", entry if steps == 1 else ("*", entry, ("num", str(steps))))
+
+
+_NEVER: Entry = ("num", "-inf")
+
+
+def _sum(one: Matrix, other: Matrix) -> Matrix:
+    """Two masks added up; −∞ stays −∞."""
+    values: FloatArray = one.values + other.values
+    if one.entries is None and other.entries is None:
+        return Matrix(values)
+    parts = (_spread(matrix, values.shape) for matrix in (one, other))
+    entries = tuple(
+        _NEVER if np.isneginf(value) else ("+", a, b) for value, a, b in zip(values.flat, *parts, strict=True)
+    )
+    return Matrix(values, None, entries)
+
+
+def _spread(matrix: Matrix, shape: Sequence[int]) -> list[Entry]:
+    """The expressions of a matrix, repeated for every head of a larger one."""
+    each = list(matrix.each())
+    return each * (int(np.prod(shape)) // max(len(each), 1))
+
+
+def _over(hidden: BoolArray, added: Matrix | None) -> Matrix:
+    """−∞ where hidden, else what is added."""
+    if added is None:
+        return Matrix(np.where(hidden, -np.inf, 0.0))
+    values = np.where(hidden, -np.inf, added.values)
+    if added.entries is None:
+        return Matrix(values)
+    entries = zip(values.flat, _spread(added, values.shape), strict=True)
+    return Matrix(values, None, tuple(_NEVER if np.isneginf(value) else entry for value, entry in entries))
