@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from attncli.graph import Graph, Step, default_symbol
+from attncli.graph import Graph, Step, default_symbol, part_of
 from attncli.matrix import Matrix
 from attncli.message import N_, Message
 from attncli.ops import sum_paths
@@ -65,6 +65,7 @@ class Backward:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.order = {id: place for place, id in enumerate(graph.steps)}
         self.depth = self._depths()
         self.uses = self._uses()
         self.paths: dict[str, list[str]] = defaultdict(list)
@@ -114,6 +115,9 @@ class Backward:
             steps = [graph.steps[id] for id in ready if id in graph.steps]
             if not steps:
                 break
+            # One part of a model after another, the last first; within it the steps as deep as one another together.
+            part = part_of(max(steps, key=lambda step: self.order[step.id]).id)
+            steps = [step for step in steps if part_of(step.id) == part]
             deepest = max(self.depth[step.id] or 0 for step in steps)
             group = [step for step in steps if (self.depth[step.id] or 0) == deepest]
             ready = [id for id in ready if id not in {step.id for step in group}]
@@ -122,8 +126,7 @@ class Backward:
 
     def _process(self, group: list[Step]) -> list[str]:
         """Write the gradients that these steps send back; return the ids that are complete now."""
-        order = list(self.graph.steps)
-        group = sorted(group, key=lambda step: order.index(step.id))
+        group = sorted(group, key=lambda step: self.order[step.id])
         pulls = [(step, position, id) for step in group for position, id in self._pulls(step)]
         complete: list[str] = []
         for step, position, id in sorted(pulls, key=lambda pull: self._turn(pull[0], pull[1])):

@@ -47,7 +47,11 @@ def apply(graph: Graph, text: str, matrices: Mapping[str, Matrix], parse_number:
     if call is None:
         _linear(graph, text, parse_number)
         return
-    functions: dict[str, Callable[[Graph, list[str], Mapping[str, Matrix]], None]] = {"sum": _sum, "mse": _mse}
+    functions: dict[str, Callable[[Graph, list[str], Mapping[str, Matrix]], None]] = {
+        "sum": _sum,
+        "mse": _mse,
+        "cross_entropy": _cross_entropy,
+    }
     name = call["name"]
     if name not in functions:
         likely = closest(name, list(functions))
@@ -63,7 +67,12 @@ def apply(graph: Graph, text: str, matrices: Mapping[str, Matrix], parse_number:
 
 def forms(output: str) -> Message:
     """The forms a loss may have, for messages."""
-    return Message(N_("Write sum({output}), {output}[1,1] + 2*{output}[1,2], or mse({output}, target)."), output=output)
+    return Message(
+        N_(
+            "Write sum({output}), {output}[1,1] + 2*{output}[1,2], mse({output}, target), or cross_entropy({output}, classes)."
+        ),
+        output=output,
+    )
 
 
 def _output_named(graph: Graph, name: str) -> None:
@@ -157,6 +166,13 @@ def _factor(text: str, loss: str, parse_number: Callable[[str], float]) -> float
 
 
 _SIGNS = {ord("−"): "-", ord("·"): "*", ord("×"): "*", ord("，"): ",", ord("＋"): "+", ord("－"): "-"}
+
+
+def _cross_entropy(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
+    from attncli.cross_entropy import cross_entropy
+
+    _output_named(graph, arguments[0])
+    cross_entropy(graph, arguments, matrices, forms(graph.output))
 
 
 def _mse(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:

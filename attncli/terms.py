@@ -15,7 +15,7 @@ class Term:
     """A node: what is done (`kind`) with which parts.
 
     Kinds: "cell" (step id, index), "number" (a float), "text" (a word), and over further terms
-    "sum", "product", "difference", "quotient", "exp", "power", "root", "tanh", "erf", "sin", "cos", "max".
+    "sum", "product", "difference", "quotient", "negative", "exp", "ln", "power", "root", "tanh", "erf", "sin", "cos", "max".
     """
 
     __slots__ = ("kind", "parts")

@@ -11,7 +11,7 @@ from attncli.message import InputError, ShapeError
 from attncli.problems.problem import Problem
 
 O = np.array([[4.8, 6.8], [0.5, 2.0]])  # noqa: E741
-FORMS = "Write sum(O), O[1,1] + 2*O[1,2], or mse(O, target)."
+FORMS = "Write sum(O), O[1,1] + 2*O[1,2], mse(O, target), or cross_entropy(O, classes)."
 
 
 def problem(text: str, target: object = None, name: str = "goal") -> Problem:

@@ -43,6 +43,7 @@ class Exact:
         self._shortener = Shortener(sympy)
         self._until = float("inf")
         self.exp = self._each(sympy.exp)
+        self.log = self._each(sympy.log)
         self.sqrt = self._each(sympy.sqrt)
         self.tanh = self._each(sympy.tanh)
         self.erf = self._each(sympy.erf)

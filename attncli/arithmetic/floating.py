@@ -30,6 +30,7 @@ class Floating:
     multiply = staticmethod(np.multiply)
     divide = staticmethod(np.divide)
     exp = staticmethod(np.exp)
+    log = staticmethod(np.log)
     sqrt = staticmethod(np.sqrt)
     tanh = staticmethod(np.tanh)
     sin = staticmethod(np.sin)

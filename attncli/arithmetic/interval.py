@@ -244,6 +244,13 @@ class IntervalArithmetic:
         hi = _put(hi, 0.0, a.hi == -np.inf)
         return Interval(lo, hi)
 
+    def log(self, a: Interval) -> Interval:
+        """ln a, where a is a size that is never negative: a bound below 0 stands for 0."""
+        lo, hi = np.log(np.maximum(a.lo, 0.0)), np.log(np.maximum(a.hi, 0.0))
+        low = lo - (np.abs(lo) * _TRANSCENDENTAL + _TINY)
+        high = hi + (np.abs(hi) * _TRANSCENDENTAL + _TINY)
+        return Interval(_put(low, 0.0, a.lo == 1), _put(high, 0.0, a.hi == 1))
+
     def tanh(self, a: Interval) -> Interval:
         lo, hi = np.tanh(a.lo), np.tanh(a.hi)
         low = lo - (np.abs(lo) * _TRANSCENDENTAL + _TINY)

@@ -26,7 +26,7 @@ SETTINGS = (
 )
 
 
-def feed_forward(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
+def feed_forward(graph: Graph, x: str, given: Given, prefix: str = "", out: str = "d_out") -> str:
     """Steps hidden, activated, Y (with swiglu also gate and swish) for x (token d_model); returns the id of Y."""
     kind = given.setting("activation", "relu")
     gated = kind == "swiglu"
@@ -56,16 +56,19 @@ def feed_forward(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
         )
     else:
         activated = graph.apply(activation.OP, f"{prefix}activated", hidden, symbol="F", kind=kind)
-    return _linear(graph, given, activated, "Y", "W_2", "b_2", prefix, N_("And back to the width of the tokens."))
+    why = N_("And back to the width of the tokens.")
+    return _linear(graph, given, activated, "Y", "W_2", "b_2", prefix, why, out)
 
 
-def _linear(graph: Graph, given: Given, x: str, id: str, weight: str, bias: str | None, prefix: str, why: str) -> str:
+def _linear(
+    graph: Graph, given: Given, x: str, id: str, weight: str, bias: str | None, prefix: str, why: str, out: str = ""
+) -> str:
     """x W, plus a bias where there is one."""
     argument = next(one for one in WEIGHTS if one.name == weight)
     name = f"{prefix}{weight}"
-    w = graph.input(name, given.inputs[name], (graph.axes(x)[-1].name, argument.axes[1]))
+    w = graph.input(name, given.inputs[name], (graph.axes(x)[-1].name, out or argument.axes[1]))
     said = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name=id)
-    b = vector(graph, given, f"{prefix}{bias}", argument.axes[1], why=said) if bias is not None else None
+    b = vector(graph, given, f"{prefix}{bias}", out or argument.axes[1], why=said) if bias is not None else None
     symbol = {"gate": "G", "hidden": "H"}.get(id, id)
     if b is None:
         return graph.apply(product.OP, f"{prefix}{id}", x, w, symbol=symbol, why=Message(why))

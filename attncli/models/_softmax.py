@@ -21,6 +21,7 @@ def softmax(
     maximum_of: str | None = None,
     shift: Matrix | None = None,
     result: str = "A",
+    probabilities: bool = False,
 ) -> str:
     """softmax over the last axis of `source`, shifted by the row maximum; returns the id of the weights.
 
@@ -29,6 +30,8 @@ def softmax(
     empty : rows (bool, … i 1) where nothing is visible; their weights are 0
     maximum_of : take the maximum of this id instead (over scores that are not masked yet)
     shift : subtract this constant instead of the row maximum; 0 shows the bare formula
+    result : the last step's id
+    probabilities : what comes out are probabilities of classes, no weights
     """
     shifted = source
     if shift is None:
@@ -38,7 +41,7 @@ def softmax(
             f"{prefix}shifted",
             source,
             top,
-            symbol="S_{shifted}",
+            symbol="Z_{shifted}" if probabilities else "S_{shifted}",
             column=True,
             why=Message(
                 N_(
@@ -86,6 +89,12 @@ def softmax(
         closed=Closed(source, softmax_gradient),
         weights=True,
         why=Message(
+            N_(
+                "Each entry as a share of its {row}: the probability that the model gives to each class. Every {row} adds up to exactly 1."
+            )
+        )
+        if probabilities
+        else Message(
             N_(
                 "Each entry as a share of its {row}: attention weights. Every {row} adds up to exactly 1, because numerators and denominator are the same numbers."
             )

@@ -31,10 +31,13 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """The way past left out, or the way through taken twice."""
+    """The way past left out, or the way through taken twice; the norm in another place."""
+    from attncli.ops._placement import misplaced
+
     _, through = step.inputs
     yield with_operands("residual-missing", step, pass_on.OP, (through,), {})
     yield instead("residual-doubled", step, lambda xp, f: xp.add(f, f), through)
+    yield from misplaced(graph, step)
 
 
 OP = Op(

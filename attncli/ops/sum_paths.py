@@ -45,8 +45,6 @@ _RULES: tuple[Rule, ...] = (gradient,) * MOST
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     """A path or two left out, or one counted twice."""
-    from attncli.ops import pass_on
-
     paths = step.inputs
     for missing in (1, 2):
         for kept in combinations(paths, len(paths) - missing):
@@ -57,11 +55,22 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     for path in paths:
         yield with_operands("path-twice", step, OP, (*paths, path), {"count": len(paths) + 1})
     for path in paths:
-        past = graph.steps.get(step.id.removesuffix(step.id.rpartition(".")[2]) + path.removeprefix(f"{step.id}_"))
         kept = tuple(other for other in paths if other != path)
-        if past is not None and past.op.name == "residual" and kept:
+        if kept and _goes_past(graph, path):
             yield with_operands("residual-path-missing", step, OP, kept, {"count": len(kept)})
+        if graph.steps[path].op.name == "scatter_add":
+            yield with_operands("output-head-missing", step, pass_on.OP, (path,), {})
     yield from _mistakes_of_norm(graph, step)
+
+
+def _goes_past(graph: Graph, path: str) -> bool:
+    """Whether a path is the one past a sublayer: a residual's gradient, handed on as it is."""
+    step = graph.steps[path]
+    if step.op.name != "pass_on":
+        return False
+    prefix, dot, name = step.inputs[0].rpartition(".")
+    past = graph.steps.get(f"{prefix}{dot}{name.removeprefix('G_')}")
+    return past is not None and past.op.name == "residual"
 
 
 #: What the statistics of a norm send back.

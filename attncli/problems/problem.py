@@ -106,7 +106,7 @@ class Problem(Record):
                 output=graph.output,
             )
         if self.loss is not None:
-            extras = {**self.inputs, **self.extras}
+            extras = {**{name: m for name, m in self.inputs.items() if name not in graph}, **self.extras}
             oriented = {name: _oriented(matrix, self.layout) for name, matrix in extras.items()}
             loss.apply(graph, self.loss, oriented, _number)
         elif self.upstream is not None:

@@ -38,11 +38,17 @@ def term_text(term: Term, show: ShowCell, number: Callable[[float], str]) -> str
             return f"{_grouped(parts[0])} / {_grouped(parts[1])}"
         case "exp":
             return f"e^{parts[0]}" if _single(parts[0]) else f"e^({parts[0]})"
+        case "negative":
+            return (
+                f"-{parts[0]}"
+                if kinds[0] in ("cell", "ln", "exp", "root") and parts[0][:1] != "-"
+                else f"-({parts[0]})"
+            )
         case "root":
             return f"√{parts[0]}" if _single(parts[0]) else f"√({parts[0]})"
         case "power":
             return f"{_grouped(parts[0])}^{parts[1] if _single(parts[1]) else f'({parts[1]})'}"
-        case "tanh" | "max" | "erf" | "sin" | "cos":
+        case "ln" | "tanh" | "max" | "erf" | "sin" | "cos":
             return f"{term.kind}({', '.join(parts)})"
     raise ValueError(term.kind)
 

@@ -158,13 +158,19 @@ def term_latex(term: Term, show: Any) -> str:
             return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
         case "exp":
             return f"e^{{{parts[0]}}}"
+        case "negative":
+            return (
+                f"-{parts[0]}"
+                if terms[0].kind in ("cell", "ln") and not _negative(parts[0])
+                else f"-{_bracketed(parts[0])}"
+            )
         case "root":
             return rf"\sqrt{{{parts[0]}}}"
         case "power":
             return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
         case "erf":
             return rf"\operatorname{{erf}}\left({parts[0]}\right)"
-        case "tanh" | "max" | "sin" | "cos":
+        case "tanh" | "max" | "sin" | "cos" | "ln":
             return rf"\{term.kind}\left({', '.join(parts)}\right)"
     raise ValueError(term.kind)
 

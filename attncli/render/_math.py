@@ -10,7 +10,7 @@ import re
 _SIGNS = {
     r"\cdot": "·", r"\times": "×", r"\odot": "⊙", r"\sum": "Σ", r"\max": "max", r"\tanh": "tanh", r"\eta": "η",
     r"\Delta": "Δ", r"\sigma": "σ", r"\partial": "∂", r"\infty": "∞", r"\top": "ᵀ", r"\,": "", r"\ ": " ", r"\\": ";",
-    r"\sin": "sin", r"\cos": "cos", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\gamma": "γ", r"\beta": "β",
+    r"\sin": "sin", r"\ln": "ln ", r"\cos": "cos", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\gamma": "γ", r"\beta": "β",
     r"\pi": "π", r"\Phi": "Φ", r"\ldots": "…",
     r"\mathbf": "", r"\operatorname": "", r"\text": "", r"\quad": " ",
 }  # fmt: skip
@@ -75,14 +75,19 @@ def _command(command: str, latex: str, i: int) -> tuple[str, int]:
 
 
 def _grouped(text: str) -> str:
-    return f"({text})" if re.search(r"[ +\-/]", text.strip()) and not text.startswith("√") else text
+    return f"({text})" if re.search(r"[ +\-/]", text.strip()) and not _is_root(text) else text
+
+
+def _is_root(text: str) -> bool:
+    """Whether the whole text stands under one root."""
+    return bool(re.fullmatch(r"√([\w.]+|\([^()]*\))", text))
 
 
 def _script(sign: str, text: str) -> str:
-    if text in ("ᵀ", "2"):
-        return {"ᵀ": "ᵀ", "2": "²"}[text]
     if sign == "_":
         return f"_{text}"
+    if text in ("ᵀ", "2"):
+        return {"ᵀ": "ᵀ", "2": "²"}[text]
     if text.startswith("(") and text.endswith(")"):
         return f" {text}"
     return f"^{text}" if re.fullmatch(r"[\w.]+", text) else f"^({text})"

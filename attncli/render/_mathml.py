@@ -15,13 +15,13 @@ _OPERATORS = {
 _LETTERS = {
     r"\eta": "η", r"\Delta": "Δ", r"\sigma": "σ", r"\partial": "∂", r"\infty": "∞", r"\top": "⊤", r"\pi": "π",
     r"\max": "max", r"\tanh": "tanh", r"\log": "log", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\gamma": "γ",
-    r"\beta": "β", r"\sin": "sin", r"\cos": "cos", r"\Phi": "Φ", r"\ldots": "…",
+    r"\beta": "β", r"\sin": "sin", r"\ln": "ln", r"\cos": "cos", r"\Phi": "Φ", r"\ldots": "…",
 }  # fmt: skip
 _SPACES = {r"\,": "0.17em", r"\ ": "0.3em", r"\quad": "1em"}
 _KNOWN = _OPERATORS.keys() | _LETTERS.keys() | _SPACES.keys()
 #: Scripts of these stand under and over them.
 _BIG = frozenset({r"\sum", r"\max"})
-_FUNCTIONS = frozenset({r"\max", r"\tanh", r"\log", r"\sin", r"\cos"})
+_FUNCTIONS = frozenset({r"\max", r"\tanh", r"\log", r"\sin", r"\cos", r"\ln"})
 _WORDS = frozenset({r"\text", r"\operatorname", r"\mathrm", r"\mathbf"})
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[A-Za-z]+|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
 

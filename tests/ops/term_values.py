@@ -17,6 +17,8 @@ _WORKED: Mapping[str, Callable[..., float]] = {
     "difference": lambda a, b: a - b,
     "quotient": lambda a, b: a / b,
     "exp": math.exp,
+    "negative": lambda a: -a,
+    "ln": math.log,
     "root": math.sqrt,
     "tanh": math.tanh,
     "power": math.pow,

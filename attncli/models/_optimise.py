@@ -1,0 +1,117 @@
+"""The update behind the gradients: a step of gradient descent or of Adam for every parameter."""
+
+from __future__ import annotations
+
+from attncli.gradient import gradient_id
+from attncli.graph import Graph, Input
+from attncli.matrix import Matrix, as_matrix
+from attncli.message import N_, Message
+from attncli.models import Argument, Given, Setting
+from attncli.ops import adam_update, moving_average, unbiased, update
+
+SETTINGS = (
+    Setting("eta", "positive", N_("learning rate η: adds the updated parameters, like E_new")),
+    Setting("optimizer", "choice", N_("how they are updated: sgd (a plain step, where nothing is said) or adam"), ("sgd", "adam")),
+    Setting("beta1", "number", N_("Adam: how much of the mean gradient is kept (0.9 where nothing is said)")),
+    Setting("beta2", "number", N_("Adam: how much of the mean squared gradient is kept (0.999 where nothing is said)")),
+    Setting("adam_eps", "eps", N_("Adam: added to the root, against division by zero (1e-8 where nothing is said)")),
+    Setting("t", "count", N_("Adam: which update this is (1 where nothing is said)")),
+)  # fmt: skip
+
+#: What Adam remembers of a parameter from one update to the next.
+REMEMBERED = ("_m_past", "_v_past")
+
+
+def memories(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    """For every parameter what Adam remembers of it, not listed by itself."""
+    return tuple(
+        argument.changed(name=f"{argument.name}{kind}", required=False, listed=False)
+        for argument in arguments
+        if argument.kind == "matrix"
+        for kind in REMEMBERED
+    )
+
+
+def updated(graph: Graph, given: Given) -> None:
+    """W_new for every parameter W that has a gradient, where a learning rate was given."""
+    eta = given.setting("eta")
+    if eta is None:
+        return
+    parameters = [input for input in graph.inputs.values() if input.differentiable and gradient_id(input.id) in graph]
+    graph.phase = "update"
+    if given.setting("optimizer", "sgd") == "sgd":
+        for one in parameters:
+            graph.apply(
+                update.OP, f"{one.id}_new", one.id, gradient_id(one.id), symbol=_with(one.symbol, "new"), eta=eta
+            )
+        return
+    corrections = _corrections(graph, given)
+    for one in parameters:
+        _adam(graph, given, one, eta, corrections)
+
+
+def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
+    """1 − β₁ᵗ and 1 − β₂ᵗ, as 1×1 inputs."""
+    t = int(given.setting("t", 1))
+    ids = []
+    for number, name in ((1, "beta1"), (2, "beta2")):
+        beta = _beta(given, name)
+        value = 1.0 - float(beta.values) ** t
+        entry = ("-", ("num", "1"), ("^", next(iter(beta.each())), ("num", str(t))))
+        why = Message(N_("1 − β to the power of t, with β = {beta} and t = {t}."), beta=f"{float(beta.values):g}", t=t)
+        matrix = Matrix(as_matrix([[value]]).values, None, (entry,))
+        ids.append(
+            graph.input(
+                f"adam.c{number}", matrix, ("", ""), symbol=f"c_{number}", differentiable=False, phase="update", why=why
+            )
+        )
+    return ids[0], ids[1]
+
+
+def _beta(given: Given, name: str) -> Matrix:
+    beta: Matrix = given.setting(name, as_matrix({"beta1": 0.9, "beta2": 0.999}[name]))
+    return beta
+
+
+def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tuple[str, str]) -> None:
+    gradient = gradient_id(one.id)
+    means = []
+    for kind, correction, name, square in (
+        ("m", corrections[0], "beta1", False),
+        ("v", corrections[1], "beta2", True),
+    ):
+        past = _remembered(graph, given, one, kind)
+        symbol = f"{kind}_{{{one.symbol}}}"
+        mean = graph.apply(
+            moving_average.OP,
+            f"{one.id}_{kind}",
+            past,
+            gradient,
+            symbol=symbol,
+            keep=_beta(given, name),
+            square=square,
+            label=rf"\beta_{name[-1]}",
+        )
+        means.append(graph.apply(unbiased.OP, f"{one.id}_{kind}_hat", mean, correction, symbol=f"{symbol}'"))
+    eps: Matrix = given.setting("adam_eps", as_matrix(1e-8))
+    graph.apply(adam_update.OP, f"{one.id}_new", one.id, *means, symbol=_with(one.symbol, "new"), eta=eta, eps=eps)
+
+
+def _remembered(graph: Graph, given: Given, one: Input, kind: str) -> str:
+    name = f"{one.id}_{kind}_past"
+    axes = [axis.name for axis in one.axes]
+    shape = tuple(axis.size for axis in one.axes)
+    values = given.inputs.get(name) or as_matrix([[0.0] * shape[1]] * shape[0])
+    why = Message(
+        N_("What Adam remembers of the gradients so far.")
+        if name in given
+        else N_("What Adam remembers of the gradients so far: nothing yet.")
+    )
+    symbol = f"{kind}_{{{one.symbol}}}^{{past}}"
+    return graph.input(name, values, axes, symbol=symbol, differentiable=False, phase="update", why=why)
+
+
+def _with(symbol: str, tail: str) -> str:
+    """W_Q and new give W_{Q,new}; E gives E_{new}."""
+    head, _, index = symbol.partition("_")
+    return rf"{head}_{{{index.strip('{}')},{tail}}}" if index else rf"{head}_{{{tail}}}"

@@ -1,0 +1,161 @@
+"""A GPT: tokens, embedding, positions, causal blocks, logits. With cross-entropy and an update it learns by hand.
+
+Layers as in GPT-2 (Radford et al., Language Models are Unsupervised Multitask Learners, 2019); with 0 layers it is
+the bare causal attention: E, T → X → Q, K, V → O → logits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attncli.graph import Graph, show_shape
+from attncli.matrix import Matrix
+from attncli.message import N_, InputError, Message, ShapeError
+from attncli.models import Argument, Given, Model, Setting, _block, _embed, _heads, _optimise, _project
+from attncli.models._positions import BASE, positions
+from attncli.models._vector import vector
+from attncli.ops import add_positions, affine, look_up, product
+
+LAYERS = ("layers", 0)
+
+_PARAMETERS = (
+    _embed.ARGUMENTS[0],
+    Argument("P", ("position", "d_model"), N_("learned positions, one row for each place"), required=False),
+    *(weight.changed(required=False) for weight in _project.WEIGHTS),
+    Argument("W_O", ("heads·d_v", "d_model"), N_("with 0 layers: mixes the joined heads"), required=False),
+    *(
+        weight.changed(required=weight.required and "ffn." not in weight.name)
+        for weight in _block.encoder_arguments("layerN.", LAYERS)
+    ),
+    Argument("final.gamma", ("d_model",), N_("γ of the last norm, in pre-norm"), required=False),
+    Argument("final.beta", ("d_model",), N_("β of the last norm, in pre-norm"), required=False),
+    Argument("W_out", ("d_model", "vocabulary"), N_("weights from a token's vector to the logits"), required=False),
+    Argument("b_out", ("vocabulary",), N_("bias of the logits"), required=False),
+)
+
+SETTINGS = (
+    *_embed.VOCABULARY_SETTINGS,
+    Setting("layers", "count", N_("blocks (0 where nothing is said: causal attention and nothing else)"), least=0),
+    Setting(
+        "positions",
+        "choice",
+        N_("what is added to the embeddings: none (where nothing is said), sinusoidal, or learned (the input P)"),
+        ("none", "sinusoidal", "learned"),
+    ),
+    Setting("tied", "flag", N_("the logits use the embedding table again, transposed, instead of W_out")),
+    BASE,
+    *(s for s in _block.SETTINGS if s.name not in ("causal", "base")),
+    *_optimise.SETTINGS,
+)
+
+
+def build(graph: Graph, given: Given) -> str:
+    """E (vocabulary d_model), T (token) and the weights → logits (token vocabulary)."""
+    x = _positioned(graph, _embed.embed(graph, given), given)
+    layers = int(given.setting(*LAYERS))
+    for layer in range(1, layers + 1):
+        with _block.told(Message(N_("layer {layer}"), layer=layer)):
+            x = _block.causal(graph, x, given, f"layer{layer}.")
+    if layers == 0:
+        x = _bare(graph, x, given)
+    elif given.setting("norm", "post") == "pre":
+        x = _block.normed(graph, x, given, "final.", layers)
+    return _logits(graph, x, given)
+
+
+def _positioned(graph: Graph, x: str, given: Given) -> str:
+    """X plus sinusoidal or learned positions, where they are asked for."""
+    kind = given.setting("positions", "none")
+    if (kind == "learned") != ("P" in given):
+        if kind == "learned":
+            raise InputError("Learned positions need P, a {row} of d_model numbers for each place.")
+        raise InputError("P is given, but positions is {kind}. Set positions to learned, or leave P out.", kind=kind)
+    if kind == "none":
+        return x
+    rows, width = graph.shape(x)
+    code = positions(graph, given, rows, width) if kind == "sinusoidal" else _learned(graph, given, rows)
+    return graph.apply(add_positions.OP, "positioned", x, code, symbol="X_{pos}")
+
+
+def _learned(graph: Graph, given: Given, rows: int) -> str:
+    why = Message(N_("Learned positions: {row} 1 belongs to the first place, and so on."))
+    table = graph.input("P", given.inputs["P"], ("position", "d_model"), why=why)
+    most = graph.shape(table)[0]
+    if rows > most:
+        raise ShapeError(
+            "P is {shape}: it has a vector for {most} places, but there are {rows} tokens. Give P a row for each token.",
+            shape=show_shape(graph.shape(table)),
+            most=most,
+            rows=rows,
+        )
+    places = graph.input(
+        "places",
+        Matrix(np.arange(float(rows))),
+        ("token",),
+        symbol="p",
+        differentiable=False,
+        why=Message(N_("The places of the tokens, counted from 0.")),
+    )
+    return graph.apply(look_up.OP, "X_P", table, places, symbol="X_P", rows=np.arange(rows))
+
+
+def _bare(graph: Graph, x: str, given: Given) -> str:
+    """Causal attention and nothing else: heads where W_O is given, a single attention where it is not."""
+    missing = [weight.name for weight in _project.WEIGHTS if weight.name not in given]
+    if missing:
+        raise InputError(
+            "Model gpt with 0 layers needs {missing}. Give the weights of its attention, or set layers.",
+            missing=", ".join(missing),
+        )
+    causal = given.changed(settings={**given.settings, "causal": True})
+    if "W_O" in given:
+        return _heads.multi_head(graph, x, x, causal, out="d_model")
+    for name in ("heads", "kv_heads", "rotary"):
+        if given.setting(name) not in (None, 1, False):
+            raise InputError("{name} needs W_O, which joins the heads. Give W_O, or leave {name} out.", name=name)
+    return _project.self_attend(graph, x, causal)
+
+
+def _logits(graph: Graph, x: str, given: Given) -> str:
+    said = Message(N_("One score for every entry of the vocabulary: how well it would go on from here."))
+    axis = graph.axes(x)[-1]
+    tied = bool(given.setting("tied"))
+    if tied == ("W_out" in given):
+        raise InputError(
+            "tied is set, so the logits use E, but W_out is given too. Keep one."
+            if tied
+            else "The logits need W_out (a {row} for each number of a token's vector, a {column} for each token of the"
+            " vocabulary), or tied = true, which uses E again.",
+        )
+    if tied:
+        if axis.size != graph.shape("E")[1]:
+            raise ShapeError(
+                "tied uses E ({shape}) for the logits too, but a token's vector has {size} numbers there. Give W_O with"
+                " {width} columns, or W_out instead of tied.",
+                shape=show_shape(graph.shape("E")),
+                size=axis.size,
+                width=graph.shape("E")[1],
+            )
+        weight = "E"
+    else:
+        why = Message(N_("Weights that turn a token's vector into one score for every entry of the vocabulary."))
+        weight = graph.input("W_out", given.inputs["W_out"], (axis.name, "vocabulary"), why=why)
+    bias = vector(graph, given, "b_out", "vocabulary", why=Message(N_("The bias of the logits.")))
+    if bias is None:
+        return graph.apply(product.OP, "logits", x, weight, symbol="Z", why=said, transpose_b=tied)
+    return graph.apply(affine.OP, "logits", x, weight, bias, symbol="Z", why=said, transpose_b=tied)
+
+
+MODEL = Model(
+    name="gpt",
+    text=N_("a GPT: tokens, embedding, positions, causal blocks, logits; with a loss and η, one step of training"),
+    arguments=(
+        *_PARAMETERS[:1],
+        *_embed.ARGUMENTS[1:],
+        *_PARAMETERS[1:],
+        *_optimise.memories(_PARAMETERS),
+    ),
+    settings=SETTINGS,
+    build=build,
+    after=_optimise.updated,
+)

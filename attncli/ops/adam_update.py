@@ -1,0 +1,59 @@
+"""One step of Adam: against the mean gradient, measured by its usual size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import Matrix
+from attncli.message import N_
+from attncli.ops import Mistake, Op, Params, at, instead
+from attncli.terms import Index, Term, number
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph, Step
+
+
+def _step(xp: Arithmetic, mean: Value, square: Value, eta: Matrix, eps: Matrix) -> Value:
+    return xp.multiply(xp.enter(eta), xp.divide(mean, xp.add(xp.sqrt(square), xp.enter(eps))))
+
+
+def compute(xp: Arithmetic, a: Value, mean: Value, square: Value, *, eta: Matrix, eps: Matrix) -> Value:
+    """a − η m̂ / (√v̂ + ε) (Kingma and Ba, arXiv 1412.6980, algorithm 1)."""
+    return xp.subtract(a, _step(xp, mean, square, eta, eps))
+
+
+def numbers(params: Params) -> str:
+    eta, eps = float(params["eta"].values), float(params["eps"].values)
+    return rf"{{0}} - {eta:g} \, \frac{{{{{{1}}}}}}{{{{\sqrt{{{{{{2}}}}}} + {eps:g}}}}}"
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    a, mean, square = (at(values, id, index) for id in step.inputs)
+    size = Term("sum", Term("root", square), number(float(step.params["eps"].values)))
+    return Term(
+        "difference",
+        a,
+        Term("product", number(float(step.params["eta"].values)), Term("quotient", mean, size)),
+    )
+
+
+def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """A step uphill."""
+    eta, eps = step.params["eta"], step.params["eps"]
+    yield instead("update-sign", step, lambda xp, a, m, v: xp.add(a, _step(xp, m, v, eta, eps)), *step.inputs)
+
+
+OP = Op(
+    name="adam_update",
+    compute=compute,
+    axes="i j, i j, i j -> i j",
+    formula=lambda params, columns: r"{0} - \eta \, \frac{{{1}}}{{\sqrt{{{2}}} + \varepsilon}}",
+    numbers=numbers,
+    terms=terms,
+    why=N_(
+        "Against the mean gradient; divided by its usual size, every number moves about η, however steep it stands."
+    ),
+    mistakes=mistakes,
+)

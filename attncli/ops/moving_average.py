@@ -1,0 +1,50 @@
+"""A running mean: a little of what is new, the rest of what was remembered (Adam's m and v)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.matrix import Matrix, as_matrix
+from attncli.message import N_
+from attncli.ops import Op, Params, at
+from attncli.terms import Index, Term, number
+
+if TYPE_CHECKING:
+    from attncli.graph import Step
+
+
+def compute(xp: Arithmetic, old: Value, new: Value, *, keep: Matrix, square: bool, label: str) -> Value:
+    """keep · old + (1 − keep) · new, or of new² (Kingma and Ba, arXiv 1412.6980, algorithm 1)."""
+    kept = xp.enter(keep)
+    fresh = xp.multiply(new, new) if square else new
+    return xp.add(xp.multiply(kept, old), xp.multiply(xp.subtract(xp.enter(as_matrix(1.0)), kept), fresh))
+
+
+def formula(params: Params, columns: bool) -> str:
+    label = params["label"]
+    return rf"{label} \, {{0}} + (1 - {label}) \, {{1}}{'^2' if params['square'] else ''}"
+
+
+def numbers(params: Params) -> str:
+    keep = float(params["keep"].values)
+    return rf"{keep:g} \cdot {{0}} + {1 - keep:g} \cdot {{1}}{'^2' if params['square'] else ''}"
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    old, new = (at(values, id, index) for id in step.inputs)
+    keep = float(step.params["keep"].values)
+    fresh = (new, new) if step.params["square"] else (new,)
+    return Term("sum", Term("product", number(keep), old), Term("product", number(1 - keep), *fresh))
+
+
+OP = Op(
+    name="moving_average",
+    compute=compute,
+    axes="i j, i j -> i j",
+    formula=formula,
+    numbers=numbers,
+    terms=terms,
+    why=N_("Adam remembers: most of the old mean stays, a little of this step's gradient comes in."),
+)

@@ -1,0 +1,37 @@
+"""The probability that every row gives to its target: Σ P ⊙ Y, where each row of Y holds a single 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.message import N_
+from attncli.ops import Op, at, fixed
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.graph import Step
+
+
+def compute(xp: Arithmetic, p: Value, y: Value, *, rows: Any, count: int, axis: str = "") -> Value:
+    """Of `rows` of P and Y (token class), the entry of P where Y is 1 (counted 1)."""
+    return xp.sum(xp.multiply(xp.take(p, rows), xp.take(y, rows)), -1)
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    p, y = step.inputs
+    row = int(step.params["rows"][index[0]])
+    width = values[p].shape[-1]
+    parts = [Term("product", at(values, p, (row, j)), at(values, y, (row, j))) for j in range(width)]
+    return Term("sum", *parts)
+
+
+OP = Op(
+    name="pick",
+    compute=compute,
+    axes="i j, i j -> =counted:count 1",
+    formula=fixed(r"\sum_j {0} \odot {1}"),
+    terms=terms,
+    why=N_("Each {row} of Y holds a single 1, at the target: only the probability of the target is left."),
+)
