@@ -18,6 +18,21 @@ from attncli.ops import add_positions, affine, look_up, product
 
 LAYERS = ("layers", 0)
 
+#: Keys and values of earlier tokens, by layer; with 0 layers and a single attention without the head axis.
+_CACHES = (
+    Argument(
+        "K_past", ("kv_head", "past_key", "d_k"), N_("with 0 layers: cached keys that go before K"), required=False
+    ),
+    Argument(
+        "V_past", ("kv_head", "past_key", "d_v"), N_("with 0 layers: cached values that go before V"), required=False
+    ),
+    *(
+        cache.changed(name=f"layerN.self.{cache.name}", repeat=LAYERS)
+        for cache in _heads.CACHE
+        if cache.name in ("K_past", "V_past")
+    ),
+)
+
 _PARAMETERS = (
     _embed.ARGUMENTS[0],
     Argument("P", ("position", "d_model"), N_("learned positions, one row for each place"), required=False),
@@ -51,8 +66,8 @@ SETTINGS = (
 
 def build(graph: Graph, given: Given) -> str:
     """E (vocabulary d_model), T (token) and the weights → logits (token vocabulary)."""
-    x = _positioned(graph, _embed.embed(graph, given), given)
     layers = int(given.setting(*LAYERS))
+    x = _positioned(graph, _embed.embed(graph, given), given, _past(given, layers))
     for layer in range(1, layers + 1):
         with _block.told(Message(N_("layer {layer}"), layer=layer)):
             x = _block.causal(graph, x, given, f"layer{layer}.")
@@ -63,8 +78,26 @@ def build(graph: Graph, given: Given) -> str:
     return _logits(graph, x, given)
 
 
-def _positioned(graph: Graph, x: str, given: Given) -> str:
-    """X plus sinusoidal or learned positions, where they are asked for."""
+def _past(given: Given, layers: int) -> int:
+    """Tokens that are in the caches: as many in every layer."""
+    names = [f"layer{layer}.self.K_past" for layer in range(1, layers + 1)] if layers else ["K_past"]
+    lengths = {name: given.inputs[name].shape[-2] if name in given else 0 for name in names}
+    first = names[0]
+    for name, length in lengths.items():
+        if length != lengths[first]:
+            raise ShapeError(
+                "{name} holds {length} tokens, but {first} holds {expected}. Every layer has seen the same tokens: give all"
+                " caches the same length.",
+                name=name,
+                length=length,
+                first=first,
+                expected=lengths[first],
+            )
+    return lengths[first]
+
+
+def _positioned(graph: Graph, x: str, given: Given, past: int) -> str:
+    """X plus sinusoidal or learned positions, where they are asked for; they count from the tokens in the cache."""
     kind = given.setting("positions", "none")
     if (kind == "learned") != ("P" in given):
         if kind == "learned":
@@ -73,30 +106,32 @@ def _positioned(graph: Graph, x: str, given: Given) -> str:
     if kind == "none":
         return x
     rows, width = graph.shape(x)
-    code = positions(graph, given, rows, width) if kind == "sinusoidal" else _learned(graph, given, rows)
+    code = (
+        positions(graph, given, rows, width, "", past) if kind == "sinusoidal" else _learned(graph, given, rows, past)
+    )
     return graph.apply(add_positions.OP, "positioned", x, code, symbol="X_{pos}")
 
 
-def _learned(graph: Graph, given: Given, rows: int) -> str:
+def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
     why = Message(N_("Learned positions: {row} 1 belongs to the first place, and so on."))
     table = graph.input("P", given.inputs["P"], ("position", "d_model"), why=why)
     most = graph.shape(table)[0]
-    if rows > most:
+    if past + rows > most:
         raise ShapeError(
             "P is {shape}: it has a vector for {most} places, but there are {rows} tokens. Give P a row for each token.",
             shape=show_shape(graph.shape(table)),
             most=most,
-            rows=rows,
+            rows=past + rows,
         )
     places = graph.input(
         "places",
-        Matrix(np.arange(float(rows))),
+        Matrix(np.arange(float(past), float(past + rows))),
         ("token",),
         symbol="p",
         differentiable=False,
         why=Message(N_("The places of the tokens, counted from 0.")),
     )
-    return graph.apply(look_up.OP, "X_P", table, places, symbol="X_P", rows=np.arange(rows))
+    return graph.apply(look_up.OP, "X_P", table, places, symbol="X_P", rows=np.arange(past, past + rows))
 
 
 def _bare(graph: Graph, x: str, given: Given) -> str:
@@ -153,6 +188,7 @@ MODEL = Model(
         *_PARAMETERS[:1],
         *_embed.ARGUMENTS[1:],
         *_PARAMETERS[1:],
+        *_CACHES,
         *_optimise.memories(_PARAMETERS),
     ),
     settings=SETTINGS,

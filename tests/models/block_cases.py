@@ -43,7 +43,8 @@ def weights(
     r = np.random.default_rng(len(model) + 100 * len(leave_out) + len(str(dict(settings))))
     out = dict(given)
     for argument in models.get(model).takes(settings):
-        left_out = argument.name in without or argument.name.rpartition(".")[2] in leave_out
+        tail = argument.name.rpartition(".")[2]
+        left_out = argument.name in without or tail in leave_out or tail.endswith("_past")
         if argument.name in given or argument.kind != "matrix" or left_out or not argument.listed:
             continue
         shape = [lengths[axis] for axis in argument.axes]
