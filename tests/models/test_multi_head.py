@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 from cases import CASES, Case, heads, some
 
-from attncli.graph import Trace
+from attncli.arithmetic import by_name
+from attncli.graph import Graph, Trace
 from attncli.marking.mark import Marked, Marker
+from attncli.matrix import as_matrix
 from attncli.message import InputError
+from attncli.models import Given
+from attncli.models._heads import multi_head
+from attncli.models._positions import rotation
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 
@@ -179,6 +184,36 @@ def test_with_a_cache_positions_count_from_its_end(start: float) -> None:
         part = trace_of(inputs | {"X": inputs["X"][past:]} | cache, settings)
         np.testing.assert_allclose(part["angle"], whole["angle"][past:], rtol=1e-15)
         np.testing.assert_allclose(part["output"], whole["output"][past:], rtol=1e-12)
+
+
+def test_a_start_stays_as_it_was_written() -> None:
+    sympy = pytest.importorskip("sympy")
+    inputs = heads(2, 3, 2, 2, 3, 1) | {"K_past": some(1, 2, 2), "V_past": some(1, 2, 2)}
+    graph = Case(inputs, {"rotary": True, "start": "1/3"}).problem("multi_head").graph()
+    exact = graph.evaluate(by_name("exact"), until="angle")["angle"]
+    assert exact.ravel().tolist() == [sympy.Rational(7, 3), sympy.Rational(10, 3)]
+
+
+def test_layers_share_their_angles_and_other_positions_do_not() -> None:
+    graph = Graph("layers")
+    x = graph.input("x", as_matrix(some(3, 4)), ("token", "d"))
+    usual, later = Given({}, {}, {}), Given({}, {}, {"start": as_matrix(2.0)})
+    first = rotation(graph, usual, x, "layer1.")
+    assert first == ("layer1.cos", "layer1.sin")
+    assert rotation(graph, usual, x, "layer2.") == first
+    assert rotation(graph, later, x, "layer3.") == ("layer3.cos", "layer3.sin")
+    assert rotation(graph, usual, x, "layer4.", 1) == ("layer4.cos", "layer4.sin")
+    assert [id for id in graph.steps if id.endswith("angle")] == ["layer1.angle", "layer3.angle", "layer4.angle"]
+
+
+def test_across_two_sequences_nothing_is_turned() -> None:
+    """As in a decoder block, whose settings hold for its self-attention."""
+    inputs = {name: as_matrix(values) for name, values in heads(2, 3, 2, 2, 3, 2).items()}
+    graph = Graph("across")
+    x = graph.input("X", inputs["X"], ("query", "d_model"))
+    other = graph.input("memory", as_matrix(some(4, 3)), ("key", "d_kv"))
+    multi_head(graph, x, other, Given(inputs, {}, {"heads": 2, "rotary": True}))
+    assert "scores" in graph and "Q_rotated" not in graph and "angle" not in graph
 
 
 def test_what_rotary_cannot_do_is_said() -> None:
