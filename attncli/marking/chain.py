@@ -148,6 +148,9 @@ class Chain:
         self.given: dict[str, Value] = {}
         self.swap: dict[str, Swap] = {} if base is None else base.swap
         self._own: set[str] = set()
+        #: A chain of right numbers, and what may come out differently than in the right one a chain stems from.
+        self.is_right = False
+        self._apart: set[str] = set() if base is None or base.is_right else set(base._apart)
         self._raw: dict[str, Value] = {}
         self._carried: dict[str, Value] = {}
         self._middle: dict[str, tuple[Value, Any]] = {}
@@ -160,6 +163,7 @@ class Chain:
             for id in swap:
                 fork._own |= self.followers[id]
                 fork._own.add(id)
+            fork._apart |= fork._own
         for id, value in (given or {}).items():
             fork.give(id, value)
         return fork
@@ -168,10 +172,12 @@ class Chain:
         """Go on with this number for a step, before anything that follows from it is asked for."""
         self.given[id] = value
         self._own |= self.followers[id]
+        if not self.is_right:
+            self._apart |= self.followers[id]
 
     def is_apart(self, id: str) -> bool:
-        """Whether a step may come out differently than in the chain this one was forked from."""
-        return id in self._own
+        """Whether a step may come out differently than in the right calculation this chain stems from."""
+        return id in self._apart
 
     def raw(self, id: str) -> Value:
         """What a step comes out as, before anybody rounds it."""

@@ -31,7 +31,7 @@ _FAR = 12.0
 _FAR_TOGETHER = 3.0
 
 #: What goes wrong where operands do not fit the other way round.
-_MISFITS = (ValueError, IndexError, RecursionError)
+MISFITS = (ValueError, IndexError, RecursionError)
 
 
 class Named(Record):
@@ -78,11 +78,12 @@ class Explainer:
     def mistakes(self, id: str) -> list[Mistake]:
         """The mistakes at a step whose calculation does not need its own result."""
         if id not in self._mistakes:
-            after = self._followers[id] | {id}
             self._mistakes[id] = [
                 mistake
                 for mistake in mistakes_at(self.graph, id)
-                if not any(after.intersection(swap.inputs) for swap in mistake.swap.values())
+                if not any(
+                    (self._followers[step] | {step}).intersection(swap.inputs) for step, swap in mistake.swap.items()
+                )
             ]
         return self._mistakes[id]
 
@@ -105,7 +106,7 @@ class Explainer:
                     if key in found:
                         continue
                     reached = self._reached(chain, mistake.swap, id)
-                    if reached is not None and _explained(written, reached, decimals):
+                    if reached is not None and _explained(written, _either_way(reached, written), decimals):
                         named = (Named(where, mistake.id),)
                         found[key] = Found(named, chain, mistake.swap, _width(reached, decimals))
         return sorted(sharp(list(found.values())), key=lambda one: _order(one.named[0], id))
@@ -163,7 +164,7 @@ class Explainer:
         """What `id` comes out as with these steps done wrongly; None where the operands do not fit that way round."""
         try:
             reached: Interval = chain.done(swap[id]) if [*swap] == [id] else chain.fork(swap=swap).raw(id)
-        except _MISFITS:
+        except MISFITS:
             return None
         return reached
 
@@ -174,6 +175,8 @@ class Explainer:
         """
         yield from (mistake for mistake in self.mistakes(where) if len(mistake.swap) > 1)
         results = list(self._plain(sieve, where, {}))
+        if where == sieve.id:
+            results = [(mistake, _either_way(value, sieve.written)) for mistake, value in results]
         usual = [one for one in results if one[1].shape == self.graph.shape(where)]
         for group in [usual, *([one] for one in results if one not in usual)] if where == sieve.id else [usual]:
             if where == sieve.id:
@@ -183,8 +186,28 @@ class Explainer:
                     if value.ndim == sieve.written.values.ndim and sieve.keeps(value)
                 )
             elif group:
-                together = np.stack([value for _, value in group])
-                yield from _kept(sieve, [mistake for mistake, _ in group], sieve.reached({where: together}))
+                yield from _kept(sieve, [mistake for mistake, _ in group], self._carried_on(sieve, where, group))
+        if where != sieve.id:
+            for mistake, value in results:
+                if value.shape != self.graph.shape(where):
+                    reached = sieve.reached({where: value})
+                    if reached is not None and reached.ndim == sieve.written.values.ndim and sieve.keeps(reached):
+                        yield mistake
+
+    def _carried_on(self, sieve: _Sieve, where: str, group: Sequence[tuple[Mistake, Any]]) -> Any:
+        """What the step comes out as with each of these numbers at an earlier one, side by side."""
+        reached = sieve.reached({where: np.stack([value for _, value in group])})
+        if group[0][1].ndim == sieve.written.values.ndim and reached is not None:
+            return reached
+        # With heads on the way, company may be taken for a head: the first one by itself must come to the same.
+        first = sieve.reached({where: group[0][1]})
+        together = reached is not None and first is not None and reached.shape == (len(group), *first.shape)
+        if together and np.allclose(reached[0], first, equal_nan=True):
+            return reached
+        alone = [first, *(sieve.reached({where: value}) for _, value in group[1:])]
+        if any(one is None or one.shape != sieve.written.values.shape for one in alone):
+            return None
+        return np.stack(alone)
 
     def _near_pairs(
         self, sieve: _Sieve, first: Sequence[tuple[Mistake, Any]], earlier: str, later: str
@@ -207,8 +230,18 @@ class Explainer:
                     mistake,
                     swap.op.compute(FLOATING, *[sieve.number(i, known) for i in swap.inputs], **swap.params),
                 )
-            except _MISFITS:
+            except MISFITS:
                 continue  # the operands do not fit that way round
+
+
+def _either_way(value: Any, written: Written) -> Any:
+    """A vector the way round it was written: one number for every column may stand in a column."""
+    shape = written.values.shape
+    if value.shape == shape or value.ndim != len(shape) or sorted(value.shape) != sorted(shape) or 1 not in shape:
+        return value
+    if isinstance(value, Interval):
+        return Interval(value.lo.reshape(shape), value.hi.reshape(shape))
+    return value.reshape(shape)
 
 
 def _kept(sieve: _Sieve, mistakes: Sequence[Mistake], reached: Any) -> Iterator[Mistake]:
@@ -272,7 +305,7 @@ class _Sieve:
         doing = self.chain.swap.get(self.id) or self.chain.graph.steps[self.id]
         try:
             return doing.op.compute(FLOATING, *[self.number(i, known) for i in doing.inputs], **doing.params)
-        except _MISFITS:
+        except MISFITS:
             return None
 
 

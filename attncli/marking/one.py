@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 from attncli.arithmetic.interval import Interval
 from attncli.marking.catalogue import did, rank
 from attncli.marking.chain import Chain
-from attncli.marking.explain import Found, Named
+from attncli.marking.explain import MISFITS, Found, Named
 from attncli.marking.judge import Judgement, judge
 from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.parts import parts_wrong
@@ -50,6 +51,7 @@ class Marking:
     turned : every answer is read transposed
     cut : the learner cuts off instead of rounding; cuts : some right cell turned out to be cut off
     own : once something is wrong, the ways the learner may have come to it, each a chain of the learner's own numbers
+    odd : some of the learner's own numbers have another shape than the right ones
     """
 
     def __init__(
@@ -73,7 +75,9 @@ class Marking:
         self.notes = notes
         precisions = [answer.eps for answer in answers.values() if answer.eps is not None]
         self.true: Chain = marker.right(max(precisions, default=None)).fork()
+        self.true.is_right = True
         self.own: list[Chain] = []
+        self.odd = False
         self.done: set[str] = set()
         self.trivial: set[str] = set()
         self.only_right = False
@@ -149,6 +153,10 @@ class Marking:
             answer = answer.transposed()
         if answer.matrix is not None and answer.matrix.blank is not None and answer.matrix.blank.all():
             return self._blank(id)  # an empty text has no shape
+        if self.odd:
+            followed = self._followed_oddly(id, answer)
+            if followed is not None:
+                return followed
         written = self._shaped(id, answer)
         if written is None:
             return self._odd_shape(id, answer)
@@ -231,6 +239,30 @@ class Marking:
         best = min((found for _, found in here), key=lambda found: found.verdict != "correct")
         return self._follow_through(id, written, best, said)
 
+    def _followed_oddly(self, id: str, answer: Answer) -> StepMark | None:
+        """Right from the learner's own earlier values, in their own odd shape; ways that lead nowhere are given up."""
+        places, own = self.marker.problem.decimals_of(id), []
+        for chain in self.own:
+            try:
+                shape = chain.raw(id).shape
+            except MISFITS:
+                continue
+            if shape == self.marker.shapes[id]:
+                own.append(chain)
+                continue
+            written = answer.written()
+            if sorted(written.values.shape) != sorted(shape) or max(shape, default=0) != math.prod(shape):
+                continue
+            written = written.at(lambda cells, shape=shape: cells.reshape(shape))
+            found = judge(written, chain, id, places, self.cut)
+            if found.verdict != "wrong":
+                chain.give(id, found.stands)
+                self.own = [chain]
+                self.done.add(id)
+                return self._follow_through(id, written, found, self._read_as(answer))
+        self.own = own
+        return None
+
     def _follow_through(
         self, id: str, written: Written, found: Judgement, said: tuple[Message, ...], route: Message | None = None
     ) -> StepMark:
@@ -286,6 +318,7 @@ class Marking:
         """From here on the route is the way."""
         if chain is self.true:
             self.true = other.fork(given={id: found.stands})
+            self.true.is_right = True
             stands = written.rounded_to(places)
             self.own = [own.fork(swap=route.swap, given={id: stands}) for own in self.own]
             return self._fine(id, "route", Fraction(1), written, found, (*said, route.said))
@@ -327,17 +360,29 @@ class Marking:
 
     def _go_on(self, id: str, written: Written, explained: Sequence[Found], places: int) -> None:
         """Remember the ways the learner may have come to this wrong line."""
-        ways = [(found.chain, {at: swap for at, swap in found.swap.items() if at != id}) for found in explained]
+        ways = [(found.chain, found.swap) for found in explained]
         ways += [(chain, {}) for chain in self._chains()[: 1 if explained else 2]]
         own: list[Chain] = []
         seen: list[tuple[int, tuple[int, ...]]] = []
-        for chain, swap in ways:
+        for chain, whole in ways:
+            swap = {at: one for at, one in whole.items() if at != id}
             key = (builtin_id(chain), tuple(builtin_id(one) for one in swap.values()))
             if key not in seen and len(own) < _MOST_WAYS:
                 seen.append(key)
                 fork = chain.fork(swap=swap) if swap else chain
-                own.append(fork.fork(given={id: judge(written, fork, id, places, self.cut).stands}))
+                stands = judge(written, fork, id, places, self.cut).stands
+                if id in whole and 1 in stands.shape:
+                    stands = self._turned_as(chain.fork(swap=whole).raw(id).shape, stands)
+                own.append(fork.fork(given={id: stands}))
+                self.odd |= any(fork.raw(at).shape != self.marker.shapes[at] for at in swap)
         self.own = own
+
+    def _turned_as(self, shape: tuple[int, ...], stands: Interval) -> Interval:
+        """A vector that was written the usual way round, as it came out: one number for every column."""
+        if shape == stands.shape or math.prod(shape) != stands.lo.size:
+            return stands
+        self.odd = True
+        return Interval(stands.lo.reshape(shape), stands.hi.reshape(shape))
 
     def _explained(self, id: str, written: Written, off: Any, places: int) -> list[Found]:
         """Every single mistake or slip that explains the line; else the first pairs that do."""
@@ -397,6 +442,8 @@ class Marking:
         from attncli.graph import show_shape
 
         written = answer.written()
+        if written.values.ndim == 2 and self.marker.shapes[id][:-2] == (1,):
+            written = written.at(lambda cells: cells[None])  # a single head, written without its axis
         places = self.marker.problem.decimals_of(id)
         if self.only_right:
             raise NotRight
@@ -414,7 +461,11 @@ class Marking:
         if any(one.id == "layout-transposed" for one in named):
             turned = written.at(lambda cells: cells.swapaxes(-1, -2)).rounded_to(places)
             self.own = [chain.fork(given={id: turned}) for chain in self._chains()]
-            self.done.add(id)
+        else:
+            self.odd = True
+            ways = [found.chain.fork(swap=found.swap) for found in explained[:_MOST_WAYS]]
+            self.own = [way.fork(given={id: judge(written, way, id, places, self.cut).stands}) for way in ways]
+        self.done.add(id)
         said = (*self._read_as(answer), *_told(explained, id))
         cells = _cells(np.ones(written.values.shape, dtype=np.bool_))
         return self._mark(id, "wrong", mistakes=tuple(named), cells=cells, said=said, written=written.values)

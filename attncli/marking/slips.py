@@ -18,7 +18,7 @@ def slips(written: Written, reached: Interval, wrong: Any, decimals: int) -> Ite
     """Ids of the slips that turn every wrong cell into a right one."""
     if written.values.ndim >= 2 and _transposed_fits(written, reached, decimals):
         yield "layout-transposed"
-    if wrong is not None:
+    if wrong is not None and wrong.any():
         yield from cell_slips(written, reached, wrong, decimals)
 
 
@@ -52,26 +52,17 @@ def _transposed_fits(written: Written, reached: Interval, decimals: int) -> bool
 
 def _exchanged(written: Written, reached: Interval, wrong: Any, decimals: int) -> bool:
     """Whether exchanging two cells, rows or columns makes all of it right."""
-    if written.values.ndim != 2:
-        return False
-    cells = np.argwhere(wrong)
-    if len(cells) == 2:
-        (a, b), (c, d) = cells
-        order = np.arange(written.values.size).reshape(written.values.shape)
-        order[a, b], order[c, d] = order[c, d], order[a, b]
-        if _reordered_fits(written, order, reached, decimals):
-            return True
-    rows, columns = (sorted({int(cell[axis]) for cell in cells}) for axis in (0, 1))
-    order = np.arange(written.values.size).reshape(written.values.shape)
-    if len(rows) == 2:
-        swapped = order.copy()
-        swapped[rows] = order[rows[::-1]]
-        if _reordered_fits(written, swapped, reached, decimals):
-            return True
-    if len(columns) == 2:
-        swapped = order.copy()
-        swapped[:, columns] = order[:, columns[::-1]]
-        return _reordered_fits(written, swapped, reached, decimals)
+    shape = written.values.shape
+    order = np.arange(written.values.size).reshape(shape)
+    turned = order.swapaxes(-1, -2)
+    # Every way to cut the matrix into lines, of which two may stand in each other's place.
+    for lines in (order.reshape(-1, 1), order.reshape(-1, shape[-1]), turned.reshape(-1, shape[-2])):
+        off = np.flatnonzero(wrong.ravel()[lines].any(1))
+        if len(off) == 2:
+            swapped = order.ravel().copy()
+            swapped[lines[off]] = lines[off[::-1]]
+            if _reordered_fits(written, swapped.reshape(shape), reached, decimals):
+                return True
     return False
 
 

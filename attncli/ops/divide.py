@@ -10,7 +10,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, at, fixed, instead, multiply, row_sum, scale
+from attncli.ops import Mistake, Op, at, fixed, instead, multiply, row_sum, scale, values_for_gradients, with_operands
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Softmax over the wrong lines, without its parts, twice, or before the mask."""
+    """Softmax over the wrong lines, without its parts, twice, or before the mask; on the way back a forward value."""
+    for wrong in values_for_gradients(graph, step):
+        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
     if step.closed is None:
         return
     source = step.closed.source

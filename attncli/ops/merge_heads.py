@@ -43,9 +43,7 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     if heads == 1:
         return
     if graph.shape(step.id)[-2] > 1:
-        # On the way back it is a split that is undone, and the split that was done wrongly.
-        name = "merge-without-transpose" if step.phase == "forward" else "split-without-transpose"
-        yield instead(name, step, _in_memory_order, step.inputs[0])
+        yield instead("merge-without-transpose", step, _in_memory_order, step.inputs[0])
     right = tuple(range(heads))
     orders = permutations(right) if heads <= _FEW else [right[::-1]]
     for order in orders:

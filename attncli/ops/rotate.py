@@ -71,15 +71,27 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Other columns taken for a pair, or turned the other way."""
+    """Other columns taken for a pair, or turned the other way: here, or by habit in queries and keys alike."""
+    alike = [
+        list(_turned_wrongly(graph, other))
+        for other in graph.steps.values()
+        if other.op is OP and other.phase == step.phase == "forward" and other.inputs[1:] == step.inputs[1:]
+    ]
+    if len(alike) > 1 and step.id in alike[0][0].swap:
+        for same in zip(*alike, strict=True):
+            yield Mistake(same[0].id, {id: swap for one in same for id, swap in one.swap.items()})
+    yield from _turned_wrongly(graph, step)
+    for wrong in values_for_gradients(graph, step):
+        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
+
+
+def _turned_wrongly(graph: Graph, step: Step) -> Iterator[Mistake]:
     pairing, reverse = step.params["pairing"], bool(step.params.get("reverse"))
     if graph.shape(step.inputs[1])[-1] > 1:
         other = "half" if pairing == "adjacent" else "adjacent"
         name = "half-split-pairs" if other == "half" else "adjacent-pairs"
         yield with_operands(name, step, OP, step.inputs, {"pairing": other, "reverse": reverse})
     yield with_operands("rotation-reversed", step, OP, step.inputs, {"pairing": pairing, "reverse": not reverse})
-    for wrong in values_for_gradients(graph, step):
-        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
 
 
 def values_turned(graph: Graph, step: Step) -> Iterator[Mistake]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
 from attncli.ops import Mistake, Op, Params, at, instead, share_mean
-from attncli.ops._norm import mean
+from attncli.ops._norm import mean, with_variance_of_columns
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -37,8 +37,12 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """The mean of every column."""
-    yield instead("normalised-over-tokens", step, lambda xp, a: mean(xp, a, -2), step.inputs[0])
+    """The mean of every column: here, and by habit in the variance too."""
+    here = instead("normalised-over-tokens", step, lambda xp, a: mean(xp, a, -2), step.inputs[0])
+    for other in graph.steps.values():
+        if other.op.name == "centre" and step.id in other.inputs:
+            yield from with_variance_of_columns(graph, here, other.id)
+    yield here
 
 
 OP = Op(

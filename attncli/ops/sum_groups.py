@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def compute(xp: Arithmetic, a: Value, *, group: int, heads: int, axis: str = "") -> Value:
     """Heads of a (head n d) added up in groups of `group` neighbours (kv_head n d)."""
-    rows, width = a.shape[-2:]
-    grouped = xp.reshape(a, (heads, group, rows * width))
-    return xp.reshape(xp.sum(grouped, -2), (heads, rows, width))
+    *more, _, rows, width = a.shape
+    grouped = xp.reshape(a, (*more, heads, group, rows * width))
+    return xp.reshape(xp.sum(grouped, -2), (*more, heads, rows, width))
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
@@ -46,17 +46,18 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
 
 def _only(head: int, group: int, heads: int) -> Any:
     def one(xp: Arithmetic, a: Value) -> Value:
-        rows, width = a.shape[-2:]
-        grouped = xp.reshape(a, (heads, group, rows * width))
-        return xp.reshape(xp.slice(grouped, -2, head, head + 1), (heads, rows, width))
+        *more, _, rows, width = a.shape
+        grouped = xp.reshape(a, (*more, heads, group, rows * width))
+        return xp.reshape(xp.slice(grouped, -2, head, head + 1), (*more, heads, rows, width))
 
     return one
 
 
 def _dealt(group: int, heads: int) -> Any:
     def every_other(xp: Arithmetic, a: Value) -> Value:
-        rows, width = a.shape[-2:]
-        return xp.reshape(xp.sum(xp.reshape(a, (1, group, heads * rows * width)), -2), (heads, rows, width))
+        *more, _, rows, width = a.shape
+        dealt = xp.reshape(a, (*more, group, heads * rows * width))
+        return xp.reshape(xp.sum(dealt, -2), (*more, heads, rows, width))
 
     return every_other
 

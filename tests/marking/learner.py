@@ -1,6 +1,7 @@
 """A learner with a calculator: attention and its gradients in bare NumPy, right or with one known mistake.
 
-Nothing of attncli is used here, so that what the marker says can be held against it.
+Nothing of attncli is used here, so that what the marker says can be held against it. Further exercises (layers, heads)
+stand in files of their own, each an `Exercise`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def rounded(values: Any, decimals: int, ties: str = ROUND_HALF_UP) -> Any:
 
 
 def as_text(values: Any, decimals: int, ties: str = ROUND_HALF_UP) -> str:
-    """A matrix as a learner types it."""
+    """A matrix as a learner types it, heads separated by a bar."""
     unit = Decimal(1).scaleb(-decimals)
 
     def cell(v: float) -> str:
@@ -40,7 +41,40 @@ def as_text(values: Any, decimals: int, ties: str = ROUND_HALF_UP) -> str:
             return "-inf" if v < 0 else "inf"
         return format(Decimal(repr(float(v))).quantize(unit, ties), "f")
 
-    return "; ".join(" ".join(cell(v) for v in row) for row in np.atleast_2d(values))
+    def page(rows: Any) -> str:
+        return "; ".join(" ".join(cell(v) for v in row) for row in rows)
+
+    values = np.atleast_2d(values)
+    return page(values) if values.ndim == 2 else " | ".join(map(page, values))
+
+
+def from_text(text: str) -> Any:
+    """The numbers of a page again."""
+    pages = [[[float(v) for v in row.split()] for row in page.split(";")] for page in text.split("|")]
+    return np.array(pages[0] if len(pages) == 1 else pages)
+
+
+def t(values: Any) -> Any:
+    """Transposed, head by head."""
+    return np.swapaxes(values, -1, -2)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """Another kind of exercise.
+
+    Parameters
+    ----------
+    draw : a random one
+    lines : its right calculation, line by line
+    kinds : the mistakes (`wrongs.Kind`) that can be made in it
+    output : the line whose gradient is given
+    """
+
+    draw: Callable[[random.Random], Case]
+    lines: Callable[[Case], Iterator[tuple[str, Line]]]
+    kinds: Callable[[Case], Iterator[Any]]
+    output: str
 
 
 @dataclass
@@ -56,6 +90,24 @@ class Case:
     eta: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     upstream_text: str = ""
+    exercise: Exercise | None = None
+    width: int | None = None  #: d_k, where no Q or W_Q says it
+    names: tuple[str, str, str] = ("Q", "K", "V")  #: what attention itself works on
+    vectors: tuple[str, ...] = ("row_max", "row_sum", "row_dot")  #: lines that may be written either way
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is given: the inputs, and the gradient that arrives."""
+        output = self.exercise.output if self.exercise else OUTPUT.get(self.model, "O")
+        return {**self.inputs} if self.upstream is None else {**self.inputs, f"G_{output}": self.upstream}
+
+    @property
+    def root(self) -> Any:
+        """√d_k, where there is one."""
+        if self.width is not None:
+            return np.array(self.width**0.5)
+        queries = self.inputs.get("Q", self.inputs.get("W_Q"))
+        return None if queries is None or self.exercise else np.array(float(queries.shape[1]) ** 0.5)
 
     @property
     def source(self) -> str:
@@ -65,14 +117,14 @@ class Case:
         return "masked" if self.hidden is not None else "scaled"
 
 
-def _entries(rng: random.Random, rows: int, columns: int, size: float) -> tuple[Any, str]:
+def entries(rng: random.Random, rows: int, columns: int, size: float) -> tuple[Any, str]:
     """Numbers with one or two decimals, and their text."""
     places = rng.choice((1, 2))
     cells = [[round(rng.uniform(-size, size), places) for _ in range(columns)] for _ in range(rows)]
     return np.array(cells), "; ".join(" ".join(f"{v:.{places}f}" for v in row) for row in cells)
 
 
-def _hidden(rng: random.Random, kind: str, rows: int, columns: int) -> Any:
+def hidden_cells(rng: random.Random, kind: str, rows: int, columns: int) -> Any:
     if kind == "none":
         return None
     if kind == "causal":
@@ -143,9 +195,9 @@ def _draw(rng: random.Random, model: str, square: bool) -> Case:
         if rng.random() < 0.7:
             ids[-1] = ids[0]
         eta = rng.choice((0.1, 0.5, None))
-    drawn = {name: _entries(rng, *shape, size) for name, shape in shapes.items()}
+    drawn = {name: entries(rng, *shape, size) for name, shape in shapes.items()}
     case = Case(model, {name: pair[0] for name, pair in drawn.items()}, {name: pair[1] for name, pair in drawn.items()})
-    case.mask, case.hidden, case.eta = mask, _hidden(rng, mask, n, m), eta
+    case.mask, case.hidden, case.eta = mask, hidden_cells(rng, mask, n, m), eta
     if ids:
         case.inputs["T"], case.texts["T"] = np.array(ids), " ".join(map(str, ids))
     if mask == "causal":
@@ -154,12 +206,15 @@ def _draw(rng: random.Random, model: str, square: bool) -> Case:
         case.settings["mask"] = "; ".join(" ".join("-inf" if h else "0" for h in row) for row in case.hidden)
     if eta is not None:
         case.settings["eta"] = eta
-    case.upstream, case.upstream_text = _entries(rng, *upstream, 2.0)
+    case.upstream, case.upstream_text = entries(rng, *upstream, 2.0)
     return case
 
 
 def lines(case: Case) -> Iterator[tuple[str, Line]]:
     """Every line of the right calculation, in order; a line asks for earlier ones by name."""
+    if case.exercise is not None:
+        yield from case.exercise.lines(case)
+        return
     if case.model == "embedding":
         yield "X", lambda g: g("E")[case.inputs["T"]]
         yield from _table(case)
@@ -178,20 +233,8 @@ def lines(case: Case) -> Iterator[tuple[str, Line]]:
     if case.model != "attention":
         for name in "QKV":
             yield name, lambda g, name=name: g("X") @ g(f"W_{name}")
-    yield "scores", lambda g: g("Q") @ g("K").T
-    yield "scaled", lambda g: g("scores") / g("root")
-    if case.hidden is not None:
-        yield "masked", lambda g: np.where(case.hidden, -np.inf, g("scaled"))
-    yield from _softmax(case.source)
-    yield "O", lambda g: g("A") @ g("V")
-    yield "G_A", lambda g: g("G_O") @ g("V").T
-    yield "G_V", lambda g: g("A").T @ g("G_O")
-    yield from _softmax_back(case.source)
-    if case.hidden is not None:
-        yield "G_scaled", lambda g: g("G_masked")
-    yield "G_scores", lambda g: g("G_scaled") / g("root")
-    yield "G_Q", lambda g: g("G_scores") @ g("K")
-    yield "G_K", lambda g: g("G_scores").T @ g("Q")
+    yield from attention(case)
+    yield from attention_back(case)
     if case.model == "attention":
         return
     for name in "QKV":
@@ -200,6 +243,30 @@ def lines(case: Case) -> Iterator[tuple[str, Line]]:
     yield "G_X", lambda g: g("G_X_Q") + g("G_X_K") + g("G_X_V")
     if case.model == "embedded_attention":
         yield from _table(case)
+
+
+def attention(case: Case) -> Iterator[tuple[str, Line]]:
+    """From queries, keys and values to the output."""
+    q, k, v = case.names
+    yield "scores", lambda g: g(q) @ t(g(k))
+    yield "scaled", lambda g: g("scores") / g("root")
+    if case.hidden is not None:
+        yield "masked", lambda g: np.where(case.hidden, -np.inf, g("scaled"))
+    yield from _softmax(case.source)
+    yield "O", lambda g: g("A") @ g(v)
+
+
+def attention_back(case: Case) -> Iterator[tuple[str, Line]]:
+    """And back to queries, keys and values."""
+    q, k, v = case.names
+    yield f"G_{v}", lambda g: t(g("A")) @ g("G_O")
+    yield "G_A", lambda g: g("G_O") @ t(g(v))
+    yield from _softmax_back(case.source)
+    if case.hidden is not None:
+        yield "G_scaled", lambda g: g("G_masked")
+    yield "G_scores", lambda g: g("G_scaled") / g("root")
+    yield f"G_{q}", lambda g: g("G_scores") @ g(k)
+    yield f"G_{k}", lambda g: t(g("G_scores")) @ g(q)
 
 
 def _softmax(source: str) -> Iterator[tuple[str, Line]]:
@@ -256,18 +323,19 @@ class Learner:
         self.raw: dict[str, Any] = {}
         self.paper: dict[str, Any] = {}
 
-    def run(self) -> dict[str, Any]:
-        """Every line before it is rounded for the page."""
-        case = self.case
-        known = {**case.inputs, f"G_{OUTPUT.get(case.model, 'O')}": case.upstream}
-        if "Q" in case.inputs or "W_Q" in case.inputs:
-            self.raw["root"] = np.array(float(case.inputs["Q" if "Q" in case.inputs else "W_Q"].shape[1]) ** 0.5)
+    def run(self, until: str | None = None) -> dict[str, Any]:
+        """Every line before it is rounded for the page, as far as to one of them."""
+        case, known = self.case, self.case.known
+        if case.root is not None:
+            self.raw["root"] = case.root
         with np.errstate(all="ignore"):
             for id, line in lines(case):
                 line = self.wrong.get(id, line)
                 self.raw[id] = np.asarray(
                     line(lambda name, id=id: known[name] if name in known else self._use(id, name))
                 )
+                if id == until:
+                    break
         self.raw.pop("root", None)
         return self.raw
 
@@ -296,10 +364,7 @@ def reach(case: Case, target: str, decimals: int) -> Any:
 
 
 def _reach(case: Case, right: dict[str, Any], target: str, half: float) -> Any:
-    given = {**case.inputs, f"G_{OUTPUT.get(case.model, 'O')}": case.upstream}
-    weights = case.inputs.get("Q", case.inputs.get("W_Q"))
-    if weights is not None:
-        given["root"] = np.array(float(weights.shape[1]) ** 0.5)
+    given = case.known if case.root is None else {**case.known, "root": case.root}
     all_lines = list(lines(case))
     all_lines = all_lines[: [id for id, _ in all_lines].index(target) + 1]
 

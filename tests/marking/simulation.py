@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,26 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from learner import CARRYING, OUTPUT, Case, Learner, as_text, make_case, reach, rounded
+from learn_forward import FEED_FORWARD
+from learn_heads import MULTI_HEAD
+from learn_layers import EXERCISES as LAYERS
+from learner import CARRYING, Case, Learner, as_text, from_text, lines, make_case, reach, rounded, t
+from results import Tally, merged, section
 from wrongs import Kind, kinds
 
 from attncli.marking.mark import Marked, Marker
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix
+
+#: What is drawn from, by name: a further file of exercises is a further name.
+FAMILIES = {
+    "attention": make_case,
+    "layers": lambda rng: rng.choice((*LAYERS, FEED_FORWARD, MULTI_HEAD, MULTI_HEAD)).draw(rng),
+}
+
+#: What happens where operands do not fit.
+MISFITS = (ValueError, IndexError)
 
 FINE = ("correct", "route", "imprecise", "blank")
 OUT = Path(__file__).with_name("RESULTS.md")
@@ -38,7 +51,7 @@ def problem(case: Case, decimals: int) -> Problem:
         case.model,
         {name: parse_matrix(text) for name, text in case.texts.items()},
         settings=case.settings,
-        upstream=parse_matrix(case.upstream_text),
+        upstream=parse_matrix(case.upstream_text) if case.upstream_text else None,
         decimals=decimals,
         id="simulated",
     )
@@ -57,23 +70,8 @@ class Trial:
     first: str | None = None
 
 
-@dataclass
-class Tally:
-    """Results of one mistake at one place."""
-
-    sheets: int = 0
-    same: int = 0
-    found: int = 0
-    named: int = 0
-    alone: int = 0
-    follow: int = 0
-    followed: int = 0
-    others: Counter[str] = field(default_factory=Counter)
-
-
-def right_trial(rng: random.Random) -> Trial:
+def right_trial(rng: random.Random, case: Case) -> Trial:
     """A sheet with nothing wrong, carried on in some way, some lines left out."""
-    case = make_case(rng)
     decimals, carrying, seed = rng.randint(1, 6), rng.choice(CARRYING), rng.getrandbits(32)
     ties = rng.choice((ROUND_HALF_UP, ROUND_HALF_EVEN))
     values = Learner(case, decimals, carrying, seed, ties=ties).run()
@@ -91,44 +89,44 @@ def affected(case: Case, kind: Kind, decimals: int) -> list[str]:
     """The lines that a change of the mistake's line reaches, itself included, found by trying."""
     right = Learner(case, decimals).run()
 
-    def moved(g: Any) -> Any:
-        finite = np.where(np.isfinite(right[kind.place]), right[kind.place], 0.0)
-        return right[kind.place] + 0.137 + 0.211 * finite + 0.05 * np.arange(finite.size).reshape(finite.shape) ** 1.5
+    def moved(place: str) -> Any:
+        finite = np.where(np.isfinite(right[place]), right[place], 0.0)
+        return right[place] + 0.137 + 0.211 * finite + 0.05 * np.arange(finite.size).reshape(finite.shape) ** 1.5
 
-    other = Learner(case, decimals, wrong={kind.place: moved}).run()
-    return [id for id in right if not np.array_equal(right[id], other[id], equal_nan=True) or id == kind.place]
+    other = Learner(case, decimals, wrong={at: lambda g, at=at: moved(at) for at in kind.lines}).run()
+    return [id for id in right if not np.array_equal(right[id], other[id], equal_nan=True) or id in kind.lines]
 
 
 def wrong_trial(rng: random.Random, case: Case, kind: Kind) -> Trial | None:
     """A sheet with this one mistake; None where the calculation breaks down."""
     decimals, carrying, seed = rng.randint(1, 6), rng.choice(CARRYING), rng.getrandbits(32)
-    wrong = Learner(case, decimals, carrying, seed, {kind.place: kind.line})
+    wrong = Learner(case, decimals, carrying, seed, kind.lines)
     right = Learner(case, decimals, carrying, seed).run()
-    page: dict[str, Any] = {}
+    stopped = False
     try:
         values = wrong.run()
-    except ValueError:
-        page = right
-        values = {}
-    if kind.id == "layout-transposed" or (kind.place not in values and _only_page(kind)):
+    except MISFITS:
+        values, stopped = {}, True
+    if kind.id == "layout-transposed" or (kind.place not in values and kind.page):
         values = {**right, kind.place: np.asarray(kind.line(_asked(wrong, case, right)))}
-    elif page:
+    elif stopped:
         # Later lines cannot be worked out from this one: the learner stops here.
         try:
             values = {**dict(_before(right, kind.place)), kind.place: np.asarray(kind.line(_asked(wrong, case, right)))}
-        except ValueError:
+        except MISFITS:
             return None
+    if kind.id == "layout-transposed" and min(right[kind.place].shape[-2:]) == 1:
+        return None  # a vector may be written either way
     if kind.id == "decimal-point" and _lost(values[kind.place], right[kind.place], decimals):
         return None
-    kept = _kept(rng, list(values), kind.place if kind.page or rng.random() < 0.6 or page else None)
+    values = _sensible(values, right, kind)
+    kept = _kept(rng, list(values), kind.place if kind.page or rng.random() < 0.6 or stopped else None)
     written: dict[str, str] = {}
-    for id in (id for id in values if id in kept):
-        if np.isnan(values[id]).any() or values[id].ndim != 2:
+    for id in (id for id in problem(case, decimals).graph().steps if id in values and id in kept):
+        if np.isnan(values[id]).any() or values[id].ndim < 2:
             if id == kind.place:
                 return None
             continue
-        if np.isnan(values[id]).any():
-            break
         written[id] = as_text(values[id], decimals)
     touched = affected(case, kind, decimals)
     first = next((id for id in written if id in touched), None)
@@ -137,13 +135,18 @@ def wrong_trial(rng: random.Random, case: Case, kind: Kind) -> Trial | None:
     return Trial(case, decimals, carrying, seed, written, kind, first)
 
 
+def _sensible(values: dict[str, Any], right: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """Lines of another shape stand on the page where the mistake was made; nobody works back through them."""
+    odd = [id for id in values if values[id].shape != right[id].shape]
+    kept = {id: value for id, value in values.items() if id not in odd or id in kind.lines}
+    if kind.id != "layout-transposed" and any(id not in kept or len(kind.lines) > 1 for id in odd):
+        kept = {id: value for id, value in kept.items() if not id.startswith("G_")}
+    return kept
+
+
 def _lost(slipped: Any, right: Any, decimals: int) -> bool:
     """Whether nothing is left of a number whose point slipped."""
     return bool(((slipped != right) & (rounded(slipped, decimals) == 0)).any())
-
-
-def _only_page(kind: Kind) -> bool:
-    return kind.page
 
 
 def _before(values: dict[str, Any], place: str) -> Any:
@@ -155,14 +158,8 @@ def _before(values: dict[str, Any], place: str) -> Any:
 
 def _asked(learner: Learner, case: Case, right: dict[str, Any]) -> Any:
     """Earlier lines as this learner carries them on."""
-    known = {**case.inputs, f"G_{OUTPUT.get(case.model, 'O')}": case.upstream}
-    learner.raw = {**right, "root": np.array(_root(case))}
-    return lambda name: known[name] if name in known else learner._use("page", name)
-
-
-def _root(case: Case) -> float:
-    weights = case.inputs.get("Q", case.inputs.get("W_Q"))
-    return 1.0 if weights is None else float(weights.shape[1]) ** 0.5
+    learner.raw = dict(right) if case.root is None else {**right, "root": case.root}
+    return lambda name: case.known[name] if name in case.known else learner._use("page", name)
 
 
 def _distinguishable(case: Case, wrong: Any, right: Any, id: str, decimals: int) -> bool:
@@ -170,11 +167,13 @@ def _distinguishable(case: Case, wrong: Any, right: Any, id: str, decimals: int)
     exact = Learner(case, decimals).run()[id]
     if wrong.shape != exact.shape:
         return True
-    half = 0.5 * 10.0**-decimals
+    # Half a unit off is rounding; cutting off is right too, and may be nearly a whole unit short.
+    unit, moved, page = 10.0**-decimals, reach(case, id, decimals) + 1e-12, rounded(wrong, decimals)
     with np.errstate(invalid="ignore"):
-        off = np.abs(rounded(wrong, decimals) - exact)
+        off = np.abs(page - exact)
+        cut = (np.abs(page) <= np.abs(exact) + moved) & (page * exact >= 0)
     off = np.where(np.isfinite(exact) == np.isfinite(wrong), np.nan_to_num(off), np.inf)
-    return bool((off > half + reach(case, id, decimals) + 1e-12).any())
+    return bool((off > moved + np.where(cut, unit, unit / 2)).any())
 
 
 def same_numbers(trial: Trial, seed: int) -> set[tuple[str, str]]:
@@ -182,17 +181,22 @@ def same_numbers(trial: Trial, seed: int) -> set[tuple[str, str]]:
     assert trial.first is not None and trial.kind is not None
     target = trial.written[trial.first]
     found = set()
+    before = [id for id, _ in lines(trial.case)]
+    before = before[: before.index(trial.first) + 1]
     for kind in kinds(trial.case, seed):
-        learner = Learner(trial.case, trial.decimals, trial.carrying, trial.seed, {kind.place: kind.line})
-        try:
-            values = learner.run()
-        except ValueError:
-            values = learner.raw
-        there = values.get(trial.first)
-        if there is None or there.ndim != 2 or np.isnan(there).any():
+        if kind.place not in before or (kind.page and kind.place != trial.first):
             continue
-        if as_text(there, trial.decimals) == target:
-            found.add((kind.place, kind.id))
+        # Somebody who carries on other digits may come to them too.
+        for carrying in dict.fromkeys((trial.carrying, "full", "rounded")):
+            learner = Learner(trial.case, trial.decimals, carrying, trial.seed, kind.lines)
+            try:
+                values = learner.run(trial.first)
+            except MISFITS:
+                values = learner.raw
+            there = values.get(trial.first)
+            fits = there is not None and there.ndim > 1 and not np.isnan(there).any()
+            if fits and as_text(there, trial.decimals) == target:
+                found.add((kind.place, kind.id))
     # XᵀG_Q stands at G_W_V whether G_W_V was exchanged with G_W_Q, or G_V with G_Q before it.
     found |= {(f"G_{at[-1]}", id) for at, id in found if id == "gradients-swapped" and at.startswith("G_W_")}
     right = Learner(trial.case, trial.decimals, trial.carrying, trial.seed).run()[trial.first]
@@ -201,8 +205,10 @@ def same_numbers(trial: Trial, seed: int) -> set[tuple[str, str]]:
 
 def _same_slips(target: str, right: Any, decimals: int) -> Iterator[str]:
     """Slips of the page that lead from the right numbers to the written ones."""
-    page, wrong = rounded(right, decimals), np.array([row.split() for row in target.split(";")], dtype=float)
-    if wrong.shape == page.T.shape and (wrong == page.T).all():
+    page, wrong = rounded(right, decimals), from_text(target)
+    if page.ndim == wrong.ndim + 1 and len(page) == 1:
+        wrong = wrong[None]
+    if wrong.shape == t(page).shape and (wrong == t(page)).all():
         yield "layout-transposed"
     if wrong.shape != page.shape:
         return
@@ -215,13 +221,20 @@ def _same_slips(target: str, right: Any, decimals: int) -> Iterator[str]:
             for w, v in zip(wrong[off], right[off], strict=True)
         ):
             yield "decimal-point"
-    rows, columns = np.flatnonzero(off.any(1)), np.flatnonzero(off.any(0))
-    if (
-        (off.sum() == 2 and (wrong[off][::-1] == page[off]).all())
-        or (len(rows) == 2 and (wrong[rows[::-1]] == page[rows]).all())
-        or (len(columns) == 2 and (wrong[:, columns[::-1]] == page[:, columns]).all())
+    if (off.sum() == 2 and (wrong[off][::-1] == page[off]).all()) or any(
+        _exchanged(lined(wrong), lined(page)) for lined in (_rows, lambda x: _rows(t(x)))
     ):
         yield "cells-exchanged"
+
+
+def _rows(values: Any) -> Any:
+    return values.reshape(-1, values.shape[-1])
+
+
+def _exchanged(wrong: Any, right: Any) -> bool:
+    """Whether two lines stand in each other's place, and nothing else is off."""
+    lines = np.flatnonzero((wrong != right).any(1))
+    return len(lines) == 2 and bool((wrong[lines[::-1]] == right[lines]).all())
 
 
 def score(trial: Trial, marked: Marked, tally: Tally, seed: int) -> None:
@@ -235,13 +248,15 @@ def score(trial: Trial, marked: Marked, tally: Tally, seed: int) -> None:
     tally.found += marked.first_wrong == trial.first
     step = next(step for step in marked.steps if step.id == trial.first)
     names = {(named.step, named.id) for named in step.mistakes}
-    tally.named += (kind.place, kind.id) in names
-    others = names - {(kind.place, kind.id)}
-    if others:
-        others -= same_numbers(trial, seed)
-    tally.alone += (kind.place, kind.id) in names and not others
-    tally.others.update(f"{id} at {place}" for place, id in others)
-    if (kind.place, kind.id) not in names:
+    same = {(kind.place, kind.id)}
+    if names != same:
+        same |= same_numbers(trial, seed)
+    # By its name, at its place or at one where it gives the very same numbers.
+    is_named = any(id == kind.id and (place, id) in same for place, id in names)
+    tally.named += is_named
+    tally.alone += is_named and not names - same
+    tally.others.update(f"{id} at {place}" for place, id in names - same)
+    if not is_named:
         tally.others.update(["(not named)"])
     ids = list(trial.written)
     rest = [s for s in marked.steps if s.id in ids[ids.index(trial.first) + 1 :]]
@@ -249,17 +264,19 @@ def score(trial: Trial, marked: Marked, tally: Tally, seed: int) -> None:
     tally.followed += sum(s.verdict not in ("wrong", "malformed") for s in rest)
 
 
-def run(right: int, wrong: int, seed: int, report: Any = None) -> tuple[list[Trial], dict[str, Tally], int]:
+def run(
+    right: int, wrong: int, seed: int, family: str = "attention", report: Any = None
+) -> tuple[list[Trial], dict[str, Tally], int]:
     """Mark `right` right sheets and `wrong` wrong ones.
 
     Returns
     -------
     the right sheets that were rejected, the tallies by mistake, the number of right sheets
     """
-    rng = random.Random(seed)
+    rng, draw = random.Random(seed), FAMILIES[family]
     rejected = []
     for _ in range(right):
-        trial = right_trial(rng)
+        trial = right_trial(rng, draw(rng))
         marked = Marker(problem(trial.case, trial.decimals)).mark(sheet({"answers": trial.written}))
         if any(step.verdict not in FINE for step in marked.steps):
             rejected.append(trial)
@@ -269,75 +286,33 @@ def run(right: int, wrong: int, seed: int, report: Any = None) -> tuple[list[Tri
     made: Counter[str] = Counter()
     count = 0
     while count < wrong:
-        case = make_case(rng)
+        case = draw(rng)
         slip_seed = rng.getrandbits(32)
         found = kinds(case, slip_seed)
         # The mistakes least tried come first, slips of the page once in a while.
         found = [kind for kind in found if not kind.page or rng.random() < 0.06]
-        found.sort(key=lambda kind: (made[kind.name], rng.random()))
+        found.sort(key=lambda kind: (made[_name(case, kind)], rng.random()))
         for kind in found[:3]:
-            made[kind.name] += 1
+            made[_name(case, kind)] += 1
             trial = wrong_trial(rng, case, kind)
             if trial is None or not trial.written:
                 continue
             count += 1
             marked = Marker(problem(case, trial.decimals)).mark(sheet({"answers": trial.written}))
-            before = tallies[_group(kind)].__dict__.copy()
-            score(trial, marked, tallies[_group(kind)], slip_seed)
+            before = tallies[_group(case, kind)].__dict__.copy()
+            score(trial, marked, tallies[_group(case, kind)], slip_seed)
             if report:
-                report("wrong", trial, marked, before, tallies[_group(kind)])
+                report("wrong", trial, marked, before, tallies[_group(case, kind)])
     return rejected, dict(tallies), right
 
 
-def _group(kind: Kind) -> str:
-    return f"{kind.id}|{kind.place if not kind.page else 'any line'}"
+def _name(case: Case, kind: Kind) -> str:
+    return kind.name if case.exercise is None else f"{case.model} {kind.name}"
 
 
-def totals(tallies: dict[str, Tally]) -> dict[str, float]:
-    """Shares over all distinguishable wrong sheets."""
-    all_ = list(tallies.values())
-    seen = sum(t.sheets - t.same for t in all_)
-    follow = sum(t.follow for t in all_)
-    return {
-        "kinds": len(all_),
-        "wrong": sum(t.sheets for t in all_),
-        "distinguishable": seen,
-        "found": sum(t.found for t in all_) / max(seen, 1),
-        "named": sum(t.named for t in all_) / max(seen, 1),
-        "alone": sum(t.alone for t in all_) / max(seen, 1),
-        "followed": sum(t.followed for t in all_) / max(follow, 1),
-    }
-
-
-def table(rejected: int, right: int, tallies: dict[str, Tally], seed: int) -> str:
-    """The results as Markdown."""
-    sums = totals(tallies)
-    out = [
-        "# How well mistakes are found and named",
-        "",
-        f"Written by `python tests/marking/simulation.py`, seed {seed}. A simulated learner, written without the marker's own",
-        "code, works through random exercises at 1 to 6 decimals, carries on full or rounded numbers, and leaves lines out.",
-        "",
-        f"- Right sheets: {right}; marked wrong: {rejected}.",
-        f"- Wrong sheets: {sums['wrong']}, each with one of {sums['kinds']} mistakes (by place);"
-        f" {sums['distinguishable']} of them differ from the right numbers by more than rounding can do.",
-        f"- Of these: first wrong step found {sums['found']:.1%}, mistake named {sums['named']:.1%},",
-        f"  named alone (or only beside others with the very same numbers) {sums['alone']:.1%}.",
-        f"- Later lines of these sheets followed through: {sums['followed']:.1%}.",
-        "",
-        "| mistake | at | sheets | told apart | first step found | named | alone | followed through |",
-        "| --- | --- | --: | --: | --: | --: | --: | --: |",
-    ]
-    for name in sorted(tallies):
-        t = tallies[name]
-        id, place = name.split("|")
-        seen = t.sheets - t.same
-        share = lambda n, of: "" if of == 0 else f"{n / of:.0%}"  # noqa: E731
-        out.append(
-            f"| {id} | {place} | {t.sheets} | {seen} | {share(t.found, seen)} | {share(t.named, seen)} |"
-            f" {share(t.alone, seen)} | {share(t.followed, t.follow)} |"
-        )
-    return "\n".join(out) + "\n"
+def _group(case: Case, kind: Kind) -> str:
+    at = kind.place if case.exercise is None else f"{case.model} {kind.place}"
+    return f"{kind.id}|{'any line' if kind.page else at}"
 
 
 def _print(what: str, trial: Trial, marked: Marked, before: Any = None, after: Tally | None = None) -> None:
@@ -370,17 +345,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sheets", type=int, default=5000, help="right sheets; wrong ones: as many")
     parser.add_argument("--wrong", type=int, default=None)
+    parser.add_argument("--family", action="append", choices=[*FAMILIES], help="one of the kinds of exercises; all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="print every sheet that went wrong")
     parser.add_argument("--dry", action="store_true", help="do not write the table")
     given = parser.parse_args()
-    start = time.perf_counter()
     wrong = given.sheets if given.wrong is None else given.wrong
-    rejected, tallies, right = run(given.sheets, wrong, given.seed, _print if given.show else None)
-    text = table(len(rejected), right, tallies, given.seed)
+    sections = {}
+    for family in given.family or FAMILIES:
+        start = time.perf_counter()
+        rejected, tallies, right = run(given.sheets, wrong, given.seed, family, _print if given.show else None)
+        sections[family] = section(family, given.seed, len(rejected), right, tallies)
+        print("\n".join(sections[family].splitlines()[:8]), f"\n{time.perf_counter() - start:.0f} s")
     if not given.dry:
-        OUT.write_text(text, encoding="utf-8")
-    print("\n".join(text.splitlines()[5:12]), f"\n{time.perf_counter() - start:.0f} s")
+        page = OUT.read_text(encoding="utf-8") if OUT.exists() else ""
+        OUT.write_text(merged(page, sections), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learner import CARRYING, Learner, as_text, make_case, rounded
-from simulation import FINE, problem, right_trial, wrong_trial
+from simulation import FAMILIES, FINE, problem, right_trial, wrong_trial
 from wrongs import kinds
 
 from attncli.marking.mark import Marker
@@ -222,7 +222,7 @@ def test_points_are_exact_and_in_order(seed) -> None:  # type: ignore[no-untyped
 @given(seeds)
 def test_many_at_once_are_marked_as_one_by_one(seed) -> None:  # type: ignore[no-untyped-def]
     rng = random.Random(seed)
-    first = right_trial(rng)
+    first = right_trial(rng, FAMILIES[rng.choice([*FAMILIES])](rng))
     case, decimals = first.case, first.decimals
     sheets = []
     for i in range(12):

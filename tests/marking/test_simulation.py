@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import pytest
-from simulation import run, totals
+from simulation import FAMILIES, run, totals
+
+#: Right and wrong sheets of each family, and the kinds of mistakes that must be among them.
+SIZES = {"attention": (450, 220, 40), "layers": (300, 240, 80)}
 
 
-@pytest.fixture(scope="module")
-def results():  # type: ignore[no-untyped-def]
-    return run(right=600, wrong=280, seed=20)
+@pytest.fixture(scope="module", params=[*FAMILIES])
+def results(request):  # type: ignore[no-untyped-def]
+    right, wrong, _ = SIZES[request.param]
+    return request.param, run(right, wrong, 20, request.param)
 
 
 def test_no_right_sheet_is_rejected(results) -> None:  # type: ignore[no-untyped-def]
-    rejected, _, count = results
-    assert count == 600
+    family, (rejected, _, count) = results
+    assert count == SIZES[family][0]
     assert rejected == []
 
 
 def test_mistakes_are_found_named_and_followed_through(results) -> None:  # type: ignore[no-untyped-def]
-    sums = totals(results[1])
-    assert sums["kinds"] >= 40
-    assert sums["distinguishable"] >= 200
+    family, (_, tallies, _) = results
+    sums = totals(tallies)
+    assert sums["kinds"] >= SIZES[family][2]
+    assert sums["distinguishable"] >= 0.75 * SIZES[family][1]
     assert sums["found"] >= 0.995
     assert sums["named"] >= 0.99
     assert sums["alone"] >= 0.93

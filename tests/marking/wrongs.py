@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from learner import Case, Line, Use, lines
+from learner import Case, Line, Use, lines, t
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,12 @@ class Kind:
     line: Line
     variant: str = ""
     page: bool = False  #: a slip of the page: visible only where the line itself is written
+    also: dict[str, Line] = field(default_factory=dict)  #: the same mistake at other lines, by the same habit
+
+    @property
+    def lines(self) -> dict[str, Line]:
+        """Everything that is worked out in another way."""
+        return {self.place: self.line, **self.also}
 
     @property
     def name(self) -> str:
@@ -28,15 +34,18 @@ class Kind:
 
 def kinds(case: Case, seed: int = 0) -> list[Kind]:
     """All mistakes that can be made in this exercise."""
+    if case.exercise is not None:
+        return [*case.exercise.kinds(case), *_slips(case, seed)]
     found = []
     if case.model in ("self_attention", "embedded_attention"):
         found += list(_projections(case))
     if case.model in ("self_attention", "embedded_attention", "attention"):
-        found += [*_scores(case), *_scale(case), *_mask(case), *_attention_back(case)]
+        found += list(scores_wrong(case))
+        found += list(_attention_back(case))
     if case.model not in ("product", "embedding"):
-        found += [*_softmax(case), *_softmax_back(case)]
+        found += list(softmax_wrong(case))
     if case.model not in ("softmax", "embedding"):
-        found += list(_output(case))
+        found += list(output_wrong(case))
     if case.model in ("embedded_attention", "embedding"):
         found += list(_table(case))
     return found + list(_slips(case, seed))
@@ -51,19 +60,23 @@ def _projections(case: Case) -> Iterator[Kind]:
                 yield Kind(name, "wrong-weight", lambda g, o=other: g("X") @ g(f"W_{o}"), f"W_{other}")
 
 
-def _scores(case: Case) -> Iterator[Kind]:
-    yield Kind("scores", "key-not-transposed", lambda g: g("Q") @ g("K"))
-    yield Kind("scores", "operands-swapped", lambda g: g("K") @ g("Q").T)
+def scores_wrong(case: Case) -> Iterator[Kind]:
+    """Scores, scale and mask, and the scale on the way back."""
+    q, k, _ = case.names
+    yield Kind("scores", "key-not-transposed", lambda g: g(q) @ g(k))
+    yield Kind("scores", "operands-swapped", lambda g: g(k) @ t(g(q)))
+    yield from _scale(case)
+    yield from _mask(case)
 
 
 def _scale(case: Case) -> Iterator[Kind]:
-    d = case.inputs["Q" if "Q" in case.inputs else "W_Q"].shape[1]
+    d = case.width or case.inputs["Q" if "Q" in case.inputs else "W_Q"].shape[1]
     yield Kind("scaled", "no-scale", lambda g: g("scores"))
     yield Kind("scaled", "scale-by-d", lambda g: g("scores") / d)
     yield Kind("scaled", "scale-by-d", lambda g: g("scores") / g("root") / g("root"), "twice by the root")
     yield Kind("scaled", "scale-inverted", lambda g: g("scores") * g("root"))
-    if "W_Q" in case.inputs and len(case.inputs["W_Q"]) != d:
-        yield Kind("scaled", "scale-by-model-width", lambda g: g("scores") / np.sqrt(len(case.inputs["W_Q"])))
+    for width in sorted(set(case.inputs["W_Q"].shape) - {d}) if "W_Q" in case.inputs else ():
+        yield Kind("scaled", "scale-by-model-width", lambda g, w=width: g("scores") / np.sqrt(w), f"{width}")
     yield Kind("G_scores", "gradient-scale-lost", lambda g: g("G_scaled"))
     yield Kind("G_scores", "value-for-gradient", lambda g: g("scaled") / g("root"))
 
@@ -99,18 +112,18 @@ def _share(x: Any, axis: Any) -> Any:
     return e / e.sum(axis=axis, keepdims=True)
 
 
-def _softmax(case: Case) -> Iterator[Kind]:
+def softmax_wrong(case: Case) -> Iterator[Kind]:
     s = case.source
     yield Kind(
         "row_sum",
         "sum-of-logits",
         lambda g: np.where(np.isfinite(g("shifted")), g("shifted"), 0).sum(-1, keepdims=True),
     )
-    yield Kind("A", "softmax-over-columns", lambda g: _share(g(s), 0))
-    yield Kind("A", "softmax-over-columns", lambda g: g("exp") / g("exp").sum(0, keepdims=True), "from exp")
-    yield Kind("A", "softmax-over-all", lambda g: _share(g(s), None))
-    yield Kind("A", "softmax-over-all", lambda g: g("exp") / g("exp").sum(), "from exp")
-    yield Kind("A", "column-sums-broadcast", lambda g: g("exp") / g("row_sum")[:, 0])
+    yield Kind("A", "softmax-over-columns", lambda g: _share(g(s), -2))
+    yield Kind("A", "softmax-over-columns", lambda g: g("exp") / g("exp").sum(-2, keepdims=True), "from exp")
+    yield Kind("A", "softmax-over-all", lambda g: _share(g(s), (-2, -1)))
+    yield Kind("A", "softmax-over-all", lambda g: g("exp") / g("exp").sum((-2, -1), keepdims=True), "from exp")
+    yield Kind("A", "column-sums-broadcast", lambda g: g("exp") / t(g("row_sum")))
     yield Kind("A", "no-normalisation", lambda g: g("exp"))
     yield Kind("A", "no-normalisation", lambda g: np.exp(g(s)), "without the maximum")
     yield Kind("A", "softmax-twice", lambda g: _share(_share(g(s), -1), -1))
@@ -122,27 +135,30 @@ def _softmax(case: Case) -> Iterator[Kind]:
     yield Kind("A", "no-exponential", without_exponential)
     if case.hidden is not None:
         yield Kind("A", "mask-after-softmax", lambda g: np.where(case.hidden, 0, _share(g("scaled"), -1)))
+    yield from _softmax_back(case)
 
 
-def _output(case: Case) -> Iterator[Kind]:
-    yield Kind("O", "weights-transposed", lambda g: g("A").T @ g("V"))
-    yield Kind("O", "value-transposed", lambda g: g("A") @ g("V").T)
-    yield Kind("O", "operands-swapped", lambda g: g("V") @ g("A"))
+def output_wrong(case: Case) -> Iterator[Kind]:
+    """The weighted values, and what comes back from there."""
+    v = case.names[2]
+    yield Kind("O", "weights-transposed", lambda g: t(g("A")) @ g(v))
+    yield Kind("O", "value-transposed", lambda g: g("A") @ t(g(v)))
+    yield Kind("O", "operands-swapped", lambda g: g(v) @ g("A"))
     if case.model != "product":
         for source in ("scores", "scaled"):
-            yield Kind("O", "scores-for-weights", lambda g, s=source: g(s) @ g("V"), source)
-    yield Kind("G_A", "gradient-not-transposed", lambda g: g("G_O") @ g("V"))
-    yield Kind("G_A", "value-for-gradient", lambda g: g("O") @ g("V").T)
-    yield Kind("G_A", "operands-swapped", lambda g: g("V") @ g("G_O").T)
-    yield Kind("G_V", "gradient-not-transposed", lambda g: g("A") @ g("G_O"))
-    yield Kind("G_V", "value-for-gradient", lambda g: g("A").T @ g("O"))
-    yield Kind("G_V", "operands-swapped", lambda g: g("G_O").T @ g("A"))
+            yield Kind("O", "scores-for-weights", lambda g, s=source: g(s) @ g(v), source)
+    yield Kind("G_A", "gradient-not-transposed", lambda g: g("G_O") @ g(v))
+    yield Kind("G_A", "value-for-gradient", lambda g: g("O") @ t(g(v)))
+    yield Kind("G_A", "operands-swapped", lambda g: g(v) @ t(g("G_O")))
+    yield Kind(f"G_{v}", "gradient-not-transposed", lambda g: g("A") @ g("G_O"))
+    yield Kind(f"G_{v}", "value-for-gradient", lambda g: t(g("A")) @ g("O"))
+    yield Kind(f"G_{v}", "operands-swapped", lambda g: t(g("G_O")) @ g("A"))
 
 
 def _softmax_back(case: Case) -> Iterator[Kind]:
     place = f"G_{case.source}"
     yield Kind("weighted", "value-for-gradient", lambda g: g("A") * g("A"))
-    yield Kind("row_dot", "row-dot-over-columns", lambda g: g("weighted").sum(0)[:, None])
+    yield Kind("row_dot", "row-dot-over-columns", lambda g: t(g("weighted").sum(-2, keepdims=True)))
     yield Kind("deviation", "softmax-sign", lambda g: g("row_dot") - g("G_A"))
     yield Kind(place, "softmax-passed-through", lambda g: g("G_A"))
     yield Kind(place, "softmax-diagonal-only", lambda g: g("A") * (1 - g("A")) * g("G_A"))
@@ -151,19 +167,28 @@ def _softmax_back(case: Case) -> Iterator[Kind]:
     yield Kind(place, "upstream-twice", lambda g: g("A") * g("deviation") * g("A"), "A")
 
 
+def scores_back(case: Case) -> Iterator[Kind]:
+    """From the scores' gradient to those of queries and keys."""
+    q, k, _ = case.names
+    yield Kind(f"G_{q}", "gradient-not-transposed", lambda g: t(g("G_scores")) @ g(k))
+    yield Kind(f"G_{q}", "value-for-gradient", lambda g: g("scores") @ g(k))
+    yield Kind(f"G_{q}", "gradients-swapped", lambda g: t(g("G_scores")) @ g(q))
+    yield Kind(f"G_{k}", "gradient-not-transposed", lambda g: g("G_scores") @ g(q))
+    yield Kind(f"G_{k}", "operands-swapped", lambda g: t(g(q)) @ g("G_scores"))
+    yield Kind(f"G_{k}", "value-for-gradient", lambda g: t(g("scores")) @ g(q))
+    yield Kind(f"G_{k}", "gradients-swapped", lambda g: g("G_scores") @ g(k))
+
+
 def _attention_back(case: Case) -> Iterator[Kind]:
-    yield Kind("G_Q", "gradient-not-transposed", lambda g: g("G_scores").T @ g("K"))
-    yield Kind("G_Q", "value-for-gradient", lambda g: g("scores") @ g("K"))
-    yield Kind("G_Q", "gradients-swapped", lambda g: g("G_scores").T @ g("Q"))
-    yield Kind("G_K", "gradient-not-transposed", lambda g: g("G_scores") @ g("Q"))
-    yield Kind("G_K", "value-for-gradient", lambda g: g("scores").T @ g("Q"))
-    yield Kind("G_K", "gradients-swapped", lambda g: g("G_scores") @ g("K"))
+    yield from scores_back(case)
     if case.model == "attention":
         return
     for name in "QKV":
         yield Kind(f"G_W_{name}", "gradient-not-transposed", lambda g, n=name: g("X") @ g(f"G_{n}"))
+        yield Kind(f"G_W_{name}", "operands-swapped", lambda g, n=name: g(f"G_{n}").T @ g("X"))
         yield Kind(f"G_W_{name}", "value-for-gradient", lambda g, n=name: g("X").T @ g(n))
         yield Kind(f"G_X_{name}", "gradient-not-transposed", lambda g, n=name: g(f"G_{n}") @ g(f"W_{n}"))
+        yield Kind(f"G_X_{name}", "operands-swapped", lambda g, n=name: g(f"W_{n}") @ g(f"G_{n}").T)
         yield Kind(f"G_X_{name}", "value-for-gradient", lambda g, n=name: g(n) @ g(f"W_{n}").T)
         for other in "QKV".replace(name, ""):
             yield Kind(f"G_W_{name}", "gradients-swapped", lambda g, o=other: g("X").T @ g(f"G_{o}"), other)
@@ -209,16 +234,19 @@ def _slips(case: Case, seed: int) -> Iterator[Kind]:
 
         def lines_exchanged(g: Use, line: Line = line, pick: float = pick) -> Any:
             out = np.array(line(g), dtype=float)
-            if pick < 0.5:
-                return np.concatenate([out[[1, 0]], out[2:]])
-            return np.concatenate([out[:, [1, 0]], out[:, 2:]], 1) if out.shape[1] > 1 else out
+            first = out[0] if out.ndim == 3 else out
+            if pick < 0.5 and len(first) > 1:
+                first[:2] = first[[1, 0]]
+            elif first.shape[1] > 1:
+                first[:, :2] = first[:, [1, 0]]
+            return out
 
         yield Kind(place, "sign", sign, page=True)
         yield Kind(place, "decimal-point", point, page=True)
         yield Kind(place, "cells-exchanged", exchanged, page=True)
         yield Kind(place, "cells-exchanged", lines_exchanged, "lines", page=True)
-        if place not in ("row_max", "row_sum", "row_dot"):
-            yield Kind(place, "layout-transposed", lambda g, line=line: np.asarray(line(g)).T, page=True)
+        if place not in case.vectors:
+            yield Kind(place, "layout-transposed", lambda g, line=line: t(np.asarray(line(g))), page=True)
 
 
 def _with(values: Any, pick: float, change: Any) -> Any:
