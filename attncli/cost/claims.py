@@ -146,7 +146,7 @@ def _rank(models: Sequence[Named]) -> Claim:
     findings = [finding for name, sizes in models for finding in _readings(name, sizes)]
     return Claim(
         "rank",
-        Message(N_("A rank of {rank} compresses {fold}-fold."), rank=RANK, fold=FOLD),
+        Message(N_("A rank of {rank} compresses by a factor of {fold}."), rank=RANK, fold=FOLD),
         tuple(findings),
         Message(
             N_("Not a fact about rank {rank}: it depends on the width that is compressed, and on what is counted."),
@@ -189,7 +189,7 @@ def _readings(name: str, sizes: Sizes) -> Iterator[Finding]:
         Ratio(keys.times(width), product(rank, _sum_of(width, keys))),
         exact,
         Message(N_("the weights W_K, as two factors")),
-        Message(N_("{fold}-fold for a square matrix of width {width}"), fold=FOLD, width=2 * FOLD * RANK),
+        Message(N_("a factor of {fold} for a square matrix of width {width}"), fold=FOLD, width=2 * FOLD * RANK),
     )
 
 
@@ -199,7 +199,7 @@ def _sum_of(width: Factor, keys: Product) -> Factor:
 
 
 def _at_width(width: Fraction | int) -> Message:
-    return Message(N_("{fold}-fold at a width of {width}"), fold=FOLD, width=plain(Fraction(width)))
+    return Message(N_("a factor of {fold} at a width of {width}"), fold=FOLD, width=plain(Fraction(width)))
 
 
 class LatentAsGroups(Record):

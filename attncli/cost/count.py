@@ -129,7 +129,7 @@ def _latent(sizes: Sizes) -> Count:
     source = s.d_c_q if sizes.d_c_q else s.d_model
     down = [
         *([Line("W_DQ", product(s.d_model, s.d_c_q))] if sizes.d_c_q else []),
-        Line("W_UQ" if sizes.d_c_q else "W_Q", product(source, s.heads, s.d_head)),
+        Line("W_UQ", product(source, s.heads, s.d_head)),
         *(Line("W_QR", product(source, s.heads, one)) for one in rotary),
         Line("W_DKV", product(s.d_model, s.d_c)),
         *(Line("W_KR", product(s.d_model, one)) for one in rotary),

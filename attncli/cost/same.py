@@ -30,11 +30,13 @@ class Compared(Record):
     Parameters
     ----------
     rows : for kv_heads = 1, in between, and heads
+    absorbed : the largest difference between MLA with keys and values rebuilt and with W_UK and W_UV absorbed
     apart : the largest difference between MQA and MHA themselves, so that a difference of 0 says something
     tokens, d_model, heads, d_head, seed : of the weights
     """
 
     rows: tuple[Same, ...]
+    absorbed: float
     apart: float
     tokens: int = TOKENS
     d_model: int = D_MODEL
@@ -52,7 +54,23 @@ def compared(seed: int = SEED) -> Compared:
         Same(variant, kv_heads, largest_difference(outputs[kv_heads], one_by_one(weights, kv_heads)))
         for variant, kv_heads in cases
     ]
-    return Compared(tuple(rows), largest_difference(outputs[1], outputs[HEADS]), seed=seed)
+    return Compared(tuple(rows), _absorbed(seed), largest_difference(outputs[1], outputs[HEADS]), seed=seed)
+
+
+def _absorbed(seed: int) -> float:
+    """`latent` run both ways on the same weights, with a latent of queries and a rotary part."""
+    random = np.random.default_rng(seed)
+    wide, d_c, d_c_q, d_rope = HEADS * D_HEAD, 2 * D_HEAD, 4, 2
+    shapes = {
+        "X": (TOKENS, D_MODEL), "W_DKV": (D_MODEL, d_c), "W_UK": (d_c, wide), "W_UV": (d_c, wide), "W_DQ": (D_MODEL, d_c_q),
+        "W_UQ": (d_c_q, wide), "W_QR": (d_c_q, HEADS * d_rope), "W_KR": (D_MODEL, d_rope), "W_O": (wide, D_MODEL),
+    }  # fmt: skip
+    inputs = {name: as_matrix(random.normal(size=shape) / np.sqrt(shape[0])) for name, shape in shapes.items()}
+    plain, absorbed = (
+        _result(Problem("latent", inputs, settings={"heads": HEADS, "causal": True, "absorbed": absorbed}))
+        for absorbed in (False, True)
+    )
+    return largest_difference(plain, absorbed)
 
 
 def seeded_weights(seed: int) -> dict[str, FloatArray]:

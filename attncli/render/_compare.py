@@ -300,9 +300,17 @@ class Document:
         """One model with kv_heads 1, between, and heads, against heads computed one by one."""
         same = self.comparison.same
         shown = [row for row in same.rows if row.variant in self.comparison.variants]
+        yield Heading(self.say(N_("The same by numbers")))
+        if "mla" in self.comparison.variants:
+            both = Message(
+                N_(
+                    "MLA by the model latent, keys and values rebuilt or W_UK, W_UV absorbed, on the same weights: the outputs differ by {difference} at most."
+                ),
+                difference=f"{same.absorbed:.1e}",
+            )
+            yield Paragraph(self.say(both))
         if not shown:
             return
-        yield Heading(self.say(N_("The same by numbers")))
         how = Message(
             N_(
                 "The model multi_head computes all heads at once; beside it every head on its own, by the model attention. The same weights (seed {seed}), {tokens} tokens, d_model {d_model}, {heads} heads of width {d_head}, causal. Largest difference between the outputs:"

@@ -40,6 +40,7 @@ def as_json(comparison: Comparison, language: Language) -> str:
                 {"variant": row.variant, "kv_heads": row.kv_heads, "largest_difference": row.difference}
                 for row in same.rows
             ],
+            "mla_plain_and_absorbed": same.absorbed,
             "mqa_and_mha_apart": same.apart,
         },
         "counted": [message.text(language) for message in counted(comparison)],

@@ -17,7 +17,7 @@ from attncli.render._lines import Lines
 #: Spaces between two columns.
 _GAP = 2
 #: Columns that the label of a line keeps, however narrow the screen is.
-_LEAST_LABEL = 10
+_LEAST_LABEL = 6
 
 
 class Page:

@@ -45,7 +45,6 @@ ASSUMED = {
     ("bytes", "plain"): N_("{value} bytes a number, as in fp16 and bf16 (--bytes)"),
 }
 
-_POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: Up to here a count stands in full in a table.
 _IN_FULL = 10**8
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -57,11 +56,11 @@ def exact(value: int) -> str:
 
 
 def short(value: int) -> str:
-    """262,144, but 2.147·10⁹ where it gets long."""
+    """262,144, but 2.147·10^9 where it gets long."""
     if value < _IN_FULL:
         return exact(value)
     mantissa, _, power = f"{value:.3e}".partition("e")
-    return f"{mantissa}·10{str(int(power)).translate(_POWERS)}"
+    return f"{mantissa}·10^{int(power)}"
 
 
 def number(value: int | float | Fraction) -> str:
@@ -133,7 +132,7 @@ def counted(comparison: Comparison) -> Iterator[Message]:
     if "mla" in variants:
         yield Message(
             N_(
-                "MLA: W_DKV makes the latent and W_UK, W_UV the keys and values from it; W_DQ and W_UQ do so for the queries where they have a latent (else W_Q); W_QR and W_KR make the rotary parts, the key's one for all heads."
+                "MLA: W_DKV makes the latent and W_UK, W_UV the keys and values from it; W_DQ and W_UQ do so for the queries, where they have a latent, else W_UQ alone; W_QR and W_KR make the rotary parts, the key's one for all heads."
             )
         )
     yield Message(N_("Cache: keys and values of every token in every layer; for MLA its latent and its rotary key."))
