@@ -258,7 +258,7 @@ class Graph:
         return self.node(id).axes
 
     def shape(self, id: str) -> tuple[int, ...]:
-        return tuple(axis.size for axis in self.axes(id))
+        return tuple([axis.size for axis in self.axes(id)])
 
     def symbol(self, id: str) -> str:
         return self.node(id).symbol
@@ -315,7 +315,7 @@ class Graph:
         swap = swap or {}
         for id, value in given.items():
             expected = self.shape(self.known(id))
-            if tuple(value.shape) != expected:
+            if value.shape != expected:
                 raise ShapeError(
                     "{name} is {shape}, but this calculation has {expected} there.",
                     name=id,
@@ -323,20 +323,22 @@ class Graph:
                     expected=show_shape(expected),
                 )
         wanted = None if until is None else self.needed([until] if isinstance(until, str) else until, swap)
-        steps = [step for step in self.steps.values() if wanted is None or step.id in wanted]
+        steps = list(self.steps.values()) if wanted is None else [s for s in self.steps.values() if s.id in wanted]
         values: dict[str, Value] = {}
         with arithmetic.context():
             for input in self.inputs.values():
                 if wanted is None or input.id in wanted:
                     value = given.get(input.id)
                     values[input.id] = arithmetic.enter(input.matrix) if value is None else value
-            xp = arithmetic.recording(sum(step.cells for step in steps))
+            xp = arithmetic.recording(sum([step.cells for step in steps]))
+            settle = xp.settle
             for step in steps:
-                value = given.get(step.id)
+                id = step.id
+                value = given.get(id)
                 if value is None:
-                    doing: Step | Swap = swap.get(step.id) or step
-                    value = xp.settle(doing.op.compute(xp, *[values[i] for i in doing.inputs], **doing.params))
-                values[step.id] = value
+                    doing: Step | Swap = swap.get(id) or step
+                    value = settle(doing.op.compute(xp, *[values[i] for i in doing.inputs], **doing.params))
+                values[id] = value
         return Trace(self, arithmetic.name, values)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -69,5 +71,15 @@ class Matrix(Record):
 
 
 def as_matrix(values: object) -> Matrix:
-    """A matrix of plain float64 numbers."""
+    """A matrix of plain float64 numbers; a single float has no axes."""
+    if type(values) is float and (values or math.copysign(1.0, values) > 0):
+        return _number(values)
     return Matrix(np.asarray(values, dtype=np.float64))
+
+
+@lru_cache(maxsize=1024)
+def _number(value: float) -> Matrix:
+    """A number that a formula needs again and again, made once."""
+    values = np.asarray(value)
+    values.flags.writeable = False
+    return Matrix(values)

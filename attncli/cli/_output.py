@@ -63,7 +63,7 @@ def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, *, to_fi
     )
 
 
-def write_file(name: str, data: bytes) -> None:
+def write_file(name: str, data: bytes, option: str = "-o") -> None:
     """Write a file whole or not at all: beside it first, then renamed.
 
     Raises
@@ -78,7 +78,8 @@ def write_file(name: str, data: bytes) -> None:
         path = Path(os.path.realpath(name))  # a link is followed, not replaced
         if not name or path.is_dir():
             raise InputError(
-                "-o {path}: this is a folder. Give a file name in it, like {example}.",
+                "{option} {path}: this is a folder. Give a file name in it, like {example}.",
+                option=option,
                 path=name or "“”",
                 example=str(Path(name) / "trace.md"),
             )
@@ -94,7 +95,8 @@ def write_file(name: str, data: bytes) -> None:
         Path(beside).replace(path)
     except (OSError, ValueError) as error:
         raise InputError(
-            "-o {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
+            "{option} {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
+            option=option,
             path=name,
             reason=getattr(error, "strerror", None) or str(error),
         ) from None

@@ -17,7 +17,19 @@ from attncli.cli._light import command_of, with_help
 from attncli.cli._say import ClosedOutput, Say
 
 #: Commands in the order of the help page; each is a file of this name.
-COMMANDS = ("forward", "backward", "why", "check", "grade", "examples", "models", "compare", "lab")
+COMMANDS = (
+    "forward",
+    "backward",
+    "why",
+    "check",
+    "grade",
+    "examples",
+    "models",
+    "compare",
+    "train",
+    "generate",
+    "lab",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,93 @@
+"""What `attncli generate` does: read the words, write on, show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attncli.cli._calculation import whole_number
+from attncli.cli._report import format_of, write
+from attncli.cli._say import Say
+from attncli.cli._train import number
+from attncli.message import N_, AttnError, InputError, Message
+from attncli.training.generate import Choice, Token, without_cache, written
+from attncli.training.saved import load
+from attncli.training.trainer import State
+
+_LENGTH, _TRACED, _MOST = 20, 3, 10_000
+#: How far apart the logits with and without a cache may be.
+TOLERANCE = 1e-12
+
+
+def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
+    """Write on from a prompt; the exit status is 1 where --verify finds a difference."""
+    if not words["trace"] and (words["decimals"] is not None or words["full"]):
+        raise InputError("--decimals and --full belong to --trace. Leave them out, or write --trace too.")
+    chosen = format_of(words["format"], words["output"])
+    if words["trace"] and chosen != "table":
+        raise InputError("--trace shows tables only. Leave --format out, or leave --trace out.")
+    decimals = whole_number("--decimals", words["decimals"], 0, 15)
+    usual = _TRACED if words["trace"] else _LENGTH
+    length = whole_number("--length", words["length"], 1, _MOST) or usual
+    choice = Choice(
+        number("--temperature", words["temperature"], 0.0, 1000.0) if words["temperature"] is not None else 0.0,
+        whole_number("--top", words["top"], 1, _MOST) or 0,
+        whole_number("--seed", words["seed"], 0, 2**32 - 1) or 0,
+    )
+    state = load(file)
+    ids = _ids(state, prompt)
+    tokens = list(written(state, ids, length, choice))
+    worst = _worst(state, ids, tokens) if words["verify"] else None
+    if words["trace"]:
+        _trace(say, state, ids, tokens, decimals, words)
+    from attncli.training.report import of_tokens
+
+    write(say, of_tokens(tokens, ids, state.spec, choice, worst), chosen, words["output"])
+    return 1 if worst is not None and worst > TOLERANCE else 0
+
+
+def _ids(state: State, prompt: str) -> list[int]:
+    text = " ".join(prompt.split()) if state.spec.split == "words" else prompt
+    if not text:
+        raise InputError("PROMPT is empty. Write at least one token that the training knows.")
+    try:
+        return state.spec.vocabulary.encode(text)
+    except AttnError as error:
+        raise error.at(Message(N_("PROMPT"))) from None
+
+
+def _worst(state: State, prompt: list[int], tokens: list[Token]) -> float:
+    """The largest relative difference between logits with the cache and without, over all tokens."""
+    worst, ids = 0.0, list(prompt)
+    for token in tokens:
+        with_cache = np.asarray(token.run["logits"])[-1]
+        anew = without_cache(state, ids)
+        size = max(1.0, float(np.abs(anew).max()))
+        worst = max(worst, float(np.abs(with_cache - anew).max()) / size)
+        ids.append(token.id)
+    return worst
+
+
+def _trace(say: Say, state: State, prompt: list[int], tokens: list[Token], decimals: int | None, words: Any) -> None:
+    """The tables of every token's calculation, one after another."""
+    if words["output"] is not None:
+        raise InputError("--trace goes to the screen. Leave -o out, or send the screen to a file with >.")
+    from attncli.cli._output import show
+    from attncli.locale import CODES, language
+
+    for count, token in enumerate(tokens, start=1):
+        new = prompt if count == 1 else [tokens[count - 2].id]
+        title = {
+            code: Message(
+                N_("Token {number}: “{new}” comes in, {cached} tokens are in the cache; “{token}” is chosen"),
+                number=count,
+                new="".join(state.spec.tokens[id] for id in new),
+                cached=token.cached,
+                token=token.text,
+            ).text(language(code))
+            for code in CODES
+        }
+        problem = token.run.problem.changed(title=title)
+        show(say, token.run.changed(problem=problem, decimals=decimals), {**words, "format": "table"})
+        say.out("\n")

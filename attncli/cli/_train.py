@@ -1,0 +1,220 @@
+"""What `attncli train` does: read the words, train, write the report, or one step in full."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from attncli.cli._calculation import Stdin, whole_number
+from attncli.cli._report import format_of, write
+from attncli.cli._say import Say
+from attncli.cli.train import SIZES
+from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.training.spec import Spec
+from attncli.training.trainer import State, Trainer, begin, trained
+
+_MOST_STEPS = 1_000_000
+_STEPS = 500
+#: The largest sizes, and what stands where nothing is said.
+_COUNTS = {
+    "context": (1, 4096, 32),
+    "d_model": (1, 1024, 4),
+    "d_k": (1, 1024, 2),
+    "d_v": (1, 1024, 2),
+    "heads": (1, 64, 1),
+    "kv_heads": (1, 64, None),
+    "layers": (0, 48, 0),
+    "d_ff": (0, 4096, 0),
+    "seed": (0, 2**32 - 1, 0),
+}
+_CHOICES = {
+    "split": ("characters", "words"),
+    "positions": ("sinusoidal", "none", "learned"),
+    "norm": ("pre", "post"),
+    "normalisation": ("layer", "rms", "none"),
+    "activation": ("gelu", "relu", "gelu_tanh", "silu", "swiglu"),
+    "optimizer": ("adam", "sgd"),
+}
+_ETA = {"adam": 0.05, "sgd": 0.5}
+#: Formats that show one step, and those that show a whole training.
+_ONLY_STEP = ("expand", "decimals", "carry", "layout", "full")
+
+
+def train(say: Say, **words: Any) -> int:
+    """Train, and show what came of it."""
+    at = whole_number("--step", words["at"], 1, _MOST_STEPS)
+    if at is None:
+        _refuse_options_of_a_step(words)
+        chosen = format_of(words["format"], words["output"])
+    state = _state(words)
+    trainer = Trainer(state)
+    if at is not None:
+        return _one_step(say, trainer, at, words)
+    steps = whole_number("--steps", words["steps"], 0, _MOST_STEPS)
+    steps = _STEPS if steps is None else steps
+    _go_on(say, trainer, steps)
+    if words["save"] is not None:
+        _save(words["save"], trainer.state)
+    from attncli.training.report import report
+
+    write(say, report(trainer), chosen, words["output"])
+    return 0
+
+
+def _refuse_options_of_a_step(words: Mapping[str, Any]) -> None:
+    given = [name for name in _ONLY_STEP if words[name] not in (None, False)]
+    if given:
+        raise InputError("--{option} belongs to a single step. Write --step K with it, like --step 1.", option=given[0])
+
+
+def _go_on(say: Say, trainer: Trainer, steps: int) -> None:
+    with ExitStack() as stack:
+        tell = None
+        if sys.stderr is not None and sys.stderr.isatty() and steps > 1:
+            from attncli.render._training import telling
+
+            tell = telling(sys.stderr, stack, trainer.step + steps, say.language)
+        trained(trainer, steps, tell)
+
+
+def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> int:
+    """Everything that step `at` calculates: forward, loss, gradients, update."""
+    if words["steps"] is not None:
+        raise InputError("--step shows one step, so --steps says nothing beside it. Leave one of them out.")
+    if at <= trainer.step:
+        raise InputError(
+            "--step {at}: this training has made {step} steps already. Write a later one, like --step {next}.",
+            at=at,
+            step=trainer.step,
+            next=trainer.step + 1,
+        )
+    _go_on(say, trainer, at - 1 - trainer.step)
+    from attncli.cli._calculation import arithmetic_of
+    from attncli.cli._output import show
+    from attncli.locale import CODES, language
+    from attncli.run import run
+
+    if words["save"] is not None:
+        _save(words["save"], trainer.state)
+    problem = trainer.problem(trainer.window(trainer.step))
+    title = {code: Message(N_("Training step {step}"), step=at).text(language(code)) for code in CODES}
+    layout = words["layout"] if words["layout"] is not None else "rows"
+    if layout not in ("rows", "columns"):
+        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
+    result = run(problem.changed(title=title), **arithmetic_of(words))
+    show(say, result.changed(problem=result.problem.changed(layout=layout)), words)
+    return 0
+
+
+def _save(name: str, state: State) -> None:
+    from attncli.cli._output import write_file
+    from attncli.training.saved import as_bytes
+
+    write_file(name, as_bytes(state), option="--save")
+
+
+def _state(words: Mapping[str, Any]) -> State:
+    """A new training, or a saved one to go on with."""
+    if words["load"] is None:
+        if words["text"] is None:
+            raise InputError("There is no text to learn. Write one, like: attncli train 我喜欢数学")
+        return _new(words, text_of(words["text"]))
+    from attncli.training.saved import load
+
+    for name in SIZES:
+        if words[name] not in (None, False):
+            raise InputError(
+                "--{option} is settled by the saved training. Leave it out, or train anew without --load.",
+                option=name.replace("_", "-"),
+            )
+    state = load(words["load"])
+    learning = _learning(words, state.spec)
+    if learning["optimizer"] != state.spec.optimizer:
+        raise InputError("--optimizer is settled by the saved training. Leave it out, or train anew without --load.")
+    text = state.text if words["text"] is None else text_of(words["text"])
+    return state.changed(spec=state.spec.changed(**learning), text=text)
+
+
+def _learning(words: Mapping[str, Any], spec: Spec | None) -> dict[str, Any]:
+    optimizer = _choice("optimizer", words["optimizer"]) if words["optimizer"] or spec is None else spec.optimizer
+    if words["eta"] is not None:
+        eta = number("--eta", words["eta"], 0.0, 1e6)
+        if eta == 0:
+            raise InputError("--eta: with a learning rate of 0 nothing is learnt. Write a number above 0, like 0.05.")
+    else:
+        eta = spec.eta if spec is not None else _ETA[optimizer]
+    return {"optimizer": optimizer, "eta": eta}
+
+
+def _new(words: Mapping[str, Any], text: str) -> State:
+    values: dict[str, Any] = {name: _choice(name, words[name]) for name in _CHOICES if name != "optimizer"}
+    for name, (least, most, usual) in _COUNTS.items():
+        given = whole_number(f"--{name.replace('_', '-')}", words[name], least, most)
+        values[name] = usual if given is None else given
+    if values["kv_heads"] is None:
+        values["kv_heads"] = values["heads"]
+    values |= {"rotary": bool(words["rotary"]), "tied": bool(words["tied"]), **_learning(words, None)}
+    pieces = text.split(" ") if values["split"] == "words" else list(text)
+    tokens = tuple(dict.fromkeys(pieces))
+    values["context"] = min(values["context"], max(1, len(pieces) - 1))
+    return begin(Spec(tokens=tokens, **values), text)
+
+
+def _choice(name: str, given: str | None) -> str:
+    known = _CHOICES[name]
+    if given is None:
+        return known[0]
+    if given not in known:
+        raise unknown(Message(N_("--{option}:"), option=name.replace("_", "-")), given, known)
+    return given
+
+
+def number(option: str, text: str, least: float, most: float) -> float:
+    """A number that an option gives.
+
+    Raises
+    ------
+    InputError
+        It is none, or out of range.
+    """
+    from attncli.problems.text import parse_number
+
+    try:
+        value: float = parse_number(text)[0]
+    except AttnError as error:
+        raise error.at(option) from None
+    if not least <= value <= most:
+        raise InputError(
+            "{option}: {given} is out of range. Write a number from {least} to {most}.",
+            option=option,
+            given=f"{value:g}",
+            least=f"{least:g}",
+            most=f"{most:g}",
+        )
+    return value
+
+
+def text_of(word: str) -> str:
+    """The text itself, from a file (@FILE), or from standard input (-); runs of white space are one space."""
+    from attncli.problems.source import MOST_TEXT_BYTES, as_text, read_bounded
+    from attncli.tokens import MOST
+
+    if word == "-":
+        text = as_text(Stdin()(), Message(N_("standard input")))
+    elif word.startswith("@") and len(word) > 1:
+        try:
+            text = as_text(read_bounded(word[1:], MOST_TEXT_BYTES), word[1:])
+        except AttnError as error:
+            raise error.at(word[1:]) from None
+    else:
+        text = word
+    text = " ".join(text.split())
+    if not text:
+        raise InputError("The text is empty. Write at least two tokens, like: attncli train 我喜欢数学")
+    if not text.isprintable():
+        raise InputError("There are signs in this text that cannot be printed. Leave them out.")
+    if len(text) > MOST:
+        raise InputError("The text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST)
+    return text

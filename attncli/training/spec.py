@@ -1,0 +1,191 @@
+"""What is trained: the sizes and settings of a GPT, its vocabulary, and its first numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from attncli import models
+from attncli.matrix import FloatArray
+from attncli.message import InputError, LimitError
+from attncli.models import Argument
+from attncli.record import Record
+from attncli.tokens import Vocabulary
+
+#: Numbers that may be learned: what a laptop trains in minutes.
+MOST_PARAMETERS = 2_000_000
+
+
+class Spec(Record):
+    """A GPT to be trained.
+
+    Parameters
+    ----------
+    tokens : the vocabulary, in the order of its ids; `split` says how a text is cut
+    context : tokens that are looked at together
+    d_model, d_k, d_v : widths of a token, of a head's queries and keys, of its values
+    layers : blocks; 0: causal attention and nothing else
+    d_ff : width of the feed-forward sublayer; 0: there is none
+    seed : of the first numbers and of the order of the windows
+    """
+
+    tokens: tuple[str, ...]
+    split: str
+    context: int
+    d_model: int = 4
+    d_k: int = 2
+    d_v: int = 2
+    heads: int = 1
+    kv_heads: int = 1
+    layers: int = 0
+    d_ff: int = 0
+    positions: str = "sinusoidal"
+    rotary: bool = False
+    norm: str = "pre"
+    normalisation: str = "layer"
+    activation: str = "gelu"
+    tied: bool = False
+    optimizer: str = "adam"
+    eta: float = 0.05
+    seed: int = 0
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.of(self.tokens, split=self.split)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of the model `gpt`."""
+        return {
+            "vocabulary": list(self.tokens),
+            "split": self.split,
+            "layers": self.layers,
+            "positions": self.positions,
+            "tied": self.tied,
+            "heads": self.heads,
+            "kv_heads": self.kv_heads,
+            "rotary": self.rotary,
+            "norm": self.norm,
+            "normalisation": self.normalisation,
+            "activation": self.activation,
+        }
+
+    def learning(self, t: int) -> dict[str, Any]:
+        """The settings of the update number t, counted from 1."""
+        return {"eta": self.eta, "optimizer": self.optimizer, "t": t}
+
+    def checked(self) -> Spec:
+        """The same, if its parts go together.
+
+        Raises
+        ------
+        InputError, LimitError
+            Says which do not, and what to write.
+        """
+        if self.heads % self.kv_heads:
+            raise InputError(
+                "{heads} query heads cannot share {kv_heads} heads of keys and values evenly. Write --kv-heads with a"
+                " number that divides {heads}.",
+                heads=self.heads,
+                kv_heads=self.kv_heads,
+            )
+        if self.layers == 0 and self.d_ff:
+            raise InputError("--d-ff belongs to a block, but there are none. Write --layers 1, or leave --d-ff out.")
+        if self.rotary and not self._has_output_projection():
+            raise InputError("--rotary turns the heads of a block. Write --layers 1 or --heads 2 with it.")
+        if self.rotary and self.d_k % 2:
+            raise InputError("--rotary turns pairs of columns. Write an even --d-k, like {even}.", even=self.d_k + 1)
+        count = self.size()
+        if count > MOST_PARAMETERS:
+            raise LimitError(
+                "{count} numbers would have to be learned; the limit is {limit}. Take smaller sizes.",
+                count=f"{count:,}",
+                limit=f"{MOST_PARAMETERS:,}",
+            )
+        return self
+
+    def size(self) -> int:
+        """How many numbers are learned."""
+        return sum(math.prod(shape) for _, shape in self.shapes())
+
+    def shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Every parameter with its shape; a vector is a single row."""
+        lengths = {
+            "vocabulary": len(self.tokens),
+            "position": self.context,
+            "d_model": self.d_model,
+            "d": self.d_model,
+            "d_out": self.d_model,
+            "d_k": self.d_k,
+            "d_v": self.d_v,
+            "heads·d_k": self.heads * self.d_k,
+            "kv_heads·d_k": self.kv_heads * self.d_k,
+            "kv_heads·d_v": self.kv_heads * self.d_v,
+            "heads·d_v": self.heads * self.d_v,
+            "d_ff": self.d_ff,
+        }
+        bare = self.layers == 0
+        for argument in models.get("gpt").takes({"layers": self.layers}):
+            if not self._uses(argument):
+                continue
+            shape = tuple(lengths[axis] for axis in argument.axes)
+            if argument.name == "W_out" and bare and not self._has_output_projection():
+                shape = (self.d_v, shape[1])
+            yield argument.name, (1, *shape) if len(shape) == 1 else shape
+
+    def _has_output_projection(self) -> bool:
+        """Whether there are heads to be joined, or a width to be led back to that of the embeddings."""
+        return self.layers > 0 or self.heads > 1 or self.tied or self.rotary
+
+    def _uses(self, argument: Argument) -> bool:
+        part, _, name = argument.name.rpartition(".")
+        if argument.kind != "matrix" or not argument.listed or name.endswith("_past") or name.startswith("b_"):
+            return False
+        if name in ("gamma", "beta"):
+            last = part != "final" or self.norm == "pre"
+            return self.layers > 0 and last and (self.normalisation == "layer" or (name == "gamma" and self._norms()))
+        if part.endswith("ffn"):
+            return self.d_ff > 0 and (name != "W_gate" or self.activation == "swiglu")
+        if part:
+            return True
+        if name in ("W_Q", "W_K", "W_V"):
+            return self.layers == 0
+        uses = {
+            "W_O": self.layers == 0 and self._has_output_projection(),
+            "P": self.positions == "learned",
+            "W_out": not self.tied,
+        }
+        return uses.get(name, True)
+
+    def _norms(self) -> bool:
+        return self.normalisation != "none"
+
+
+def first_numbers(spec: Spec) -> dict[str, FloatArray]:
+    """Where training begins: small random numbers, so that no two start alike; γ is 1 and β is 0.
+
+    A weight matrix gets a standard deviation of 1/√(its rows), so that what goes through it keeps its size
+    (LeCun et al., Efficient BackProp, 1998, section 4.6).
+    """
+    random = np.random.default_rng(spec.seed)
+    out: dict[str, FloatArray] = {}
+    for name, shape in spec.shapes():
+        kind = name.rpartition(".")[2]
+        if kind in ("gamma", "beta"):
+            out[name] = np.full(shape, 1.0 if kind == "gamma" else 0.0)
+        elif kind in ("E", "P"):
+            out[name] = random.standard_normal(shape) * 0.5
+        else:
+            out[name] = random.standard_normal(shape) / math.sqrt(shape[0])
+    return out
+
+
+def as_plain(spec: Spec) -> dict[str, Any]:
+    """The fields of a spec, for a file."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in _fields(spec).items()}
+
+
+def _fields(spec: Spec) -> Mapping[str, Any]:
+    return {name: getattr(spec, name) for name in Spec._fields}

@@ -1,0 +1,188 @@
+"""Training: the same graph again and again, each time with the numbers that the last update left behind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attncli.cross_entropy import one_hot
+from attncli.graph import Graph, Swap, Trace
+from attncli.matrix import FloatArray, Matrix, as_matrix
+from attncli.message import InputError
+from attncli.problems.problem import Problem
+from attncli.record import Record
+from attncli.training.spec import Spec, first_numbers
+
+#: The loss that a GPT is trained with, over targets that are given beside it.
+LOSS = "cross_entropy(logits, targets)"
+
+
+class State(Record):
+    """Where a training stands.
+
+    Parameters
+    ----------
+    spec : what is trained
+    text : what it is trained on
+    step : updates that were made
+    numbers : the parameters by name; `memory`: what Adam remembers, by the names of the graph
+    losses : the loss before every update
+    """
+
+    spec: Spec
+    text: str
+    step: int
+    numbers: Mapping[str, FloatArray]
+    memory: Mapping[str, FloatArray]
+    losses: tuple[float, ...]
+
+
+def begin(spec: Spec, text: str) -> State:
+    """A training before its first step."""
+    return State(spec, text, 0, first_numbers(spec.checked()), {}, ())
+
+
+class Trainer:
+    """A training that goes on step by step.
+
+    Raises
+    ------
+    InputError
+        A text of fewer than two tokens: there is nothing to predict.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.spec = state.spec
+        self.text = state.text
+        self.ids = np.asarray(state.spec.vocabulary.encode(state.text), dtype=np.int_)
+        if len(self.ids) < 2:
+            raise InputError("The text has a single token: there is nothing to predict. Write at least two.")
+        self.length = min(state.spec.context, len(self.ids) - 1)
+        self.step = state.step
+        self.numbers = dict(state.numbers)
+        self.memory = dict(state.memory)
+        self.losses = list(state.losses)
+        self.graph = self.problem(self.window(self.step)).graph()
+        self._remembered = [id for id in self.graph.inputs if id.endswith(("_m_past", "_v_past"))]
+        for id in self._remembered:
+            self.memory.setdefault(id, np.zeros(self.graph.shape(id)))
+        self._of_window: dict[int, tuple[dict[str, Any], dict[str, Swap]]] = {}
+
+    @property
+    def state(self) -> State:
+        return State(self.spec, self.text, self.step, dict(self.numbers), dict(self.memory), tuple(self.losses))
+
+    @property
+    def windows(self) -> int:
+        """In how many places of the text a window can begin."""
+        return len(self.ids) - self.length
+
+    def window(self, step: int) -> int:
+        """Where the window of a step begins: every place once, in a random order, then all again in another."""
+        if self.windows == 1:
+            return 0
+        again, place = divmod(step, self.windows)
+        return int(np.random.default_rng([self.spec.seed, again]).permutation(self.windows)[place])
+
+    def problem(self, start: int, *, learning: bool = True) -> Problem:
+        """The present step as a problem of its own, over the window that begins at `start`."""
+        tokens = self.ids[start : start + self.length]
+        inputs = {"T": as_matrix(tokens.astype(np.float64)), **{id: Matrix(v) for id, v in self.numbers.items()}}
+        settings = self.spec.settings()
+        if learning:
+            settings |= self.spec.learning(self.step + 1)
+            inputs |= {id: Matrix(values) for id, values in self.memory.items()}
+        targets = as_matrix(self.ids[start + 1 : start + 1 + self.length].astype(np.float64))
+        return Problem("gpt", inputs, settings=settings, loss=LOSS, extras={"targets": targets})
+
+    def run(self, steps: int) -> Iterator[float]:
+        """Make so many updates; yields the loss before each.
+
+        Raises
+        ------
+        InputError
+            The numbers grew beyond all bounds.
+        """
+        for _ in range(steps):
+            loss = self._update()
+            if not math.isfinite(loss):
+                raise InputError(
+                    "After {step} steps the loss is no longer a number: the steps are too large. Write a smaller --eta"
+                    " than {eta}.",
+                    step=self.step,
+                    eta=f"{self.spec.eta:g}",
+                )
+            yield loss
+
+    def _update(self) -> float:
+        given, swap = self._here(self.window(self.step))
+        given = {**self.numbers, **self.memory, **given, **self._corrections()}
+        trace = self.graph.evaluate(given=given, swap=swap)
+        self.step += 1
+        self.numbers = {id: _own(trace[f"{id}_new"]) for id in self.numbers}
+        for id in self._remembered:
+            self.memory[id] = _own(trace[id.removesuffix("_past")])
+        loss = float(trace["L"][0, 0])
+        self.losses.append(loss)
+        return loss
+
+    def _corrections(self) -> dict[str, FloatArray]:
+        """1 − βᵗ of Adam for this update."""
+        found = {}
+        for id, beta in (("adam.c1", 0.9), ("adam.c2", 0.999)):
+            if id in self.graph:
+                found[id] = np.array([[1.0 - beta ** (self.step + 1)]])
+        return found
+
+    def _here(self, start: int) -> tuple[dict[str, Any], dict[str, Swap]]:
+        """What another window changes: the ids, the targets, and which rows of the table are looked up."""
+        if start not in self._of_window:
+            tokens = self.ids[start : start + self.length]
+            targets = self.ids[start + 1 : start + 1 + self.length]
+            given = {
+                "T": tokens.astype(np.float64),
+                "loss.Y": one_hot(targets, len(self.spec.tokens)).values,
+            }
+            swap = {
+                step.id: Swap(step.op, step.inputs, {**step.params, "rows": tokens})
+                for step in self.graph.steps.values()
+                if step.op.name in ("look_up", "scatter_add") and step.inputs[1] == "T"
+            }
+            if len(self._of_window) >= _MOST_KEPT:
+                self._of_window.clear()
+            self._of_window[start] = given, swap
+        return self._of_window[start]
+
+    def evaluated(self, start: int = 0) -> tuple[Graph, Trace]:
+        """A window with the present numbers, forward only, up to its loss."""
+        given, swap = self._here(start)
+        given = {**self.numbers, **given}
+        return self.graph, self.graph.evaluate(given=given, swap=swap, until=["L", *self.weights()])
+
+    def weights(self) -> list[str]:
+        """The steps that hold attention weights."""
+        return [step.id for step in self.graph.steps.values() if step.weights and not step.id.startswith("loss.")]
+
+    def loss(self) -> float:
+        """The mean loss over the whole text, in windows side by side."""
+        starts: Sequence[int] = range(0, self.windows, self.length)
+        return float(np.mean([self.evaluated(start)[1]["L"][0, 0] for start in starts]))
+
+
+#: Windows whose ids and targets are kept.
+_MOST_KEPT = 1024
+
+
+def _own(values: FloatArray) -> FloatArray:
+    """The numbers by themselves, where they stand in a block that holds a whole run."""
+    return values.copy() if values.base is not None else values
+
+
+def trained(trainer: Trainer, steps: int, tell: Callable[[int, float], None] | None = None) -> None:
+    """Make so many updates, telling each loss as it comes."""
+    for loss in trainer.run(steps):
+        if tell is not None:
+            tell(trainer.step, loss)
