@@ -173,7 +173,7 @@ class Explainer:
 
         One that is made at several steps at once (heads cut wrongly in Q, K and V) is not sifted.
         """
-        yield from (mistake for mistake in self.mistakes(where) if len(mistake.swap) > 1)
+        yield from (mistake for mistake in self.mistakes(where) if [*mistake.swap] != [where])
         results = list(self._plain(sieve, where, {}))
         if where == sieve.id:
             results = [(mistake, _either_way(value, sieve.written)) for mistake, value in results]
@@ -222,7 +222,7 @@ class Explainer:
         """What a step comes out as with each of its mistakes, in plain numbers."""
         known = dict(wrong)
         for mistake in self.mistakes(where):
-            if len(mistake.swap) > 1:
+            if [*mistake.swap] != [where]:
                 continue
             swap = mistake.swap[where]
             try:

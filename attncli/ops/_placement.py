@@ -26,12 +26,12 @@ def misplaced(graph: Graph, step: Step) -> Iterator[Mistake]:
     x = step.inputs[0]
     users = [other for other in graph.steps.values() if other.phase == "forward" and other is not step]
     behind, before = _norm_of(graph, step.id), _norm_of(graph, x)
-    if behind is not None:
-        fed = [other for other in users if x in other.inputs and _part(other.id) == _part(step.id)]
-        yield from _instead_of_post(step, behind, fed)
-    elif before is not None:
+    if before is not None:  # pre-norm: that a norm follows too belongs to the next sublayer
         fed = [other for other in users if before.result in other.inputs and _part(other.id) == _part(step.id)]
         yield from _instead_of_pre(step, before, fed)
+    elif behind is not None:
+        fed = [other for other in users if x in other.inputs and _part(other.id) == _part(step.id)]
+        yield from _instead_of_post(step, behind, fed)
 
 
 class Norm:
