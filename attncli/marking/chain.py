@@ -16,6 +16,7 @@ from attncli.arithmetic import Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.graph import Graph, Step, Swap
+from attncli.matrix import Entry, Matrix
 
 Settle = Callable[[str, Value], Value]
 
@@ -40,6 +41,14 @@ class Bounds(IntervalArithmetic):
 #: operations may be another one (a scale applied earlier, a fused product).
 _ERRORS = 4
 
+#: The same for a power such as b^(2i/d), of which programs take logarithms: an error there grows with its size, which
+#: is about 13 for the largest of the usual bases.
+_ERRORS_OF_POWER = 8
+
+#: Kinds of floats that round what was given, and matrices whose rounded numbers are remembered.
+_KINDS = (np.float16, np.float32)
+_MOST_HELD = 64
+
 
 class ProgramBounds(Bounds):
     """Bounds of what a program comes to that calculates in floats of a given precision.
@@ -55,6 +64,8 @@ class ProgramBounds(Bounds):
         self._least = 1e-37 if eps > 1e-8 else 1e-300
         if eps > 1e-4:
             self._least = 1e-7
+        self._kind = next((kind for kind in _KINDS if np.finfo(kind).eps == eps), np.float64)
+        self._held: dict[int, tuple[Matrix, Interval]] = {}
 
     def _widened(self, value: Interval, size: Any, operations: int = 1) -> Interval:
         error = size * (operations * self._unit) + self._least
@@ -90,9 +101,54 @@ class ProgramBounds(Bounds):
         share = super().divide(a, b)
         return self._widened(share, _size(share))
 
+    def enter(self, matrix: Matrix) -> Interval:
+        """What was given, as a program holds it: the nearest float of its precision, or what it works out an expression to."""
+        # The matrix is kept with its bounds, so its id is not reused.
+        known = self._held.get(builtin_id(matrix))
+        if known is None:
+            if len(self._held) >= _MOST_HELD:
+                self._held.clear()
+            known = self._held[builtin_id(matrix)] = matrix, self._as_held(matrix, super().enter(matrix))
+        return known[1]
+
+    def _as_held(self, matrix: Matrix, entered: Interval) -> Interval:
+        errors = np.where(matrix.values.astype(self._kind) == matrix.values, 0.0, 1.0)
+        if matrix.entries is not None:
+            powers = [_has_power(entry) for entry in matrix.entries]
+            errors = np.where(np.reshape(powers, matrix.shape), _ERRORS_OF_POWER, errors)
+        return self._widened(entered, _size(entered) * errors) if errors.any() else entered
+
     def exp(self, a: Interval) -> Interval:
         power = super().exp(a)
         return self._widened(power, _size(power))
+
+    def log(self, a: Interval) -> Interval:
+        found = super().log(a)
+        return self._widened(found, _size(found))
+
+    def sqrt(self, a: Interval) -> Interval:
+        root = super().sqrt(a)
+        return self._widened(root, _size(root))
+
+    def tanh(self, a: Interval) -> Interval:
+        bent = super().tanh(a)
+        return self._widened(bent, _size(bent))
+
+    def erf(self, a: Interval) -> Interval:
+        share = super().erf(a)
+        return self._widened(share, _size(share))
+
+    def sin(self, a: Interval) -> Interval:
+        wave = super().sin(a)
+        return self._widened(wave, _size(wave))
+
+    def cos(self, a: Interval) -> Interval:
+        wave = super().cos(a)
+        return self._widened(wave, _size(wave))
+
+
+def _has_power(entry: Entry) -> bool:
+    return entry[0] == "^" or any(_has_power(part) for part in entry[1:] if isinstance(part, tuple))
 
 
 def _size(a: Interval) -> Any:
