@@ -30,17 +30,13 @@ SETTINGS = (
     ),
 )
 
-_MASK = Message(N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not."))
-_MASK_WITH_DISTANCE = Message(
-    N_(
-        "What distance costs: minus the head's slope times the steps from {row} i to {column} j; −∞ where it may not look."
-    )
+_MASK = N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not.")
+_MASK_WITH_DISTANCE = N_(
+    "What distance costs: minus the head's slope times the steps from {row} i to {column} j; −∞ where it may not look."
 )
-_MASKED_WITH_DISTANCE = Message(
-    N_(
-        "Every step away from a key takes the head's slope off its score (ALiBi), so far keys get less weight, and no position"
-        " has to stand in the vectors. Heads with a small slope look far, those with a large one stay near."
-    )
+_MASKED_WITH_DISTANCE = N_(
+    "Every step away from a key takes the head's slope off its score (ALiBi), so far keys get less weight, and no position"
+    " has to stand in the vectors. Heads with a small slope look far, those with a large one stay near."
 )
 
 
@@ -97,6 +93,7 @@ def attend(
     if visible is not None:
         from attncli.ops import mask
 
+        far = bool(given.setting("alibi"))
         id = graph.input(
             f"{prefix}M",
             visible,
@@ -104,9 +101,9 @@ def attend(
             symbol="M",
             differentiable=False,
             hidden=True,
-            why=_MASK_WITH_DISTANCE if given.setting("alibi") else _MASK,
+            why=Message(_MASK_WITH_DISTANCE if far else _MASK),
         )
-        why = _MASKED_WITH_DISTANCE if given.setting("alibi") else None
+        why = Message(_MASKED_WITH_DISTANCE) if far else None
         source = graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}", why=why)
         empty = hidden_rows(visible)
     if empty is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -97,17 +97,18 @@ def slopes_of(heads: int) -> list[Slope]:
     authors' code, attention_with_linear_biases, `get_slopes`).
     """
     below = 1 << (heads.bit_length() - 1)
-    exponents = [Fraction(8 * h, below) for h in range(1, below + 1)]
-    exponents += [Fraction(8 * h, 2 * below) for h in range(1, 2 * below + 1, 2)]
-    return [_power(exponent) for exponent in exponents[:heads]]
+    slopes = [_power(8 * h, below) for h in range(1, below + 1)]
+    slopes += [_power(8 * h, 2 * below) for h in range(1, 2 * below + 1, 2)]
+    return slopes[:heads]
 
 
-def _power(exponent: Fraction) -> Slope:
-    """2^−exponent."""
-    value = 2.0 ** -float(exponent)
-    if exponent.denominator == 1:
+def _power(over: int, under: int) -> Slope:
+    """2^−(over/under)."""
+    value = 2.0 ** -(over / under)
+    if over % under == 0:
         return Slope(value)
-    written = ("/", ("num", str(exponent.numerator)), ("num", str(exponent.denominator)))
+    common = math.gcd(over, under)
+    written = ("/", ("num", str(over // common)), ("num", str(under // common)))
     return Slope(value, ("^", ("num", "2"), ("neg", written)))
 
 
