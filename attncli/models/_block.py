@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from attncli.graph import Graph
-from attncli.message import N_, AttnError, Message
+from attncli.message import N_, AttnError, Message, ShapeError
 from attncli.models import Argument, Given, Setting
 from attncli.models import _forward as forward
 from attncli.models import _heads as heads
@@ -54,6 +54,7 @@ _OF_SELF = N_("self-attention")
 _OF_CROSS = N_("cross-attention")
 _OF_FORWARD = N_("the feed-forward sublayer")
 _OF_NORM = N_("norm {number}")
+_OF_LAST_NORM = N_("the last norm")
 
 
 def encoder_arguments(prefix: str = "", repeat: tuple[str, int] | None = None) -> tuple[Argument, ...]:
@@ -109,9 +110,10 @@ def causal(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
 def _attention(graph: Graph, x: str, memory: str | None, given: Given, prefix: str, part: str, number: int) -> str:
     def attend(source: str) -> str:
         width = graph.axes(x)[-1].name
-        return heads.multi_head(
-            graph, source, source if memory is None else memory, given, f"{prefix}{part}.", out=width
-        )
+        if memory is None:
+            return heads.multi_head(graph, source, source, given, f"{prefix}{part}.", out=width)
+        with masks_named_across():
+            return heads.multi_head(graph, source, memory, given, f"{prefix}{part}.", out=width)
 
     return _sublayer(graph, x, attend, given, prefix, part, number, _OF_SELF if memory is None else _OF_CROSS)
 
@@ -142,12 +144,12 @@ def _sublayer(
     return added if pre else normed(graph, added, given, f"{prefix}norm{number}.", number)
 
 
-def normed(graph: Graph, x: str, given: Given, prefix: str, number: int) -> str:
-    """The norm of x that the settings ask for; x itself where they ask for none."""
+def normed(graph: Graph, x: str, given: Given, prefix: str, number: int | None = None) -> str:
+    """The norm of x that the settings ask for; x itself where they ask for none. Without a number it is a stack's last."""
     kind = given.setting("normalisation", "layer")
     if kind == "none":
         return x
-    with told(Message(_OF_NORM, number=number)):
+    with told(Message(_OF_LAST_NORM) if number is None else Message(_OF_NORM, number=number)):
         return norms.layer_norm(graph, x, given, prefix) if kind == "layer" else norms.rms_norm(graph, x, given, prefix)
 
 
@@ -158,6 +160,29 @@ def told(where: Message) -> Iterator[None]:
         yield
     except AttnError as error:
         raise error.at(where) from None
+
+
+@contextmanager
+def masks_named_across() -> Iterator[None]:
+    """An error about a mask over the other sequence calls it what it was called: cross_hide, not hide."""
+    try:
+        yield
+    except ShapeError as error:
+        message = _named_across(error.message)
+        raise ShapeError(message.template, **message.fields) from None
+
+
+def _named_across(message: Message) -> Message:
+    names = {own: name for name, own in _CROSS.items()}
+    fields = {
+        key: _named_across(value)
+        if isinstance(value, Message)
+        else names.get(str(value), value)
+        if key == "name"
+        else value
+        for key, value in message.fields.items()
+    }
+    return Message(message.template, **fields)
 
 
 def _with(given: Given, **settings: Any) -> Given:

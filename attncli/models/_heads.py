@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from attncli.graph import Graph, show_shape
+from attncli.graph import Axis, Graph, show_shape
 from attncli.matrix import Matrix
 from attncli.message import N_, Message, ShapeError
 from attncli.models import Argument, Given, Setting
@@ -72,7 +72,10 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "", 
             kv_heads=kv_heads,
         )
     own = {"Q": heads, "K": kv_heads, "V": kv_heads}
-    pieces = {name: _projected(graph, x if name == "Q" else x_kv, given, name, own[name], prefix) for name in "QKV"}
+    pieces = {}
+    for name in "QKV":
+        pieces[name] = _projected(graph, x if name == "Q" else x_kv, given, name, own[name], prefix)
+        _bind(graph, pieces[name], name, heads, kv_heads, prefix)
     q, k, v = (_split(graph, pieces[name], name, own[name], heads, prefix) for name in "QKV")
     if given.setting("rotary") and x == x_kv:
         q, k = _turned(graph, given, q, k, prefix)
@@ -137,6 +140,18 @@ def evenly(id: str, matrix: Matrix, heads: int, setting: str = "heads") -> None:
             columns=matrix.shape[1],
             setting=setting,
         )
+
+
+def _bind(graph: Graph, id: str, name: str, heads: int, kv_heads: int, prefix: str) -> None:
+    """W_Q sets the width that W_K's heads must have, W_V the rows of W_O: an error there can then name them."""
+    columns = graph.axes(id)[-1].size
+    if name == "Q":
+        axis, size = "kv_heads·d_k", columns // heads * kv_heads
+    elif name == "V":
+        axis, size = "heads·d_v", columns // kv_heads * heads
+    else:
+        return
+    graph.bound.setdefault(prefix + axis, Axis(axis, size, f"{prefix}W_{name}"))
 
 
 def _split(graph: Graph, id: str, name: str, heads: int, of: int, prefix: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from attncli.gradient import gradient_id
 from attncli.graph import Graph, Input
 from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_, Message
+from attncli.message import N_, InputError, Message
 from attncli.models import Argument, Given, Setting
+from attncli.models._vector import one_row
 from attncli.ops import adam_update, moving_average, unbiased, update
 
 SETTINGS = (
@@ -70,7 +71,19 @@ def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
 
 def _beta(given: Given, name: str) -> Matrix:
     beta: Matrix = given.setting(name, as_matrix({"beta1": 0.9, "beta2": 0.999}[name]))
+    if not 0 <= float(beta.values) < 1:
+        raise InputError(
+            "{name} is {value}, but it is the share of the old mean that is kept. Give a number from 0 up to, but not"
+            " including, 1; usual are 0.9 and 0.999.",
+            name=name,
+            value=f"{float(beta.values):g}",
+        )
     return beta
+
+
+def _rest(beta: Matrix) -> Matrix:
+    """1 − β, as a formula too, so that exact arithmetic stays exact."""
+    return Matrix(1.0 - beta.values, None, (("-", ("num", "1"), next(iter(beta.each()))),))
 
 
 def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tuple[str, str]) -> None:
@@ -89,6 +102,7 @@ def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tupl
             gradient,
             symbol=symbol,
             keep=_beta(given, name),
+            rest=_rest(_beta(given, name)),
             square=square,
             label=rf"\beta_{name[-1]}",
         )
@@ -102,6 +116,10 @@ def _remembered(graph: Graph, given: Given, one: Input, kind: str) -> str:
     axes = [axis.name for axis in one.axes]
     shape = tuple(axis.size for axis in one.axes)
     values = given.inputs.get(name) or as_matrix([[0.0] * shape[1]] * shape[0])
+    if shape[0] == 1:
+        values = one_row(values)
+    if kind == "v" and (values.values < 0).any():
+        raise InputError("{name} has a negative number, but it is a mean of squares. Give numbers from 0.", name=name)
     why = Message(
         N_("What Adam remembers of the gradients so far.")
         if name in given

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attncli.graph import Graph
+from attncli.graph import Graph, show_shape
 from attncli.matrix import Matrix
-from attncli.message import Message
+from attncli.message import Message, ShapeError
 from attncli.models import Given
 
 
@@ -23,7 +23,22 @@ def one_row(matrix: Matrix) -> Matrix:
 def vector(
     graph: Graph, given: Given, name: str, axis: str, *, id: str | None = None, symbol: str | None = None, why: Message
 ) -> str | None:
-    """Add a vector (1 axis) to the graph where it is given; returns its id, or None."""
+    """Add a vector (1 axis) to the graph where it is given; returns its id, or None.
+
+    Raises
+    ------
+    ShapeError
+        Several rows.
+    """
     if name not in given:
         return None
-    return graph.input(id or name, one_row(given.inputs[name]), ("", axis), symbol=symbol, why=why)
+    row = one_row(given.inputs[name])
+    if row.values.ndim == 2 and row.shape[0] != 1:
+        before = graph.binding(name, axis)
+        raise ShapeError(
+            "{name} is {shape}, but it is a vector: all {rows} share it. Write one {row} of {length}.",
+            name=name,
+            shape=show_shape(row.shape),
+            length=row.shape[1] if before is None else before.size,
+        )
+    return graph.input(id or name, row, ("", axis), symbol=symbol, why=why)

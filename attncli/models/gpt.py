@@ -74,7 +74,7 @@ def build(graph: Graph, given: Given) -> str:
     if layers == 0:
         x = _bare(graph, x, given)
     elif given.setting("norm", "post") == "pre":
-        x = _block.normed(graph, x, given, "final.", layers)
+        x = _block.normed(graph, x, given, "final.")
     return _logits(graph, x, given)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from attncli.graph import Graph
 from attncli.message import N_, Message
 from attncli.models import Argument, Given, Model, Setting, _block
@@ -41,23 +43,36 @@ def build(graph: Graph, given: Given) -> str:
 def _stack(graph: Graph, x: str, given: Given, prefix: str, layers: int, memory: str | None) -> str:
     """Positions, blocks, and before them in pre-norm a last norm behind; returns the id of the result."""
     x = positioned(graph, x, given, prefix)
-    own = given
-    if memory is None:
-        # The source may be masked as a whole (padding); nothing in it comes too early.
-        hidden = {name: value for name, value in given.settings.items() if name not in ("mask", "keep", "hide")}
-        masks = {own: given.settings[name] for name, own in _SOURCE.items() if name in given.settings}
-        own = given.changed(settings={**hidden, **masks})
+    own = _of_source(given) if memory is None else given
     for layer in range(1, layers + 1):
         with _block.told(Message(N_("layer {layer}"), layer=layer)):
             part = f"{prefix}layer{layer}."
-            x = _block.encoder(graph, x, own, part) if memory is None else _block.decoder(graph, x, memory, own, part)
+            if memory is not None:
+                x = _block.decoder(graph, x, memory, own, part)
+                continue
+            with _block.masks_named_across():
+                x = _block.encoder(graph, x, own, part)
     if given.setting("norm", "post") == "pre":
-        x = _block.normed(graph, x, given, f"{prefix}norm.", layers)
+        x = _block.normed(graph, x, given, f"{prefix}norm.")
     return x
 
 
 #: The source's own mask is the one that cross-attention lays over it.
 _SOURCE = {"cross_mask": "mask", "cross_keep": "keep", "cross_hide": "hide"}
+
+
+def _of_source(given: Given) -> Given:
+    """What the encoder is told: nothing in the source comes too early, but some of it may be padding.
+
+    A mask over the source that is a single row holds for whoever looks there, the source's own tokens included. One
+    with a row for each token of the target says what those may see, and is none of the encoder's business.
+    """
+    settings = {name: value for name, value in given.settings.items() if name not in _SOURCE.values()}
+    for name, own in _SOURCE.items():
+        mask = given.setting(name)
+        if mask is not None and np.size(values := getattr(mask, "values", mask)) == np.shape(values)[-1]:
+            settings[own] = mask
+    return given.changed(settings=settings)
 
 
 def positioned(graph: Graph, x: str, given: Given, prefix: str = "") -> str:

@@ -252,9 +252,11 @@ def test_heads_that_do_not_fit() -> None:
 
 def test_widths_that_do_not_fit_are_named() -> None:
     text = message(heads(3, 4, 2, 2, 4, 2) | {"W_O": some(5, 4)}, {"heads": 2})
-    assert text.startswith("Step output cannot take concat 3×4, W_O 5×4")
+    assert text == (
+        "W_O is 5×4: it has 5 rows, but the axis “heads·d_v” has length 4, set by W_V (4×4). Give W_O 4 rows, or change W_V."
+    )
     text = message(heads(3, 4, 2, 2, 4, 2) | {"W_K": some(4, 6)}, {"heads": 2})
-    assert "d_k" in text and "Q_heads 2×3×2" in text and "K_heads 2×3×3" in text
+    assert text.startswith("W_K is 4×6: it has 6 columns, but the axis “kv_heads·d_k” has length 4, set by W_Q (4×4).")
     text = message(heads(3, 4, 2, 2, 4, 2) | {"b_Q": some(1, 3)}, {"heads": 2})
     assert text.startswith("b_Q is 1×3: it has 3 columns, but the axis “heads·d_k” has length 4, set by W_Q (4×4).")
 

@@ -68,7 +68,9 @@ def heads_of(part: Part, q_source: Tensor, k_source: Tensor, v_source: Tensor) -
         whole = linear(part, source, name, f"W_{name}", f"b_{name}")
         parts.append(part.keep(f"{name}_heads", whole.view(len(whole), own, -1).transpose(0, 1)))
     if settings.get("rotary"):
-        parts[:2] = [part.keep(f"{n}_rotated", turned(x, settings)) for n, x in zip("QK", parts[:2], strict=True)]
+        before = part.given["K_past"].shape[-2] if "K_past" in part.given else 0
+        for place, name in enumerate("QK"):
+            parts[place] = part.keep(f"{name}_rotated", turned(parts[place], settings, before))
     if "alibi" in settings:
         bias = bias_of(settings["alibi"], count, len(q_source), len(k_source), 0)
         part.settings = {**settings, "mask": bias.tolist()}
@@ -178,7 +180,8 @@ def agrees_with_layer(
     plain_kind = settings.get("activation", "relu") in ("relu", "gelu")
     usual = settings.get("normalisation", "layer") == "layer"
     strange = set(settings) & {"scale", "softcap", "rotary", "alibi", "window"}
-    if not (square and plain_kind and usual) or strange or width % count:
+    cached = any(name.endswith("_past") for name in given)
+    if not (square and plain_kind and usual) or strange or cached or width % count:
         return
     kind = nn.TransformerEncoderLayer if memory is None else nn.TransformerDecoderLayer
     layer = kind(
@@ -268,10 +271,10 @@ def decoder_block(run: Whole) -> tuple[str, Tensor]:
 # --- stacks -----------------------------------------------------------------------------------------------------------
 
 
-def code_of(settings: dict[str, Any], rows: int, width: int) -> Tensor:
+def code_of(settings: dict[str, Any], rows: int, width: int, before: int = 0) -> Tensor:
     """Sinusoidal positions, as section 3.5 of the paper writes them."""
     p, i = torch.arange(rows, dtype=torch.float64)[:, None], torch.arange(0, width, 2, dtype=torch.float64)
-    theta = (p + settings.get("start", 0)) / settings.get("base", 10000.0) ** (i / width)
+    theta = (p + settings.get("start", 0) + before) / settings.get("base", 10000.0) ** (i / width)
     code = torch.zeros(rows, width, dtype=torch.float64)
     code[:, 0::2] = theta.sin()
     code[:, 1::2] = theta.cos()[:, : width // 2]
@@ -293,7 +296,8 @@ def last_norm(run: Whole, id: str, x: Tensor, prefix: str) -> tuple[str, Tensor]
 def transformer(run: Whole) -> tuple[str, Tensor]:
     settings, layers = run.settings, run.settings.get("layers", 1)
     of_source = {name: value for name, value in settings.items() if name not in (*MASKS, *CROSS)}
-    of_source |= {CROSS[name]: value for name, value in settings.items() if name in CROSS}
+    # One row is padding, and holds for the source's own tokens too; several say what the target's tokens may see.
+    of_source |= {CROSS[name]: value for name, value in settings.items() if name in CROSS and len(value) == 1}
     id, x = positioned(run, "X", run.given["X"], "encoder.")
     for layer in range(1, layers + 1):
         id, x = encoder(run, id, x, of_source, f"encoder.layer{layer}.")
@@ -318,8 +322,11 @@ def gpt(run: Whole) -> tuple[str, Tensor]:
     id, x = "X", run.keep("X", F.embedding(given["T"], table))
     kind = settings.get("positions", "none")
     if kind != "none":
-        rows = F.embedding(torch.arange(len(x)), given["P"]) if kind == "learned" else code_of(settings, *x.shape)
-        code = run.keep("X_P", rows) if kind == "learned" else rows
+        before = next((past.shape[-2] for name, past in given.items() if name.endswith("K_past")), 0)
+        if kind == "learned":
+            code = run.keep("X_P", F.embedding(torch.arange(before, before + len(x)), given["P"]))
+        else:
+            code = code_of(settings, *x.shape, before)
         id, x = "positioned", run.keep("positioned", x + code)
     own = {**settings, "causal": True}
     for layer in range(1, layers + 1):
@@ -445,7 +452,7 @@ def cases() -> list[dict[str, Any]]:
     r = Numbers(20250404)
     out = []
     for number, (model, name, inputs, settings, classes) in enumerate(listed(r)):
-        past = {key: inputs.pop(key) for key in list(inputs) if key.endswith("_past")}
+        past = {key: inputs.pop(key) for key in list(inputs) if key.endswith(("_m_past", "_v_past"))}
         run = Whole(inputs, dict(settings))
         id, output = MODELS[model](run)
         gradient = asked(r, number, id, output, classes)

@@ -132,6 +132,7 @@ def transformer_cases(r: Numbers) -> list[Any]:
         ("two layers, pre, logits", one(2, 2, 2, h=2, more=LAST | out), {"layers": 2, "heads": 2, "norm": "pre"}, ([3, 2], ", sum")),
         ("two layers, rms, GQA, swiglu", one(2, 2, 2, h=2, kv=1, gate=True, more={"encoder.norm.gamma": (1, 4)}),
          {"layers": 2, "heads": 2, "kv_heads": 1, "norm": "pre", "normalisation": "rms", "activation": "swiglu"}),
+        ("a mask for each token of the target", one(2, 2, 1, h=2, norms="gb"), {"heads": 2, "cross_hide": [[True, False], [False, False]]}),
         ("masks, gelu, one target counts", one(2, 3, 1, h=2, biases="QV", more=out),
          {"heads": 2, "activation": "gelu", "hide": [[False, True, False]], "cross_mask": [[0.5, -1.0]]}, ([-1, 2, -1], "")),
     ]  # fmt: skip
@@ -180,6 +181,9 @@ def gpt_cases(r: Numbers) -> list[Any]:
          {**one_layer, "kv_heads": 1, "norm": "pre", "normalisation": "rms", "activation": "swiglu", "rotary": True}, ([2, -1, -1], ", sum")),
         ("two layers, as GPT-2", one([0, 1, 1], layers(2, h=2, ff=2, biases="QVO12", norms="gb") | final, P=(4, 4)),
          {"layers": 2, "heads": 2, "norm": "pre", "tied": True, "positions": "learned", "activation": "gelu_tanh", "eta": 0.3}, (None, "")),
+        ("bare, cache, sinusoidal", one([3, 0], bare(4, 2, 3), out=3, K_past=(3, 2), V_past=(3, 3)), {"positions": "sinusoidal"}, (None, "")),
+        ("one layer, cache, learned, rotary, MQA", one([2, 4], layers(1, h=2, kv=1, norms="g"), out=4, P=(4, 4), **{f"layer1.self.{n}_past": (1, 2, 2) for n in "KV"}),
+         {**one_layer, "kv_heads": 1, "positions": "learned", "rotary": True}, ([0, 1], "")),
         ("two layers, Adam", one([3, 0], layers(2, h=1, ff=2), out=4), {**adam, "layers": 2, "positions": "sinusoidal", "base": 100.0}, ([0, 4], "")),
     ]  # fmt: skip
 

@@ -14,6 +14,11 @@ REFERENCE = json.loads(Path(__file__).with_name("torch_stacks.json").read_text(e
 CASES = {case["name"]: case for case in REFERENCE["cases"]}
 
 
+#: Sums of products of ordinary size that cancel down to about ε where one norm follows another: what a norm sends back
+#: has nothing along its own result, and the next norm's scale asks for just that. Only rounding at 1e-16 is left to compare.
+CANCELLED = ("G_std", "G_variance", "G_centred_variance", "G_rms", "G_mean_square")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_step_and_gradient_equals_pytorch(name: str) -> None:
     case = CASES[name]
@@ -24,6 +29,8 @@ def test_every_step_and_gradient_equals_pytorch(name: str) -> None:
             # The same bias on every key moves all scores of a row alike: its gradient is 0 but for rounding, in both.
             usual = np.linalg.norm(trace[id.replace("G_b_K", "G_K")])
             assert max(np.linalg.norm(trace[id]), np.linalg.norm(array(values))) < CLOSE * usual + 1e-14
+        elif id.endswith(CANCELLED):
+            np.testing.assert_allclose(trace[id], array(values), rtol=CLOSE, atol=1e-14, err_msg=id)
         else:
             assert_close(trace[id], array(values), id)
 
@@ -45,13 +52,13 @@ def test_pytorch_has_every_gradient_that_we_write(name: str) -> None:
 
 
 def test_the_reference_covers_what_it_should() -> None:
-    assert len(CASES) == len(REFERENCE["cases"]) >= 52
+    assert len(CASES) == len(REFERENCE["cases"]) >= 55
     models = [case["model"] for case in CASES.values()]
     assert {model: models.count(model) for model in models} == {
         "encoder_block": 16,
         "decoder_block": 12,
-        "transformer": 8,
-        "gpt": 16,
+        "transformer": 9,
+        "gpt": 18,
     }
     own = [
         (case["settings"].get("norm", "post"), module) for case in CASES.values() for module in case.get("modules", ())
