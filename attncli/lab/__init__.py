@@ -45,11 +45,15 @@ class Setting(Record):
 
 
 class Column(Record):
-    """A column of a table: its name in files, what stands above it, and the significant digits that it is shown with."""
+    """A column of a table: its name in files, what stands above it, and the significant digits that it is shown with.
+
+    `joined` says that it belongs to the column before it and makes no sense without.
+    """
 
     id: str
     text: Message
     digits: int = 4
+    joined: bool = False
 
 
 class Table(Record):

@@ -68,7 +68,7 @@ def tokens(text: str) -> tuple[str, ...]:
         found = tuple(found[0])
     if not 2 <= len(found) <= _MOST_TOKENS:
         raise InputError(
-            "--text: this is {count} tokens, but 2 to {most} are needed. Write words with spaces, or Chinese without.",
+            "--text: tokens found: {count}, needed: 2 to {most}. Write words with spaces, or Chinese without.",
             count=len(found),
             most=_MOST_TOKENS,
         )
@@ -99,7 +99,7 @@ def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message]:
     trace = problem.graph().evaluate(until="A")
     opening = Message(
         N_(
-            "{heads} heads look at {count} tokens. Their weights and the tokens' vectors (width {width}, so {d_k} for each head)"
+            "Heads: {heads}, tokens: {count}. The weights of the heads and the tokens' vectors (width {width}, so {d_k} for each head)"
             " are random (seed {seed}): nothing is learnt yet, and where they look says nothing about the sentence. But it shows"
             " that each head has a view of its own; training gives the views their sense. There are no positions here, so equal"
             " tokens look alike."
@@ -130,7 +130,7 @@ def _of_problem(problem: Problem) -> tuple[Seen, Message]:
     weights = graph.evaluate(until=step.id)[step.id]
     seen = Seen(weights, _names(graph, queries, "q"), _names(graph, keys, "k"))
     opening = Message(
-        N_("The weights {step} of {problem}: {heads} heads, {queries} queries, {keys} keys."),
+        N_("The weights {step} of {problem}. Heads: {heads}, queries: {queries}, keys: {keys}."),
         step=step.id,
         problem=problem.id or problem.model,
         heads=len(weights),
@@ -160,7 +160,7 @@ def _favourites(seen: Seen) -> Table:
     columns, rows = [Column("token", Message(N_("token")))], []
     for number in range(len(seen.weights)):
         columns.append(Column(f"head_{number + 1}", _head(number)))
-        columns.append(Column(f"weight_{number + 1}", Message(N_("weight")), 3))
+        columns.append(Column(f"weight_{number + 1}", Message(N_("weight")), 3, joined=True))
     for i, name in enumerate(seen.queries):
         row: list[Any] = [name]
         for weights in seen.weights[:, i]:

@@ -101,9 +101,9 @@ def _about_limits(found: Mapping[str, Limits]) -> tuple[Any, ...]:
             (
                 Column("type", Message(N_("type"))),
                 Column("largest_x", Message(N_("largest x")), 7),
-                Column("largest", Message(N_("e^x there"))),
+                Column("largest", Message(N_("e^x there")), joined=True),
                 Column("smallest_x", Message(N_("smallest x")), 7),
-                Column("smallest", Message(N_("e^x there"))),
+                Column("smallest", Message(N_("e^x there")), joined=True),
             ),
             tuple((name, one.largest_x, one.largest, one.smallest_x, one.smallest) for name, one in found.items()),
         ),

@@ -171,9 +171,9 @@ def _about_softmax(measured: list[Measured], keys: int) -> tuple[Any, ...]:
             (
                 Column("d_k", Message(N_("d_k"))),
                 Column("largest", Message(N_("largest weight, without"))),
-                Column("largest_scaled", Message(N_("with the scale"))),
+                Column("largest_scaled", Message(N_("with the scale")), joined=True),
                 Column("gradient", Message(N_("gradient norm, without"))),
-                Column("gradient_scaled", Message(N_("with the scale"))),
+                Column("gradient_scaled", Message(N_("with the scale")), joined=True),
             ),
             tuple((one.d_k, one.largest, one.largest_scaled, one.gradient, one.gradient_scaled) for one in measured),
         ),

@@ -7,6 +7,7 @@ Unicode everything is drawn in ASCII: a GBK terminal knows the blocks, but draws
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -67,7 +68,7 @@ class Line(Record):
 
 
 def figure(value: float, digits: int = 4) -> str:
-    """A number to so many significant digits: 0.9917, 63.21, 1.20e-05, ∞; one that needs fewer stays as it is: 12, 0.1."""
+    """A number to so many significant digits: 0.9917, 63.21, 1.200e-05, ∞; one that needs fewer stays as it is: 12, 0.1."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -75,7 +76,7 @@ def figure(value: float, digits: int = 4) -> str:
     if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e6):
         return str(int(value))
     if not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{max(0, digits - 2)}e}"
+        return f"{value:.{digits - 1}e}"
     short = repr(float(value))
     if len(short.lstrip("-0.").replace(".", "")) <= digits:
         return short
@@ -107,8 +108,7 @@ def curve(
     finite = [value for value in values if math.isfinite(value)]
     bottom = min(0.0, *finite, 0.0) if low is None else low
     top = max([*finite, bottom]) if high is None else high
-    if not top > bottom:
-        top = bottom + 1.0
+    top = _above(top, bottom)
     lines = max(1, height - 2)
     names = _axis_names(lines, bottom, top)
     room = max(_NARROWEST, width - max(map(columns, names)) - 2)
@@ -151,8 +151,7 @@ def plot(
     seen = [y for line in points for _, y in line] or [0.0]
     bottom = min(seen) if low is None else _on(low, log_y)
     top = max(seen) if high is None else _on(high, log_y)
-    if not top > bottom:
-        top = bottom + 1.0
+    top = _above(top, bottom)
     rows = max(2, height - 2)
     names = _axis_names(rows, bottom, top, log=log_y)
     room = max(_NARROWEST, width - max(map(columns, names)) - 2)
@@ -184,10 +183,10 @@ def bars(rows: Sequence[Bar], width: int, *, encoding: str = "utf-8") -> list[st
     names = max((columns(row.name) for row in rows), default=0)
     texts = max((columns(row.text) for row in rows), default=0)
     room = max(_NARROWEST, width - names - texts - 4)
-    unit = (most - least) / room or 1.0
+    unit = most / room - least / room or 1.0
     lines = []
     for row in rows:
-        bar = _bar((row.start - least) / unit, (row.stop - least) / unit, room, sign)
+        bar = _bar(row.start / unit - least / unit, row.stop / unit - least / unit, room, sign)
         lines.append(f"{padded(row.name, names)} {sign.vertical}{bar} {row.text}".rstrip())
     return lines
 
@@ -253,7 +252,7 @@ def _filled(value: float, bottom: float, top: float, steps: int) -> int:
     """How many of `steps` a value fills; what is above the bottom shows, NaN does not."""
     if math.isnan(value) or value <= bottom:
         return 0
-    return max(1, round(steps * min(1.0, (value - bottom) / (top - bottom))))
+    return max(1, round(steps * _share(min(value, top), bottom, top)))
 
 
 def _has(x: float, log_x: bool, y: float, log_y: bool) -> bool:
@@ -265,8 +264,23 @@ def _on(value: float, log: bool) -> float:
     return math.log(value) if log else float(value)
 
 
+def _off(place: float) -> float:
+    """The number at a place of a logarithmic axis; rounding may have carried it past the last float."""
+    return math.exp(min(place, math.log(sys.float_info.max)))
+
+
 def _place(value: float, low: float, high: float, cells: int) -> int:
-    return round((value - low) / (high - low) * (cells - 1)) if high > low else 0
+    return round(_share(value, low, high) * (cells - 1)) if high > low else 0
+
+
+def _share(value: float, low: float, high: float) -> float:
+    """Where a value stands between two others, from 0 to 1; halved first, so that the differences stay finite."""
+    return (value / 2 - low / 2) / (high / 2 - low / 2)
+
+
+def _above(top: float, bottom: float) -> float:
+    """The end of an axis, which is longer than nothing."""
+    return top if top / 2 > bottom / 2 else bottom + max(1.0, abs(bottom))
 
 
 def _dots(grid: list[list[str]], one: tuple[int, int], other: tuple[int, int], dot: str) -> None:
@@ -282,8 +296,8 @@ def _axis_names(lines: int, bottom: float, top: float, *, log: bool = False) -> 
     """What stands before every line from top to bottom: a number at both ends and, where there is room, in the middle."""
     at = {0: top, lines - 1: bottom}
     if lines >= 7 and lines % 2:
-        at[lines // 2] = (top + bottom) / 2
-    names = [figure(math.exp(at[i]) if log else at[i], 3) if i in at else "" for i in range(lines)]
+        at[lines // 2] = top / 2 + bottom / 2
+    names = [figure(_off(at[i]) if log else at[i], 3) if i in at else "" for i in range(lines)]
     wide = max(map(columns, names))
     return [" " * (wide - columns(name)) + name for name in names]
 
@@ -305,8 +319,9 @@ def _bar(start: float, stop: float, room: int, sign: Signs) -> str:
     if math.isnan(start) or math.isnan(stop):
         return ""
     levels = len(sign.left) - 1
-    first = min(max(0, math.floor(start)), room)
-    filled = round(min(max(stop, 0.0), float(room)) * levels) - first * levels
+    start, stop = (min(max(end, 0.0), float(room)) for end in (start, stop))
+    first = math.floor(start)
+    filled = round(stop * levels) - first * levels
     if filled <= 0:
         filled = 1 if stop > start else 0
     whole, part = divmod(filled, levels)

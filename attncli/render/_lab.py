@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ class Page:
 
     def _table(self, part: Table) -> Iterator[str]:
         grid = [self._column(column, [row[j] for row in part.rows]) for j, column in enumerate(part.columns)]
-        for number, group in enumerate(self._groups(grid)):
+        for number, group in enumerate(self._groups(grid, [column.joined for column in part.columns])):
             if number:
                 yield ""
             yield from self._rows(group)
@@ -132,16 +133,17 @@ class Page:
             return self._short(cell, _LONGEST_CELL)
         return fitted(figure(cell, digits), self.encoding)
 
-    def _groups(self, grid: list[Any]) -> Iterator[list[Any]]:
+    def _groups(self, grid: list[Any], joined: list[bool]) -> Iterator[list[Any]]:
         """Columns in groups that fit the width; the first column begins each of them."""
-        first, rest = grid[0], grid[1:]
-        group, used = [first], _narrowest(first)
-        for column in rest:
-            wide = _narrowest(column) + len(_GAP)
+        starts = [j for j, together in enumerate(joined) if j and not together]
+        parts = [grid[start:stop] for start, stop in pairwise([*starts, len(grid)])]
+        group, used = [grid[0]], _narrowest(grid[0])
+        for part in parts:
+            wide = sum(_narrowest(column) + len(_GAP) for column in part)
             if len(group) > 1 and used + wide > self.width:
                 yield group
-                group, used = [first], _narrowest(first)
-            group.append(column)
+                group, used = [grid[0]], _narrowest(grid[0])
+            group += part
             used += wide
         yield group
 

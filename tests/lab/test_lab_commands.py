@@ -1,0 +1,207 @@
+"""attncli lab as it is typed: screens at two widths and in both languages, other formats, other encodings, bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from syrupy.assertion import SnapshotAssertion
+from whole_command import Done, on_terminal, run, run_again
+
+from attncli import lab
+
+NAMES = lab.names()
+SHOWN = {
+    **{name: (name,) for name in NAMES},
+    "heads of an example": ("heads", "d1-two-heads"),
+    "a matrix of one's own": ("rank", "--matrix", "1 2; 3 4; 5 6"),
+    "logits of one's own": ("softmax", "--logits", "2 2 0"),
+    "nothing overflows": ("overflow", "--logits", "2 1", "--hidden", "5"),
+}
+
+
+def shown(name: str, width: int, language: str, **variables: Any) -> Done:
+    return run("lab", *SHOWN[name], COLUMNS=width, ATTNCLI_LANG=language, **variables)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("width", [50, 80])
+@pytest.mark.parametrize("name", SHOWN)
+def test_snapshot(name: str, width: int, language: str, snapshot: SnapshotAssertion) -> None:
+    assert str(shown(name, width, language)) == snapshot
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("width", [40, 50, 80, 200])
+@pytest.mark.parametrize("name", SHOWN)
+def test_no_line_is_wider_than_the_screen_or_ends_in_spaces(name: str, width: int, language: str) -> None:
+    done = shown(name, width, language)
+    assert (done.status, done.err) == (0, b"")
+    for line in done.text.splitlines():
+        assert cell_len(line) <= width, line
+        assert line == line.rstrip(), repr(line)
+    assert "\x1b" not in done.text
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_chinese_says_everything_in_chinese(name: str) -> None:
+    english, chinese = (shown(name, 80, language).text for language in ("en", "zh"))
+    assert not re.search(r"[一-鿿]", english)
+    for sentence in re.findall(r"[A-Z][a-z]+ (?:[a-z,]+ ){2,}", english):
+        assert sentence not in chinese
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_ascii_and_gbk_terminals_can_show_it(name: str) -> None:
+    for encoding, language in (("ascii", "en"), ("gbk", "zh"), ("gbk", "en")):
+        done = shown(name, 50, language, PYTHONIOENCODING=encoding, PYTHONUTF8=None)
+        assert done.status == 0
+        text = done.out.decode(encoding)
+        assert "\\u" not in text
+        # Block and box signs are two columns wide in a GBK terminal.
+        assert not re.search(r"[█▌░▒▓│┤└─]", text)
+        for line in text.splitlines():
+            assert cell_len(line) <= 50, line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_terminal_and_a_pipe_see_the_same(name: str) -> None:
+    assert on_terminal("lab", name, columns=80).text == run("lab", name, COLUMNS=80).text
+
+
+@pytest.mark.parametrize("format", ["table", "json", "csv", "markdown"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_seed_gives_the_same_bytes(name: str, format: str, tmp_path: Path) -> None:
+    words = ("lab", name, "--seed", "5", "--format", format)
+    first = run_again(*words)
+    assert first.status == 0
+    assert first.out == run_again(*words).out
+    target = tmp_path / "found.txt"
+    assert run(*words, "-o", str(target)).out == b""
+    assert target.read_bytes() == first.out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_json_is_one_line_with_the_numbers_in_full(name: str) -> None:
+    text = run("lab", name, "--format", "json", COLUMNS=40).text
+    assert text.count("\n") == 1
+    found = json.loads(text)
+    assert (found["schema"], found["experiment"], found["seed"]) == (1, name, 0)
+    assert found["said"]
+    for table in found["tables"]:
+        assert len(set(table["columns"])) == len(table["columns"])
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_csv_says_what_json_says(name: str) -> None:
+    tables = json.loads(run("lab", name, "--format", "json").text)["tables"]
+    listed = list(csv.DictReader(io.StringIO(run("lab", name, "--format", "csv").text)))
+    for table in tables:
+        mine = [row for row in listed if row["table"] == table["id"]]
+        cells = [cell for row in table["rows"] for cell in row]
+        assert [row["column"] for row in mine] == table["columns"] * len(table["rows"])
+        for row, cell in zip(mine, cells, strict=True):
+            assert row["value"] == str(cell)
+
+
+def test_a_file_is_written_as_its_name_ends(tmp_path: Path) -> None:
+    for ending, beginning in ((".json", "{"), (".csv", "table,"), (".md", "# "), (".txt", "Softmax")):
+        target = tmp_path / f"found{ending}"
+        assert run("lab", "softmax", "-o", str(target)).status == 0
+        assert target.read_text("utf-8").startswith(beginning)
+
+
+def test_the_numbers_in_the_text_are_those_of_the_table() -> None:
+    found = json.loads(run("lab", "scaling", "--seed", "7", "--d-k", "4 25", "--format", "json").text)
+    last = dict(zip(found["tables"][0]["columns"], found["tables"][0]["rows"][-1], strict=True))
+    assert f"At d_k = 25 theory says 25, and {last['variance']:.4g} was measured" in found["said"][1]
+    assert f"typically {math.sqrt(last['variance']):.3f} away from 0" in found["said"][1]
+    assert "(seed 7)" in found["said"][0]
+
+
+def test_a_seed_changes_what_is_seen() -> None:
+    assert run("lab", "scaling", "--seed", "1").out != run("lab", "scaling", "--seed", "2").out
+    assert run("lab", "scaling", "--seed", "0").out == run("lab", "scaling").out
+
+
+def test_the_group_lists_its_experiments() -> None:
+    done = run("lab", "--help", COLUMNS=80)
+    assert re.findall(r"^  ([a-z]+)  ", done.text, re.MULTILINE) == NAMES
+    assert run("lab").text == done.text
+    assert "  --d-k LIST" in run("lab", "scaling", "--help").text
+
+
+def test_a_matrix_and_a_problem_may_come_from_standard_input() -> None:
+    assert "3×2" in run("lab", "rank", "--matrix", "-", stdin=b"1 2\n3 4\n5 6\n").text
+    problem = b'model = "multi_head"\n[inputs]\nX = "1 0; 0 1"\nW_Q = "1 0; 0 1"\nW_K = "1 0; 0 1"\nW_V = "1 0; 0 1"\nW_O = "1 0; 0 1"\n[settings]\nheads = 2\n[labels]\ntoken = ["I", "see"]\n'
+    assert "2 see" in run("lab", "heads", "-", stdin=problem).text
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "no such experiment": (("scalings",), "“scalings” does not exist. Did you mean scaling?"),
+    "a seed that is none": (("softmax", "--seed", "x"), "--seed: “x” does not work here. Write a whole number from 0 to"),
+    "a seed below 0": (("softmax", "--seed=-1"), "from 0 to 999999999"),
+    "a format that is none": (("softmax", "--format", "html"), "Choose from: table, json, csv, markdown."),
+    "a fraction of a width": (("scaling", "--d-k", "1 2.5"), "--d-k: 2.5 does not work here. Write whole numbers from 1 to 8192."),
+    "a width of 0": (("scaling", "--d-k", "0"), "--d-k: 0 does not work here"),
+    "widths that are words": (("scaling", "--d-k", "wide"), "--d-k: row 1, column 1: “wide” is not a number"),
+    "too many widths": (("scaling", "--d-k", " ".join(map(str, range(1, 40)))), "39 numbers are too many. Write at most 16."),
+    "too much": (("scaling", "--d-k", "8192", "--samples", "20000"), "163,840,000 random numbers; the limit is 8,000,000"),
+    "too few keys": (("scaling", "--keys", "1"), "--keys: “1” does not work here. Write a whole number from 2 to 64."),
+    "one logit": (("softmax", "--logits", "5"), "softmax needs at least two numbers"),
+    "an infinite logit": (("softmax", "--logits", "1 inf"), "--logits: inf does not work here"),
+    "logits twice": (("softmax", "--logits", "1 2", "--keys", "3"), "--keys means nothing beside --logits"),
+    "a negative factor": (("softmax", "--factors", "-1 2"), "--factors: -1 does not work here. Write numbers from 0.0001 to 10000."),
+    "no float16": (("overflow", "--logits", "1e5 2"), "--logits: 100000 is no float16 any more; they end at 65504."),
+    "two hidden scores": (("overflow", "--hidden", "5 6"), "--hidden: one number is expected, but 2 were given."),
+    "one token": (("heads", "--text", "a"), "--text: tokens found: 1, needed: 2 to 16."),
+    "a terminal escape": (("heads", "--text", "a \x1b[31mb"), "signs in this text that cannot be printed"),
+    "heads that do not divide": (("heads", "--heads", "3"), "--heads 3 does not divide --d-model 16: every head takes as many columns. Write --d-model 18."),
+    "a problem without heads": (("heads", "a1-pronoun"), "has no weights with heads here"),
+    "a problem that is none": (("heads", "d1-two-head"), "Did you mean “d1-two-heads”?"),
+    "a problem and a text": (("heads", "d1-two-heads", "--text", "a b"), "--text means nothing beside PROBLEM"),
+    "a problem and a flag": (("heads", "d1-two-heads", "--causal"), "--causal means nothing beside PROBLEM"),
+    "a matrix of zeros": (("rank", "--matrix", "0 0; 0 0"), "all of its numbers are 0"),
+    "a matrix with infinity": (("rank", "--matrix", "1 -inf"), "one matrix of finite numbers"),
+    "a matrix with heads": (("rank", "--matrix", "1 2 | 3 4"), "one matrix of finite numbers"),
+    "a rank that is too much": (("rank", "--matrix", "1 2; 3 4", "--ranks", "3"), "so its rank is at most 2"),
+    "d_k beyond the size": (("rank", "--size", "4"), "--d-k 8 is larger than --size 4"),
+    "an option of another experiment": (("rank", "--samples", "3"), "the option --samples does not exist"),
+    "a folder": (("rank", "-o", "/"), "this is a folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_input_is_one_message(name: str) -> None:
+    words, message = WRONG[name]
+    done = run("lab", *words)
+    assert (done.status, done.out) == (2, b"")
+    error = done.err.decode()
+    assert error.startswith("attncli: ")
+    assert error.count("\n") == 1
+    assert message in error
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_input_is_said_in_chinese_too(name: str) -> None:
+    done = run("lab", *WRONG[name][0], ATTNCLI_LANG="zh")
+    assert done.status == 2
+    assert re.search(r"[一-鿿]", done.err.decode())
+
+
+def test_help_does_not_load_numpy() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys; from attncli.cli.main import main; main(['--help']); sys.exit('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert b"  lab " in done.stdout
