@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
+from attncli.marking.spread import loose as is_loose
 from attncli.marking.written import around, has_fewer, meets
 from attncli.problems.answers import Answer
 
@@ -97,6 +98,9 @@ class Batch:
             else:
                 raw = step.op.compute(chain.arithmetic, *[carried[i] for i in step.inputs], **step.params)
                 settled = None
+                # Bounds that say little are cut down where a sheet is marked by itself.
+                wide = is_loose(raw, chain.unit(id))
+                right &= ~wide.reshape(count, -1).any(-1) if raw.ndim > len(self.marker.shapes[id]) else not wide.any()
             has = np.array([id in sheet for sheet in sheets])
             if not has.any():
                 carried[id] = self.marker.settle(id, raw) if settled is None else settled

@@ -16,6 +16,7 @@ from attncli.arithmetic import Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.graph import Graph, Step, Swap
+from attncli.marking.spread import Tries, tightened, unit_of
 from attncli.matrix import Entry, Matrix
 
 Settle = Callable[[str, Value], Value]
@@ -210,6 +211,8 @@ class Chain:
         self._raw: dict[str, Value] = {}
         self._carried: dict[str, Value] = {}
         self._middle: dict[str, tuple[Value, Any]] = {}
+        self._tries: Tries | None = None
+        self._units: dict[str, float] = {} if base is None else base._units
 
     def fork(self, given: Mapping[str, Value] | None = None, swap: Mapping[str, Swap] | None = None) -> Chain:
         """The same chain with some steps given or swapped."""
@@ -227,6 +230,7 @@ class Chain:
     def give(self, id: str, value: Value) -> None:
         """Go on with this number for a step, before anything that follows from it is asked for."""
         self.given[id] = value
+        self._tries = None
         self._own |= self.followers[id]
         if not self.is_right:
             self._apart |= self.followers[id]
@@ -241,7 +245,34 @@ class Chain:
         if found is None:
             if self.base is not None and id not in self._own:
                 return self.base.raw(id)
-            found = self._raw[id] = self._computed(id)
+            computed = self._computed(id)
+            found = self._raw[id] = computed if id in self.graph.inputs else tightened(self, id, computed)
+        return found
+
+    def is_own(self, id: str) -> bool:
+        """Whether a step follows from something that is given or swapped in this chain itself."""
+        return id in self._own
+
+    def given_for(self, id: str) -> Value | None:
+        """The number that stands in for a step, here or in a chain below; None where there is none."""
+        chain: Chain | None = self
+        while chain is not None:
+            if id in chain.given:
+                return chain.given[id]
+            chain = chain.base
+        return None
+
+    def tries(self) -> Tries:
+        """The calculation of this chain made a few times over, rounded at random."""
+        if self._tries is None:
+            self._tries = Tries(self)
+        return self._tries
+
+    def unit(self, id: str) -> float:
+        """The last place that an unwritten number of this step may have been rounded to."""
+        found = self._units.get(id)
+        if found is None:
+            found = self._units[id] = unit_of(self, id)
         return found
 
     def carried(self, id: str) -> Value:
