@@ -137,6 +137,7 @@ class Graph:
         self.inputs: dict[str, Input] = {}
         self.steps: dict[str, Step] = {}
         self.bound: dict[str, Axis] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
         self.labels: dict[str, tuple[str, ...]] = {}
         self.notes: list[Message] = []
         self.output = ""
@@ -258,7 +259,10 @@ class Graph:
         return self.node(id).axes
 
     def shape(self, id: str) -> tuple[int, ...]:
-        return tuple([axis.size for axis in self.axes(id)])
+        shape = self._shapes.get(id)
+        if shape is None:  # asked for at every evaluation, so it is kept
+            shape = self._shapes[id] = tuple([axis.size for axis in self.axes(id)])
+        return shape
 
     def symbol(self, id: str) -> str:
         return self.node(id).symbol
@@ -331,14 +335,14 @@ class Graph:
                     value = given.get(input.id)
                     values[input.id] = arithmetic.enter(input.matrix) if value is None else value
             xp = arithmetic.recording(sum([step.cells for step in steps]))
-            settle = xp.settle
+            settle, value_of = xp.settle, values.__getitem__
             for step in steps:
                 id = step.id
-                value = given.get(id)
-                if value is None:
-                    doing: Step | Swap = swap.get(id) or step
-                    value = settle(doing.op.compute(xp, *[values[i] for i in doing.inputs], **doing.params))
-                values[id] = value
+                if id in given:
+                    values[id] = given[id]
+                    continue
+                doing: Step | Swap = swap.get(id, step)
+                values[id] = settle(doing.op.compute(xp, *map(value_of, doing.inputs), **doing.params))
         return Trace(self, arithmetic.name, values)
 
 

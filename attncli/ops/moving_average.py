@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.matrix import Matrix, as_matrix
+from attncli.matrix import Matrix
 from attncli.message import N_
 from attncli.ops import Op, Params, at
 from attncli.terms import Index, Term, number
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from attncli.graph import Step
 
 
-def compute(xp: Arithmetic, old: Value, new: Value, *, keep: Matrix, square: bool, label: str) -> Value:
-    """keep · old + (1 − keep) · new, or of new² (Kingma and Ba, arXiv 1412.6980, algorithm 1)."""
-    kept = xp.enter(keep)
+def compute(xp: Arithmetic, old: Value, new: Value, *, keep: Matrix, rest: Matrix, square: bool, label: str) -> Value:
+    """keep · old + rest · new, or of new², with rest = 1 − keep (Kingma and Ba, arXiv 1412.6980, algorithm 1)."""
     fresh = xp.multiply(new, new) if square else new
-    return xp.add(xp.multiply(kept, old), xp.multiply(xp.subtract(xp.enter(as_matrix(1.0)), kept), fresh))
+    return xp.add(xp.multiply(xp.enter(keep), old), xp.multiply(xp.enter(rest), fresh))
 
 
 def formula(params: Params, columns: bool) -> str:

@@ -65,10 +65,13 @@ class Trainer:
         self.numbers = dict(state.numbers)
         self.memory = dict(state.memory)
         self.losses = list(state.losses)
+        #: The round that the text is gone through at present, and the order of its places.
+        self._order: tuple[int, Any] | None = None
         self.graph = self.problem(self.window(self.step)).graph()
         self._remembered = [id for id in self.graph.inputs if id.endswith(("_m_past", "_v_past"))]
         for id in self._remembered:
             self.memory.setdefault(id, np.zeros(self.graph.shape(id)))
+        self._unchanging = self._unchanging_steps()
         self._of_window: dict[int, tuple[dict[str, Any], dict[str, Swap]]] = {}
 
     @property
@@ -85,7 +88,10 @@ class Trainer:
         if self.windows == 1:
             return 0
         again, place = divmod(step, self.windows)
-        return int(np.random.default_rng([self.spec.seed, again]).permutation(self.windows)[place])
+        if self._order is None or self._order[0] != again:
+            random = np.random.default_rng([self.spec.seed, again])
+            self._order = again, random.permutation(self.windows)
+        return int(self._order[1][place])
 
     def problem(self, start: int, *, learning: bool = True) -> Problem:
         """The present step as a problem of its own, over the window that begins at `start`."""
@@ -119,7 +125,7 @@ class Trainer:
 
     def _update(self) -> float:
         given, swap = self._here(self.window(self.step))
-        given = {**self.numbers, **self.memory, **given, **self._corrections()}
+        given = {**self._unchanging, **self.numbers, **self.memory, **given, **self._corrections()}
         trace = self.graph.evaluate(given=given, swap=swap)
         self.step += 1
         self.numbers = {id: _own(trace[f"{id}_new"]) for id in self.numbers}
@@ -128,6 +134,15 @@ class Trainer:
         loss = float(trace["L"][0, 0])
         self.losses.append(loss)
         return loss
+
+    def _unchanging_steps(self) -> dict[str, FloatArray]:
+        """The steps that come from nothing that changes, like sinusoidal positions: worked out once."""
+        changing = {"T", "loss.Y", "adam.c1", "adam.c2", *self.numbers, *self.memory}
+        for step in self.graph.steps.values():
+            if changing.intersection(step.inputs):
+                changing.add(step.id)
+        unchanging = [id for id in self.graph.steps if id not in changing]
+        return dict(self.graph.evaluate(until=unchanging).numbers) if unchanging else {}
 
     def _corrections(self) -> dict[str, FloatArray]:
         """1 − βᵗ of Adam for this update."""

@@ -74,7 +74,9 @@ SAMPLES: dict[str, list[Sample]] = {
         ),
     ],
     "moving_average": [
-        Sample({"m": A, "g": B}, {"keep": as_matrix(0.9), "square": square, "label": r"\beta_1"})
+        Sample(
+            {"m": A, "g": B}, {"keep": as_matrix(0.9), "rest": as_matrix(0.1), "square": square, "label": r"\beta_1"}
+        )
         for square in (False, True)
     ],
     "negative_log": [Sample({"a": positive(3, 1)}), Sample({"a": positive(2, 3)})],
