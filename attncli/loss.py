@@ -20,7 +20,7 @@ MOST_CHARACTERS = 10_000
 
 _CALL = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<inside>[^()]*)\)\s*\Z")
 _TERM = re.compile(
-    r"\s*(?P<sign>[-+])?\s*(?:(?P<factor>[^-+*\[\]\s][^*\[\]]*?)\s*\*\s*)?(?P<name>[A-Za-z_]\w*)\s*\[(?P<index>[\d,\s]+)\]"
+    r"\s*(?P<sign>[-+])?\s*(?:(?P<factor>[^-+*\[\]\s][^*\[\]]*?)\s*\*\s*)?(?P<name>[A-Za-z_][\w.]*)\s*\[(?P<index>[\d,\s]+)\]"
     r"(?:\s*/\s*(?P<divisor>[\d.]+))?"
 )
 

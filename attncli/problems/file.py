@@ -95,7 +95,7 @@ class ProblemFile(_Table):
     inputs: Annotated[dict[str, Any], Flat]
     labels: dict[str, list[str]] = {}
     settings: dict[str, Any] = {}
-    gradient: dict[str, Any] = {}
+    gradient: Annotated[dict[str, Any], Flat] = {}
     published: Annotated[dict[str, str], Flat] = {}
     published_how: dict[str, str | LearnerText] = {}
     shapes: Annotated[dict[str, str], Flat] = {}
@@ -186,12 +186,14 @@ def _check_names(file: ProblemFile, problem: Problem) -> None:
         graph = problem.graph()
     except AttnError:
         return  # options may still complete it; if not, the run says what is wrong
-    arriving = next((name for name in file.gradient if name.startswith("G_")), None)
+    arriving = next((name for name in file.gradient if name.rpartition(".")[2].startswith("G_")), None)
     if problem.upstream is not None and arriving != gradient_id(graph.output):
         raise InputError(
-            "gradient.{name}: the output here is {output}, so its gradient is called G_{output}. Write G_{output} = …",
+            "gradient.{name}: the output here is {output}, so its gradient is called {gradient}. Write {written} = …",
             name=arriving,
             output=graph.output,
+            gradient=gradient_id(graph.output),
+            written=_as_key(gradient_id(graph.output)),
         )
     for table, steps in tables.items():
         for step in steps:
@@ -240,6 +242,11 @@ def _problem(file: ProblemFile) -> Problem:
     )
 
 
+def _as_key(name: str) -> str:
+    """A name as TOML writes it before an equals sign."""
+    return f'"{name}"' if "." in name else name
+
+
 def _is_text(model: models.Model, name: str) -> bool:
     argument = model.argument(name)
     return argument is not None and argument.kind == "text"
@@ -258,9 +265,9 @@ def _gradient(table: dict[str, Any]) -> tuple[Matrix | None, str | None, dict[st
     loss = table.get("loss")
     if loss is not None and not isinstance(loss, str):
         raise InputError('gradient.loss: “{value}” is not text. Write it in quotes, like "sum(O)".', value=brief(loss))
-    named = set(re.findall(r"\w+", loss or ""))
+    named = set(re.findall(r"[\w.]+", loss or ""))
     for name in table:
-        if name != "loss" and not name.startswith("G_") and name not in named:
+        if name != "loss" and not name.rpartition(".")[2].startswith("G_") and name not in named:
             raise unknown(Message(N_("gradient: the key")), name, ["G_O", "loss"])
     rest = {name: _matrix("gradient", name, value) for name, value in table.items() if name != "loss"}
     arriving = [name for name in rest if name not in named]

@@ -102,8 +102,8 @@ class Problem(Record):
             raise InputError("Model {model} has no gradients: nothing in it can be changed a little.", model=self.model)
         if self.upstream is not None and self.loss is not None:
             raise InputError(
-                "Both an upstream gradient and a loss are given. Keep one: the gradient G_{output}, or the loss it comes from.",
-                output=graph.output,
+                "Both an upstream gradient and a loss are given. Keep one: the gradient {gradient}, or the loss it comes from.",
+                gradient=gradient.gradient_id(graph.output),
             )
         if self.loss is not None:
             extras = {**{name: m for name, m in self.inputs.items() if name not in graph}, **self.extras}
@@ -113,9 +113,10 @@ class Problem(Record):
             gradient.upstream(graph, _oriented(self.upstream, self.layout))
         else:
             raise InputError(
-                "The backward steps need a gradient to start from: --upstream MATRIX (the gradient G_{output}, the shape of"
+                "The backward steps need a gradient to start from: --upstream MATRIX (the gradient {gradient}, the shape of"
                 ' {output}), or --loss TEXT, like --loss "sum({output})".',
                 output=graph.output,
+                gradient=gradient.gradient_id(graph.output),
             )
         gradient.append(graph)
         if model.after is not None:
