@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from attncli.cli import _complete
 from attncli.cli._light import command_of, with_help
 from attncli.cli._options import options, with_options
 from attncli.cli._say import Say
@@ -68,7 +69,9 @@ def _own(experiment: Any, say: Say) -> dict[str, tuple[Any, Any]]:
     for setting in experiment.settings:
         help = t(setting.text)
         if setting.kind == "problem":
-            argument = typer.Argument(metavar=setting.metavar, help=help, show_default=False)
+            argument = typer.Argument(
+                metavar=setting.metavar, help=help, autocompletion=_complete.examples, show_default=False
+            )
             own[setting.name] = (Annotated[str | None, argument], None)
         elif setting.kind == "flag":
             own[setting.name] = (Annotated[bool, typer.Option(setting.option, help=help)], False)

@@ -127,6 +127,18 @@ def test_the_numbers_in_the_text_are_those_of_the_table() -> None:
     assert "(seed 7)" in found["said"][0]
 
 
+def test_settings_that_another_one_replaces_are_not_claimed() -> None:
+    found = json.loads(run("lab", "rank", "--matrix", "1 2; 3 4", "--format", "json").text)["settings"]
+    assert (found["size"], found["d_k"], found["matrix"]) == (None, None, [[1, 2], [3, 4]])
+    assert json.loads(run("lab", "heads", "d1-two-heads", "--format", "json").text)["settings"]["text"] is None
+
+
+def test_completion_knows_experiments_and_examples() -> None:
+    for words, offered in (("attncli lab s", {"scaling", "softmax"}), ("attncli lab heads d1", {"d1-two-heads"})):
+        done = run(_ATTNCLI_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=len(words.split()) - 1)
+        assert set(done.text.split()) == offered
+
+
 def test_a_seed_changes_what_is_seen() -> None:
     assert run("lab", "scaling", "--seed", "1").out != run("lab", "scaling", "--seed", "2").out
     assert run("lab", "scaling", "--seed", "0").out == run("lab", "scaling").out
