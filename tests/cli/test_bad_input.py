@@ -255,7 +255,7 @@ def test_commands(kind: str) -> None:
 
 
 LOSSES = {
-    "": "The loss is empty. Write sum(O), O[1,1] + 2*O[1,2], or mse(O, target).",
+    "": "The loss is empty. Write sum(O), O[1,1] + 2*O[1,2], mse(O, target), or cross_entropy(O, classes).",
     "sm(O)": "The loss “sm(…)” is not known here. Did you mean sum?",
     "sum(O": "The loss “sum(O” cannot be read from “sum(O” on.",
     "sum()": "sum takes one matrix.",

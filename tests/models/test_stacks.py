@@ -143,6 +143,18 @@ def test_pre_norm_with_silent_sublayers_is_the_identity(model: str, kind: str) -
     assert np.array_equal(result(forward(model, inputs, heads=2, norm="pre", normalisation=kind)), inputs["X"])
 
 
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_in_pre_norm_a_sublayer_sees_what_is_normed(kind: str) -> None:
+    inputs = block("encoder_block")
+    asked = {"heads": 2, "norm": "pre", "normalisation": kind, "eps": 0}
+    one, other = (
+        forward("encoder_block", inputs, **asked),
+        forward("encoder_block", {**inputs, "X": 8 * inputs["X"]}, **asked),
+    )
+    np.testing.assert_allclose(one["self.output"], other["self.output"], rtol=1e-12)
+    assert not np.allclose(one["self.residual"], other["self.residual"])
+
+
 def test_post_norm_with_silent_sublayers_is_the_norm_again_and_again() -> None:
     inputs = silent(block("decoder_block"))
     expected = inputs["X"]
