@@ -149,7 +149,8 @@ class Backward:
         if len(uses) > 1:
             mark = _path_name(step, position, uses)
             target = f"{target}_{mark}"
-            symbol = rf"{symbol}^{{({default_symbol(mark)})}}"
+            way = mark.replace("_", ".") if mark.count("_") > 1 else default_symbol(mark)
+            symbol = f"{symbol}^{{({way})}}"
         before = set(graph.steps)
         rule = step.closed.rule if step.closed is not None else step.op.backward[position]
         assert rule is not None

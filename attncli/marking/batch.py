@@ -83,6 +83,10 @@ class Batch:
             return False
         return True
 
+    def _shapes(self, ids: Sequence[str]) -> list[tuple[int, ...] | None]:
+        """The shapes of steps; None for an input, which all sheets share."""
+        return [self.marker.shapes[id] if id in self.graph.steps else None for id in ids]
+
     def _judged(self, sheets: Sequence[Mapping[str, Answer]]) -> Any:
         """Which sheets are right, by one evaluation of all."""
         chain = self.marker.right(None)
@@ -96,7 +100,8 @@ class Batch:
             if touched.isdisjoint(step.inputs):
                 raw, settled = chain.raw(id), chain.carried(id)
             else:
-                raw = step.op.compute(chain.arithmetic, *[carried[i] for i in step.inputs], **step.params)
+                operands = _in_company([carried[i] for i in step.inputs], self._shapes(step.inputs), count)
+                raw = step.op.compute(chain.arithmetic, *operands, **step.params)
                 settled = None
                 # Bounds that say little are cut down where a sheet is marked by itself.
                 wide = is_loose(raw, chain.unit(id))
@@ -129,3 +134,21 @@ class Batch:
             if not right.any():
                 break
         return right
+
+
+def _in_company(
+    operands: Sequence[Interval], shapes: Sequence[tuple[int, ...] | None], count: int
+) -> Sequence[Interval]:
+    """The operands of a step with a leading axis for the sheets on every step among them, or on none."""
+    alone = [
+        i
+        for i, (one, shape) in enumerate(zip(operands, shapes, strict=True))
+        if shape is not None and one.shape == shape
+    ]
+    if not alone or len(alone) == len(operands):
+        return operands
+    lifted = list(operands)
+    for i in alone:
+        lo, hi = operands[i].lo, operands[i].hi
+        lifted[i] = Interval(np.broadcast_to(lo, (count, *lo.shape)), np.broadcast_to(hi, (count, *hi.shape)))
+    return lifted

@@ -2,7 +2,7 @@
 
 Bounds forget that two numbers come from the same one, so behind many steps that nobody wrote down they hold nearly
 everything, and a wrong number would pass for a right one. There the calculation is made a few times over with every
-number moved at random as far as rounding could have moved it. What a right calculation comes to lies close around
+number rounded or not, or moved at random as far as rounding could have moved it. What a right calculation comes to lies close around
 those results: with N results of a spread s, the band kept is 1.5 s wider on both sides, eight standard deviations
 where many roundings add up, and more than all there is where it is one.
 """
@@ -29,6 +29,8 @@ TIMES = 24
 LOOSE = 40.0
 #: How much wider than the results the band is, in their spread.
 _BEYOND = 1.5
+#: Bounds so many times wider than the band come from a division by nearly nothing.
+_SINGULAR = 1000.0
 
 
 class Wobbling(Floating):
@@ -91,9 +93,8 @@ class Tries:
                 found = self.raw(id)
             else:
                 results = self.raw(id)
-                moved = chain.unit(id) / 2 * _noise(id, results[0].shape)
-                # A number that is 0 for certain, like a hidden weight, stays so however it is rounded.
-                found = [np.where(value == 0, value, value + moved[k]) for k, value in enumerate(results)]
+                noise, unit = _noise(id, results[0].shape), chain.unit(id)
+                found = [_moved(value, noise[k], unit, k) for k, value in enumerate(results)]
             self._carried[id] = found
         return found
 
@@ -109,7 +110,10 @@ def tightened(chain: Chain, id: str, bounds: Interval) -> Interval:
     with np.errstate(all="ignore"):
         low, high = results.min(0), results.max(0)
         beyond = _BEYOND * (high - low) + unit
-        good = np.isfinite(results).all(0)
+        band = high - low + 2 * beyond
+        # Bounds of one step from tight operands are not that much wider, unless a divisor may be rounded to nearly 0:
+        # then a few tries do not show everything that can happen.
+        good = np.isfinite(results).all(0) & (bounds.hi - bounds.lo <= _SINGULAR * band)
         lo = np.where(good, np.maximum(bounds.lo, low - beyond), bounds.lo)
         hi = np.where(good, np.minimum(bounds.hi, high + beyond), bounds.hi)
     return Interval(lo, hi)
@@ -131,6 +135,19 @@ def loose(bounds: Interval, unit: float) -> BoolArray:
     with np.errstate(invalid="ignore"):
         wide: BoolArray = ~(bounds.hi - bounds.lo <= LOOSE * unit) & (bounds.lo != bounds.hi)
     return wide
+
+
+def _moved(value: FloatArray, noise: FloatArray, unit: float, number: int) -> FloatArray:
+    """What is carried on instead of a result: in every other try anything that rounding could reach, else what it does.
+
+    The second try rounds everything, as one does on paper. A number that is 0 for certain, like a hidden weight, stays so.
+    """
+    if not unit or number == 0:
+        return value
+    if number % 2 == 0:
+        return np.where(value == 0, value, value + unit / 2 * noise)
+    rounded = np.sign(value) * np.floor(np.abs(value) / unit + 0.5) * unit
+    return np.where((noise > 0) | (number == 1), rounded, value)
 
 
 def _within(bounds: Interval, id: str) -> list[FloatArray]:

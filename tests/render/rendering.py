@@ -141,9 +141,12 @@ def written(format: str, shown: View) -> Any:
 
 
 def load(path: str) -> ModuleType:
-    """A module of another test folder."""
+    """A module of another test folder, which may import its neighbours."""
     import sys
 
+    folder = str((Path(__file__).parents[1] / path).parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
     spec = importlib.util.spec_from_file_location(f"render_{Path(path).stem}", Path(__file__).parents[1] / path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
