@@ -30,6 +30,9 @@ class _Text(StrPrinter):  # type: ignore[misc]  # SymPy has no types
     def _print_Exp1(self, expr: Any) -> str:
         return "e"
 
+    def _print_log(self, expr: Any) -> str:
+        return f"ln({self._print(expr.args[0])})"
+
     def _print_Infinity(self, expr: Any) -> str:
         return "∞"
 
@@ -41,7 +44,7 @@ class _Text(StrPrinter):  # type: ignore[misc]  # SymPy has no types
 
 
 class _Latex(LatexPrinter):  # type: ignore[misc]
-    """SymPy's LaTeX, with NaN for what has no value."""
+    """SymPy's LaTeX, with ln for the natural logarithm and NaN for what has no value."""
 
     def _print_NaN(self, expr: Any) -> str:
         return r"\text{NaN}"
@@ -54,4 +57,4 @@ def exact_text(value: Any) -> str:
 
 def exact_latex(value: Any) -> str:
     """A SymPy number in LaTeX."""
-    return str(_Latex().doprint(value))
+    return str(_Latex({"ln_notation": True}).doprint(value))

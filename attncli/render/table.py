@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -105,10 +105,10 @@ class Page:
         yield from self._side_by_side(self.view.inputs)
 
     def _shapes(self) -> Text:
-        shapes = [f"{item.name} {item.shape}" for item in self.view.inputs]
-        results = [f"{item.name} {item.shape}" for item in self.view.steps if item.phase == "forward"]
-        arrow = " → ".join(results)
-        return self.say(Message(N_("Shapes: {inputs} → {results}"), inputs=", ".join(shapes), results=arrow), "dim")
+        steps = [item for item in self.view.steps if item.phase == "forward"]
+        results = " → ".join(_with_parts(steps if len(steps) <= _MOST_SHAPES else _last_of_parts(steps)))
+        inputs = ", ".join(_with_parts(self.view.inputs))
+        return self.say(Message(N_("Shapes: {inputs} → {results}"), inputs=inputs, results=results), "dim")
 
     def item(self, item: Item, number: int | None) -> Iterator[RenderableType]:
         """One step: heading with formula, matrix, meaning, arithmetic."""
@@ -218,6 +218,25 @@ _PHASES = {
 
 #: The first character that takes two columns of a terminal.
 _FIRST_WIDE = "\u1100"
+
+
+#: Steps whose shapes are listed; of a longer calculation the last one of each part.
+_MOST_SHAPES = 40
+
+
+def _with_parts(items: Sequence[Item]) -> Iterator[str]:
+    """Names and shapes; where a part of the model begins (self., norm1.) it is named."""
+    part = ""
+    for item in items:
+        own = item.id.rpartition(".")[0]
+        name = f"{own}: {item.name}" if own and own != part else item.name
+        part = own
+        yield f"{name} {item.shape}"
+
+
+def _last_of_parts(items: Sequence[Item]) -> list[Item]:
+    parts = [item.id.rpartition(".")[0] for item in items]
+    return [item for item, part, following in zip(items, parts, [*parts[1:], None], strict=True) if part != following]
 
 
 def _broken(text: str, width: int) -> str:
