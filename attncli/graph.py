@@ -334,7 +334,7 @@ class Graph:
                 if wanted is None or input.id in wanted:
                     value = given.get(input.id)
                     values[input.id] = arithmetic.enter(input.matrix) if value is None else value
-            xp = arithmetic.recording(sum([step.cells for step in steps]))
+            xp = arithmetic.recording([step.cells for step in steps])
             settle, value_of = xp.settle, values.__getitem__
             for step in steps:
                 id = step.id

@@ -41,8 +41,8 @@ class Arithmetic(Protocol):
     def context(self) -> AbstractContextManager[Any]:
         """Entered once around an evaluation."""
 
-    def recording(self, cells: int) -> Arithmetic:
-        """This arithmetic, made ready to keep results of so many cells in all."""
+    def recording(self, cells: Sequence[int]) -> Arithmetic:
+        """This arithmetic, made ready to keep results of so many cells each."""
 
     def matmul(self, a: Value, b: Value, /) -> Value: ...
     def add(self, a: Value, b: Value, /) -> Value: ...

@@ -171,7 +171,7 @@ class Exact:
     def aside(self, value: Value) -> Value:
         return value
 
-    def recording(self, cells: int) -> Arithmetic:
+    def recording(self, cells: Sequence[int]) -> Arithmetic:
         return self
 
     @contextmanager

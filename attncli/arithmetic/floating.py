@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.matrix import BoolArray, Matrix
 
-#: Cells from which results are written into one block of memory.
+#: Cells of large results, in all, from which they are written into one block of memory.
 _LARGE = 1 << 20
-#: Results smaller than this are left to NumPy.
-_SMALL = 1 << 12
+#: Results smaller than this (1 MB) are left to NumPy, whose memory comes from what earlier runs gave back.
+_SMALL = 1 << 17
 #: As an array, which NumPy need not make one of each time.
 _HIDDEN = np.array(-np.inf)
 #: NumPy has no error function; C's is within one unit in the last place.
@@ -52,8 +53,11 @@ class Floating:
     def context(self) -> AbstractContextManager[Any]:
         return np.errstate(all="ignore")
 
-    def recording(self, cells: int) -> Arithmetic:
-        return self if cells < _LARGE else Recording(cells)
+    def recording(self, cells: Sequence[int]) -> Arithmetic:
+        if max(cells, default=0) < _SMALL:
+            return self
+        large = sum(size for size in cells if size >= _SMALL)
+        return self if large < _LARGE else Recording(large)
 
     def erf(self, a: Value) -> Value:
         return np.asarray(_ERF(a), dtype=np.float64)

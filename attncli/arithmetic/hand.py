@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attncli.arithmetic import ROUNDINGS, Arithmetic, Value
 from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.rounding import round_decimal
@@ -41,7 +43,7 @@ class Hand(Floating):
         self.decimals = decimals
         self.rounding = rounding
 
-    def recording(self, cells: int) -> Arithmetic:
+    def recording(self, cells: Sequence[int]) -> Arithmetic:
         return self
 
     def settle(self, value: Value) -> Value:

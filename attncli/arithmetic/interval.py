@@ -145,7 +145,7 @@ class IntervalArithmetic:
 
     aside = settle
 
-    def recording(self, cells: int) -> Arithmetic:
+    def recording(self, cells: Sequence[int]) -> Arithmetic:
         return self
 
     def context(self) -> AbstractContextManager[Any]:

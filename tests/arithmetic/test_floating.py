@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
+from attncli.arithmetic import floating
 from attncli.arithmetic.floating import FLOATING, Floating, Recording
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix
@@ -18,13 +20,23 @@ def test_functions_are_numpys_own(name: str) -> None:
 
 
 def test_small_calculations_are_not_recorded_into_a_block() -> None:
-    assert FLOATING.recording(1000) is FLOATING
-    assert isinstance(FLOATING.recording(1 << 21), Recording)
+    assert FLOATING.recording([]) is FLOATING
+    assert FLOATING.recording([1000] * 5000) is FLOATING
+    assert FLOATING.recording([floating._SMALL - 1] * 100) is FLOATING
+    assert FLOATING.recording([floating._SMALL]) is FLOATING
+    assert isinstance(FLOATING.recording([1000, 1 << 19, 1 << 19]), Recording)
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of a few thousand cells are written into the block already."""
+    monkeypatch.setattr(floating, "_SMALL", 1 << 12)
 
 
 OPERANDS = [((80, 70), (70, 90)), ((3, 80, 70), (3, 70, 90)), ((2, 2), (2, 2))]
 
 
+@pytest.mark.usefixtures("placed")
 @pytest.mark.parametrize(("left", "right"), OPERANDS)
 def test_recorded_products_equal_plain_ones(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     random = np.random.default_rng(0)
@@ -32,6 +44,7 @@ def test_recorded_products_equal_plain_ones(left: tuple[int, ...], right: tuple[
     np.testing.assert_array_equal(Recording(1 << 20).matmul(a, b), np.matmul(a, b))
 
 
+@pytest.mark.usefixtures("placed")
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
 @pytest.mark.parametrize("right", [(80, 90), (80, 1), (1, 90), (3, 80, 90), ()])
 def test_recorded_elementwise_results_equal_plain_ones(name: str, right: tuple[int, ...]) -> None:
@@ -40,6 +53,7 @@ def test_recorded_elementwise_results_equal_plain_ones(name: str, right: tuple[i
     np.testing.assert_array_equal(getattr(Recording(1 << 20), name)(a, np.asarray(b)), getattr(np, name)(a, b))
 
 
+@pytest.mark.usefixtures("placed")
 def test_results_do_not_share_memory_even_when_the_block_is_full() -> None:
     random = np.random.default_rng(2)
     a, b = random.normal(size=(80, 80)), random.normal(size=(80, 80))
@@ -57,10 +71,11 @@ def test_results_do_not_share_memory_even_when_the_block_is_full() -> None:
 class Recorded(Floating):
     """Floating that records every calculation, large or not."""
 
-    def recording(self, cells: int) -> Recording:
-        return Recording(cells)
+    def recording(self, cells: Sequence[int]) -> Recording:
+        return Recording(sum(cells))
 
 
+@pytest.mark.usefixtures("placed")
 def test_a_recorded_graph_equals_a_plain_one() -> None:
     random = np.random.default_rng(3)
     matrices = {
