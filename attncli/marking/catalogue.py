@@ -100,7 +100,7 @@ CATALOGUE: dict[str, Entry] = {
     "norm-paths-missing": Entry(2, N_("You treated the mean and the variance as constants. They move with every entry of their {row}, so they send gradients back too."), N_("Look again at every place where X is used in the norm: directly, in the mean, and in the variance.")),
     "mean-for-sum": Entry(1, N_("You took the mean over the {rows}. It is their sum: every {row} used the same numbers."), N_("Look again at how the {rows} are put together: they are added, not averaged.")),
     "output-head-missing": Entry(1, N_("You took only the look-up's part. The same table also makes the logits, and sends a gradient back from there too."), N_("Look again at every place where the table E is used: at the beginning and at the end.")),
-    "batch-factor-missing": Entry(1, N_("You forgot to share the gradient among the tokens: the loss is a mean, so each has 1/N of it."), N_("Look again at what the loss is a mean over.")),
+    "batch-factor-missing": Entry(1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), N_("Look again at what the loss is a mean over.")),
     "gradient-overwritten": Entry(4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), N_("Look again at tokens that occur more than once.")),
     "update-sign": Entry(1, N_("You took a step uphill, E + η·G."), N_("Look again at the sign of the step: against the gradient.")),
     "layout-transposed": Entry(4, N_("This is the right matrix, transposed."), N_("Look again at which way tokens run.")),

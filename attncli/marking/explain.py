@@ -122,7 +122,7 @@ class Explainer:
                 found = []
                 for mistake in self._near(sieve, where):
                     reached = self._reached(chain, mistake.swap, id)
-                    if reached is None or reached.shape != written.values.shape:
+                    if reached is None or reached.shape != written.values.shape or _is_unbounded(written, reached):
                         continue
                     wrong = ~(meets(written.rounded_to(decimals), reached) | written.blank)
                     for slip in cell_slips(written, reached, wrong, decimals):
@@ -337,5 +337,10 @@ def fits(written: Written, reached: Interval, decimals: int) -> bool:
         fine |= meets(written.as_written(decimals), reached)
         if not fine.all():
             return False
+    return not _is_unbounded(written, reached)
+
+
+def _is_unbounded(written: Written, reached: Interval) -> bool:
+    """Whether some written cell could be any number at all (the logarithm of what is negative)."""
     unbounded = np.isneginf(reached.lo) & np.isposinf(reached.hi)
-    return not bool((unbounded & ~written.blank).any())
+    return bool((unbounded & ~written.blank).any())

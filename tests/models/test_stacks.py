@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attncli.graph import Trace
+from attncli.marking.mark import Marker
 from attncli.matrix import as_matrix
 from attncli.message import InputError
-from attncli.problems import file
+from attncli.problems import file, library
+from attncli.problems.answers import sheet
 
 FEW = settings(max_examples=15, deadline=None)
 
@@ -277,6 +279,27 @@ def test_adam_step_by_step_is_the_algorithm_of_the_paper() -> None:
         x = x - 0.2 * (m / (1 - 0.7**t)) / (np.sqrt(v / (1 - 0.9**t)) + 0.001)
         np.testing.assert_allclose(trace["W_Q_new"], x, rtol=1e-12)
         inputs = after(inputs, trace)
+
+
+# --- mistakes in a loss -----------------------------------------------------------------------------------------------
+
+
+def named(step: str, value: float) -> list[tuple[str, str]]:
+    problem = library.load("f4-cross-entropy")
+    marked = Marker(problem).mark(sheet({"answers": {step: f"{value:.3f}"}}))
+    (one,) = [one for one in marked.steps if one.id == step]
+    assert marked.first_wrong == step
+    return [(mistake.step, mistake.id) for mistake in one.mistakes]
+
+
+def test_a_loss_added_up_where_the_mean_was_asked_for() -> None:
+    trace = library.load("f4-cross-entropy").graph().evaluate()
+    assert named("L", trace["loss.surprise"].sum()) == [("L", "batch-factor-missing")]
+
+
+def test_the_logarithm_of_what_is_negative_explains_nothing() -> None:
+    # Logits over their sum are negative in part, and their logarithm is no number: it would fit whatever is written.
+    assert named("L", 123.456) == []
 
 
 # --- problem files and losses that name an output inside a part ---------------------------------------------------------
