@@ -26,6 +26,9 @@ class Record:
         cls._defaults = {**cls._defaults, **{name: vars(cls)[name] for name in own if name in vars(cls)}}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if len(args) == len(self._fields) and not kwargs:
+            self.__dict__.update(zip(self._fields, args, strict=True))
+            return
         if len(args) > len(self._fields):
             raise TypeError(f"{type(self).__name__} takes {len(self._fields)} values, {len(args)} were given")
         values = {**self._defaults, **dict(zip(self._fields, args, strict=False)), **kwargs}

@@ -1,19 +1,20 @@
-"""Many sheets of one problem side by side: which of them are plainly right.
+"""Many sheets of one problem side by side: which of them are plainly right, and which lines of the others.
 
 All sheets go through the interval evaluation together, along a leading axis, whichever steps each of them has
 written down, with the very rules of marking one. Bounds are rounded outwards, in company by a unit in the last place
 of a float more at most; a tie lies inside either way, and a decimal number that is none lies nowhere near. Sheets that
-are not right in every cell are marked one by one.
+are not right in every cell are marked one by one, with what was found here taken over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
+from attncli.marking.company import Company, Seen
 from attncli.marking.spread import loose as is_loose
 from attncli.marking.written import around, has_fewer, meets
 from attncli.problems.answers import Answer
@@ -33,15 +34,16 @@ class Batch:
         self.graph = marker.graph
         self._works: bool | None = None
 
-    def right(self, sheets: Sequence[Mapping[str, Answer]]) -> list[bool]:
-        """Which sheets are right in every cell for certain; an empty one is left to be marked by itself."""
-        right = [False] * len(sheets)
+    def seen(self, sheets: Sequence[Mapping[str, Answer]]) -> list[Seen | None]:
+        """What is known of each sheet from company; nothing of an empty one, or of one that needs a closer look."""
+        found: list[Seen | None] = [None] * len(sheets)
         fit = [i for i, answers in enumerate(sheets) if answers and all(self._fits(*one) for one in answers.items())]
         if len(fit) < 2 or not self.works():
-            return right
-        for i, fine in zip(fit, self._judged([sheets[i] for i in fit]), strict=True):
-            right[i] = bool(fine)
-        return right
+            return found
+        company = self._judged([sheets[i] for i in fit])
+        for place, i in enumerate(fit):
+            found[i] = Seen(company, place)
+        return found
 
     def _fits(self, id: str, answer: Answer) -> bool:
         """Whether an answer is a full matrix that a person wrote for a step, to all its places, a vector in either direction."""
@@ -87,11 +89,14 @@ class Batch:
         """The shapes of steps; None for an input, which all sheets share."""
         return [self.marker.shapes[id] if id in self.graph.steps else None for id in ids]
 
-    def _judged(self, sheets: Sequence[Mapping[str, Answer]]) -> Any:
-        """Which sheets are right, by one evaluation of all."""
+    def _judged(self, sheets: Sequence[Mapping[str, Answer]]) -> Company:
+        """Which lines of which sheets are right, by one evaluation of all.
+
+        A line that is not right is left alone: the right number goes on, as where a sheet is marked by itself.
+        """
         chain = self.marker.right(None)
         count = len(sheets)
-        right = np.ones(count, dtype=np.bool_)
+        company = Company(count)
         last = max((i for i, id in enumerate(self.graph.steps) if any(id in sheet for sheet in sheets)), default=-1)
         carried: dict[str, Interval] = {id: chain.carried(id) for id in self.graph.inputs}
         touched: set[str] = set()
@@ -105,7 +110,8 @@ class Batch:
                 settled = None
                 # Bounds that say little are cut down where a sheet is marked by itself.
                 wide = is_loose(raw, chain.unit(id))
-                right &= ~wide.reshape(count, -1).any(-1) if raw.ndim > len(self.marker.shapes[id]) else not wide.any()
+                stacked = raw.ndim > len(self.marker.shapes[id])
+                company.sure &= ~wide.reshape(count, -1).any(-1) if stacked else not wide.any()
             has = np.array([id in sheet for sheet in sheets])
             if not has.any():
                 carried[id] = self.marker.settle(id, raw) if settled is None else settled
@@ -121,19 +127,21 @@ class Batch:
                 values[i] = matrix.values.reshape(shape)
             half = 0.5 * 10.0 ** -self.marker.problem.decimals_of(id)
             asked = around(values, half)
-            right &= meets(asked, raw).reshape(count, -1).all(-1) | ~has
+            fine = meets(asked, raw).reshape(count, -1).all(-1) & has
+            company.add(id, raw, fine, ~has, raw.ndim > len(shape))
             stands = Interval(
                 np.minimum(np.maximum(asked.lo, raw.lo), values), np.maximum(np.minimum(asked.hi, raw.hi), values)
             )
-            if has.all():
+            if fine.all():
                 carried[id] = stands
             else:
                 loose = self.marker.settle(id, raw) if settled is None else settled
-                where = has.reshape(count, *(1 for _ in shape))
+                where = fine.reshape(count, *(1 for _ in shape))
                 carried[id] = Interval(np.where(where, stands.lo, loose.lo), np.where(where, stands.hi, loose.hi))
-            if not right.any():
+            if not company.sure.any():
                 break
-        return right
+        company.carried = {id: one for id, one in carried.items() if one.ndim > len(self.marker.shapes[id])}
+        return company
 
 
 def _in_company(

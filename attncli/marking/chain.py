@@ -235,6 +235,18 @@ class Chain:
         if not self.is_right:
             self._apart |= self.followers[id]
 
+    def take(self, id: str, carried: Value) -> None:
+        """Go on with what an unwritten step was found to be carried on as: it follows from what is given."""
+        self._carried[id] = carried
+
+    def take_raw(self, id: str, raw: Value) -> None:
+        """Take over what a step was found to come out as from what is given."""
+        self._raw[id] = raw
+
+    def is_given_here(self, id: str) -> bool:
+        """Whether a number was given for this step in this very chain."""
+        return id in self.given
+
     def is_apart(self, id: str) -> bool:
         """Whether a step may come out differently than in the right calculation this chain stems from."""
         return id in self._apart

@@ -14,6 +14,7 @@ from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.marking.batch import Batch
 from attncli.marking.chain import Bounds, Chain, Memory, ProgramBounds, followers
+from attncli.marking.company import Seen
 from attncli.marking.explain import Explainer, Named, fits
 from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.one import Marking, credit_of
@@ -58,6 +59,7 @@ class Marker:
         self._memory = Memory(_MOST_REMEMBERED) if small else None
         self._programs: dict[float, Chain] = {}
         self._right = self._chain()
+        self.before = {id: list(self.graph.steps)[:i] for i, id in enumerate(self.graph.steps)}
         self.shapes = {id: self.graph.shape(id) for id in self.ids}
         self._worth: dict[tuple[str, str], StepMark] = {}
         self._batch = Batch(self)
@@ -79,6 +81,14 @@ class Marker:
             self._programs[eps] = Chain(self.graph, ProgramBounds(eps), self.followers, lambda id, value: value)
         return self._programs[eps]
 
+    def same(self, id: str, value: Interval) -> Interval:
+        """One and the same object for the same bounds of a step, so that what follows from them is remembered."""
+        if self._memory is None:
+            return value
+        key = ("same", id, value.lo.tobytes(), value.hi.tobytes())
+        found: Interval = self._memory.get(key, None, lambda: value)
+        return found
+
     def worth(self, id: str, verdict: str) -> StepMark:
         """A step's mark with the points of a verdict, and nothing said yet."""
         found = self._worth.get((id, verdict))
@@ -98,16 +108,21 @@ class Marker:
         with np.errstate(all="ignore"):
             for start in range(0, len(sheets), CHUNK):
                 part = [(sheet, *self.named(sheet)) for sheet in sheets[start : start + CHUNK]]
-                right = self._batch.right([known if not unknown else {} for _, known, unknown in part])
-                for (sheet, known, unknown), plain in zip(part, right, strict=True):
-                    done.append(self._all_right(sheet, known) if plain else self._mark(sheet, known, unknown))
+                found = self._batch.seen([known if not unknown else {} for _, known, unknown in part])
+                for (sheet, known, unknown), seen in zip(part, found, strict=True):
+                    if seen is not None and seen.right:
+                        done.append(self._all_right(sheet, known))
+                    else:
+                        done.append(self._mark(sheet, known, unknown, seen))
         return done
 
     def _all_right(self, sheet: Sheet, known: Mapping[str, Answer]) -> Marked:
         return Marking(self, known, sheet.student, {}, sheet.notes).all_right()
 
-    def _mark(self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer]) -> Marked:
-        first = Marking(self, known, sheet.student, unknown, sheet.notes)
+    def _mark(
+        self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer], seen: Seen | None = None
+    ) -> Marked:
+        first = Marking(self, known, sheet.student, unknown, sheet.notes, seen=seen)
         marked: Marked = first.run()
         if first.cuts and not marked.ok:
             cut = Marking(self, known, sheet.student, unknown, sheet.notes, cut=True).run(only_right=True)

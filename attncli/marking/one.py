@@ -24,6 +24,7 @@ from attncli.problems.answers import Answer
 from attncli.problems.problem import Problem
 
 if TYPE_CHECKING:
+    from attncli.marking.company import Seen
     from attncli.marking.mark import Marker
 
 #: Ways that a learner may have come to a wrong line that are remembered, to follow the rest through.
@@ -51,6 +52,7 @@ class Marking:
     turned : every answer is read transposed
     cut : the learner cuts off instead of rounding; cuts : some right cell turned out to be cut off
     own : once something is wrong, the ways the learner may have come to it, each a chain of the learner's own numbers
+    seen : what is known of this sheet from company, as long as its right numbers are those that were used there
     odd : some of the learner's own numbers have another shape than the right ones
     """
 
@@ -63,6 +65,7 @@ class Marking:
         notes: tuple[Message, ...],
         turned: bool = False,
         cut: bool = False,
+        seen: Seen | None = None,
     ) -> None:
         self.turned = turned
         self.cut = cut
@@ -78,7 +81,9 @@ class Marking:
         self.true.is_right = True
         self.own: list[Chain] = []
         self.odd = False
+        self.seen = seen
         self.done: set[str] = set()
+        self._reached = 0
         self.trivial: set[str] = set()
         self.only_right = False
 
@@ -89,7 +94,8 @@ class Marking:
             return self.all_right()
         try:
             steps = [
-                self._step(id, self.answers[id]) if id in self.answers else self._blank(id) for id in self._asked()
+                self._seen_right(id) or self._step(id, self.answers[id]) if id in self.answers else self._blank(id)
+                for id in self._asked()
             ]
         except NotRight:
             return None
@@ -98,13 +104,44 @@ class Marking:
 
     def all_right(self) -> Marked:
         """The marks of a sheet of which every cell is known to be right."""
-        steps = [
-            self._mark(id, "correct", said=self._read_as(self.answers[id]), written=self._values(id))
-            if id in self.answers
-            else self._blank(id)
-            for id in self._asked()
-        ]
+        steps = [self._plainly(id) if id in self.answers else self._blank(id) for id in self._asked()]
         return Marked(self.marker.problem, self.student, tuple(steps), self.notes)
+
+    def _plainly(self, id: str) -> StepMark:
+        """The mark of a step of which every cell is known to be right."""
+        return self._mark(id, "correct", said=self._read_as(self.answers[id]), written=self._values(id))
+
+    def _seen_right(self, id: str) -> StepMark | None:
+        """The mark of a step that company has found right; of any other, take over what it should have come to."""
+        seen = self.seen
+        if seen is None or not seen.is_known(id):
+            return None
+        self._catch_up(seen, id)
+        if not seen.is_right(id):
+            raw = seen.raw(id)
+            if raw is not None:
+                self.true.take_raw(id, self.marker.same(id, raw))
+            return None
+        stands = seen.carried(id)
+        if stands is None or self.odd:
+            return None
+        stands = self.marker.same(id, stands)
+        self.true.give(id, stands)
+        for own in self.own:
+            own.give(id, self._own_stands(own, id) if own.is_apart(id) else stands)
+        self.done.add(id)
+        return self._plainly(id)
+
+    def _own_stands(self, own: Chain, id: str) -> Interval:
+        return judge(self.answers[id].written(), own, id, self.marker.problem.decimals_of(id), self.cut).stands
+
+    def _catch_up(self, seen: Seen, id: str) -> None:
+        """Take over what the unwritten steps before this one are carried on as."""
+        for step in self.marker.before[id][self._reached :]:
+            carried = None if step in self.answers else seen.carried(step)
+            if carried is not None:
+                self.true.take(step, self.marker.same(step, carried))
+        self._reached = len(self.marker.before[id])
 
     def _values(self, id: str) -> Any:
         matrix = self.answers[id].matrix
@@ -171,6 +208,8 @@ class Marking:
         elif self.own and id in self.graph.steps:
             mark = self._followed(id, written, places, said)
         mark = mark or self._by_a_route(id, written, places, said)
+        if self.true.is_given_here(id):
+            self.seen = None  # right in another way than company took it to be
         if mark is None:
             if self.only_right:
                 raise NotRight

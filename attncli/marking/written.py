@@ -61,6 +61,12 @@ class Written(Record):
     def cut_off(self, decimals: int) -> Interval:
         """Every number of which the written ones are the beginning: 0.66 for 0.669. One with more digits than asked for
         was cut off after those."""
+        known: dict[int, Interval] = self.__dict__.setdefault("_cut", {})
+        if decimals not in known:
+            known[decimals] = self._cut_off(decimals)
+        return known[decimals]
+
+    def _cut_off(self, decimals: int) -> Interval:
         places = np.where(self.places == EXACT, decimals, self.places)
         unit = 10.0 ** -places.astype(np.float64)
         lo = np.where(self.values > 0, self.values, self.values - unit)

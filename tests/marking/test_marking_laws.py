@@ -247,7 +247,7 @@ def test_rounded_lines_left_out_are_recognised_side_by_side() -> None:
         kept = {id: as_text(v, 2) for id, v in values.items() if rng.random() < 0.4}
         pages.append(marker.named(sheet({"answers": kept or {"O": as_text(values["O"], 2)}}))[0])
     with np.errstate(all="ignore"):
-        assert all(marker._batch.right(pages))
+        assert all(seen is not None and seen.right for seen in marker._batch.seen(pages))
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
