@@ -47,11 +47,12 @@ class Setting(Record):
 class Column(Record):
     """A column of a table: its name in files, what stands above it, and the significant digits that it is shown with.
 
-    `joined` says that it belongs to the column before it and makes no sense without.
+    `joined` says that it belongs to the column before it and makes no sense without. A name that is a symbol (d_k) is the
+    same in every language, and no message.
     """
 
     id: str
-    text: Message
+    text: Message | str
     digits: int = 4
     joined: bool = False
 
@@ -68,7 +69,7 @@ class Table(Record):
 class Trend(Record):
     """One line of a plot."""
 
-    name: Message
+    name: Message | str
     values: tuple[float, ...]
 
 
@@ -76,7 +77,7 @@ class Plot(Record):
     """Several lines over the same rising numbers x; `low` and `high` are the ends of the y axis where they are fixed."""
 
     title: Message
-    x_name: Message
+    x_name: Message | str
     x: tuple[float, ...]
     trends: tuple[Trend, ...]
     log_x: bool = False

@@ -157,7 +157,7 @@ def _names(graph: Graph, axis: Any, letter: str) -> tuple[str, ...]:
 
 def _favourites(seen: Seen) -> Table:
     """For every token, what each head looks at most."""
-    columns, rows = [Column("token", Message(N_("token")))], []
+    columns, rows = [Column("token", Message(N_("who looks")))], []
     for number in range(len(seen.weights)):
         columns.append(Column(f"head_{number + 1}", _head(number)))
         columns.append(Column(f"weight_{number + 1}", Message(N_("weight")), 3, joined=True))
@@ -166,7 +166,7 @@ def _favourites(seen: Seen) -> Table:
         for weights in seen.weights[:, i]:
             row += [seen.keys[int(weights.argmax())], float(weights.max())]
         rows.append(tuple(row))
-    return Table("favourites", Message(N_("What each head looks at most")), tuple(columns), tuple(rows))
+    return Table("favourites", Message(N_("The token that each head looks at most")), tuple(columns), tuple(rows))
 
 
 def distance(one: FloatArray, other: FloatArray) -> FloatArray:
@@ -237,7 +237,7 @@ def _average(seen: Seen) -> tuple[Message, ...]:
         N_(
             "What if one head took the average of all? A head's largest weight is {largest} on average, the average's only"
             " {largest_average}; the entropy rises from {entropy} to {entropy_average} nats (the most would be ln {keys} = {most})."
-            " In {lost} of {all} cases a head's favourite is not the average's. The average blurs what the heads saw: that"
+            " In {lost} of {all} cases the token a head looks at most is not the average's. The average blurs what the heads saw: that"
             " is why each head mixes its own values first, and W_O joins them afterwards."
         ),
         largest=float(weights.max(-1).mean()),

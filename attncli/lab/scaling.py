@@ -113,11 +113,11 @@ def _about_variance(measured: list[Measured], samples: int, seed: int) -> tuple[
         ),
         Plot(
             Message(N_("Variance of the scores, against d_k")),
-            Message(N_("d_k")),
+            "d_k",
             x,
             (
-                Trend(Message(N_("q·k")), tuple(one.variance for one in measured)),
-                Trend(Message(N_("q·k/√d_k")), tuple(one.scaled for one in measured)),
+                Trend("q·k", tuple(one.variance for one in measured)),
+                Trend("q·k/√d_k", tuple(one.scaled for one in measured)),
             ),
             log_x=True,
             log_y=True,
@@ -155,7 +155,7 @@ def _about_softmax(measured: list[Measured], keys: int) -> tuple[Any, ...]:
     return (
         Plot(
             Message(N_("Largest of {keys} attention weights, against d_k"), keys=keys),
-            Message(N_("d_k")),
+            "d_k",
             x,
             (
                 Trend(Message(N_("without the scale")), tuple(one.largest for one in measured)),
@@ -169,10 +169,10 @@ def _about_softmax(measured: list[Measured], keys: int) -> tuple[Any, ...]:
             "softmax",
             Message(N_("What softmax makes of the scores")),
             (
-                Column("d_k", Message(N_("d_k"))),
+                Column("d_k", "d_k"),
                 Column("largest", Message(N_("largest weight, without"))),
                 Column("largest_scaled", Message(N_("with the scale")), joined=True),
-                Column("gradient", Message(N_("gradient norm, without"))),
+                Column("gradient", Message(N_("norm of the gradient, without"))),
                 Column("gradient_scaled", Message(N_("with the scale")), joined=True),
             ),
             tuple((one.d_k, one.largest, one.largest_scaled, one.gradient, one.gradient_scaled) for one in measured),

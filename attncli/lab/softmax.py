@@ -78,7 +78,7 @@ def _plot(factors: FloatArray, seen: Behaviour, keys: int) -> Plot:
                 Message(N_("entropy, as a share of ln {keys}"), keys=keys),
                 tuple(share_of_most(value, keys) for value in seen.entropy.tolist()),
             ),
-            Trend(Message(N_("gradient norm")), tuple(seen.gradient.tolist())),
+            Trend(Message(N_("norm of the gradient")), tuple(seen.gradient.tolist())),
         ),
         log_x=True,
         low=0.0,
@@ -95,7 +95,7 @@ def _table(factors: FloatArray, seen: Behaviour, keys: int) -> Table:
             Column("largest", Message(N_("largest weight"))),
             Column("entropy", Message(N_("entropy (nats)"))),
             Column("share", Message(N_("as a share of ln {keys}"), keys=keys)),
-            Column("gradient", Message(N_("gradient norm"))),
+            Column("gradient", Message(N_("norm of the gradient"))),
         ),
         tuple(
             (factor, largest, entropy, share_of_most(entropy, keys), gradient)

@@ -42,8 +42,9 @@ class Page:
         self.width = width
         self.encoding = encoding
 
-    def say(self, message: Message) -> str:
-        return printable(fitted(_filled(message, self.language).text(self.language), self.encoding))
+    def say(self, message: Message | str) -> str:
+        text = message if isinstance(message, str) else _filled(message, self.language).text(self.language)
+        return printable(fitted(text, self.encoding))
 
     def lines(self) -> Iterator[str]:
         """From top to bottom."""
