@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -87,6 +87,10 @@ class Swap(Record):
     params: Mapping[str, Any]
 
 
+#: Of a step: id, what computes it, operands, parameters, cells.
+Line: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Mapping[str, Any], int]
+
+
 class Trace(Mapping[str, Any]):
     """The numbers of one evaluation, by step id; inputs included."""
 
@@ -137,6 +141,7 @@ class Graph:
         self.inputs: dict[str, Input] = {}
         self.steps: dict[str, Step] = {}
         self.bound: dict[str, Axis] = {}
+        self._lines: list[Line] = []
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.labels: dict[str, tuple[str, ...]] = {}
         self.notes: list[Message] = []
@@ -317,33 +322,46 @@ class Graph:
         """
         given = given or {}
         swap = swap or {}
+        shapes = self._shapes
         for id, value in given.items():
-            expected = self.shape(self.known(id))
-            if value.shape != expected:
-                raise ShapeError(
-                    "{name} is {shape}, but this calculation has {expected} there.",
-                    name=id,
-                    shape=show_shape(value.shape),
-                    expected=show_shape(expected),
-                )
+            if value.shape != shapes.get(id):
+                self._check_shape(id, value.shape)
         wanted = None if until is None else self.needed([until] if isinstance(until, str) else until, swap)
-        steps = list(self.steps.values()) if wanted is None else [s for s in self.steps.values() if s.id in wanted]
+        lines = self._lines if len(self._lines) == len(self.steps) else self._written_down()
+        if wanted is not None:
+            lines = [line for line in lines if line[0] in wanted]
         values: dict[str, Value] = {}
         with arithmetic.context():
             for input in self.inputs.values():
                 if wanted is None or input.id in wanted:
                     value = given.get(input.id)
                     values[input.id] = arithmetic.enter(input.matrix) if value is None else value
-            xp = arithmetic.recording([step.cells for step in steps])
+            xp = arithmetic.recording([line[4] for line in lines])
             settle, value_of = xp.settle, values.__getitem__
-            for step in steps:
-                id = step.id
+            for id, compute, inputs, params, _ in lines:
                 if id in given:
                     values[id] = given[id]
                     continue
-                doing: Step | Swap = swap.get(id, step)
-                values[id] = settle(doing.op.compute(xp, *map(value_of, doing.inputs), **doing.params))
+                if id in swap:
+                    other = swap[id]
+                    compute, inputs, params = other.op.compute, other.inputs, other.params
+                values[id] = settle(compute(xp, *map(value_of, inputs), **params))
         return Trace(self, arithmetic.name, values)
+
+    def _check_shape(self, id: str, shape: tuple[int, ...]) -> None:
+        expected = self.shape(self.known(id))
+        if shape != expected:
+            raise ShapeError(
+                "{name} is {shape}, but this calculation has {expected} there.",
+                name=id,
+                shape=show_shape(shape),
+                expected=show_shape(expected),
+            )
+
+    def _written_down(self) -> list[Line]:
+        """What an evaluation needs of every step; kept, because a training evaluates thousands of times."""
+        self._lines = [(s.id, s.op.compute, s.inputs, s.params, s.cells) for s in self.steps.values()]
+        return self._lines
 
 
 def part_of(id: str) -> str:

@@ -28,8 +28,7 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     if words["trace"] and chosen != "table":
         raise InputError("--trace shows tables only. Leave --format out, or leave --trace out.")
     decimals = whole_number("--decimals", words["decimals"], 0, 15)
-    usual = _TRACED if words["trace"] else _LENGTH
-    length = whole_number("--length", words["length"], 1, _MOST) or usual
+    length = whole_number("--length", words["length"], 1, _MOST)
     choice = Choice(
         number("--temperature", words["temperature"], 0.0, 1000.0) if words["temperature"] is not None else 0.0,
         whole_number("--top", words["top"], 1, _MOST) or 0,
@@ -37,6 +36,10 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     )
     state = load(file)
     ids = _ids(state, prompt)
+    if length is None:
+        # Beyond what was looked at together in the training, nothing sensible is to be expected.
+        usual = _TRACED if words["trace"] else _LENGTH
+        length = max(1, min(usual, state.spec.context + 1 - len(ids)))
     tokens = list(written(state, ids, length, choice))
     worst = _worst(state, ids, tokens) if words["verify"] else None
     if words["trace"]:

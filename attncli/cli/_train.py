@@ -37,7 +37,7 @@ _CHOICES = {
     "activation": ("gelu", "relu", "gelu_tanh", "silu", "swiglu"),
     "optimizer": ("adam", "sgd"),
 }
-_ETA = {"adam": 0.05, "sgd": 0.5}
+_ETA = {"adam": 0.05, "sgd": 0.2}
 #: Formats that show one step, and those that show a whole training.
 _ONLY_STEP = ("expand", "decimals", "carry", "layout", "full")
 

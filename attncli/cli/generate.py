@@ -32,7 +32,7 @@ def _own(say: Say) -> dict[str, tuple[Any, Any]]:
     return {
         "file": (Annotated[str, typer.Argument(metavar="FILE", help=t("A training that attncli train --save has written."))], ...),
         "prompt": (Annotated[str, typer.Argument(metavar="PROMPT", help=t("The beginning, in tokens that the training knows."))], ...),
-        "length": (Annotated[one, typer.Option("--length", metavar="N", help=t("Tokens to write (20; with --trace 3)."))], None),
+        "length": (Annotated[one, typer.Option("--length", metavar="N", help=t("Tokens to write (20, or with --trace 3; fewer where the training looked at fewer together)."))], None),
         "temperature": (Annotated[one, typer.Option("--temperature", metavar="T", help=t("0, the default, takes the likeliest token; 1 draws by the probabilities; more is bolder."))], None),
         "top": (Annotated[one, typer.Option("--top", metavar="N", help=t("Draw among the N likeliest only."))], None),
         "seed": (Annotated[one, typer.Option("--seed", metavar="N", help=t("Of the draw (0)."))], None),

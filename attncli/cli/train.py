@@ -49,7 +49,7 @@ def _own(say: Say) -> dict[str, tuple[Any, Any]]:
     return {
         "text": (Annotated[one, typer.Argument(metavar="[TEXT]", help=t("The text, @FILE, or - for standard input; a saved training brings its own."), show_default=False)], None),
         "steps": (Annotated[one, typer.Option("--steps", metavar="N", help=t("How many updates to make (500 if nothing is said)."))], None),
-        "eta": (Annotated[one, typer.Option("--eta", metavar="NUMBER", help=t("The learning rate η (0.05 for adam, 0.5 for sgd)."))], None),
+        "eta": (Annotated[one, typer.Option("--eta", metavar="NUMBER", help=t("The learning rate η (0.05 for adam, 0.2 for sgd)."))], None),
         "optimizer": (Annotated[one, typer.Option("--optimizer", metavar="adam|sgd", help=t("How the numbers are updated (adam if nothing is said)."))], None),
         "split": (Annotated[one, typer.Option("--split", metavar="characters|words", help=t("How the text is cut into tokens (characters if nothing is said)."))], None),
         "context": (Annotated[one, typer.Option("--context", metavar="N", help=t("Tokens that are looked at together (32, or as long as the text is)."))], None),

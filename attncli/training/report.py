@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from attncli.lab import Column, Maps, Plot, Report, Table, Trend
+from attncli.matrix import FloatArray
 from attncli.message import N_, Message
 from attncli.training.generate import Choice, Token, softmax, written
 from attncli.training.spec import Spec, as_plain
 from attncli.training.trainer import Trainer
 
 #: Points that the curve of the loss is drawn through, rows of a table, and tokens that are written on.
-_POINTS, _ROWS, _WRITTEN = 200, 16, 20
+_POINTS, _ROWS, _WRITTEN = 100, 16, 20
 
 
 def report(trainer: Trainer) -> Report:
@@ -35,7 +36,7 @@ def report(trainer: Trainer) -> Report:
     }
     settings["loss"] = trainer.loss()
     settings["losses"] = list(trainer.losses)
-    return Report("train", Message(N_("A GPT learns by hand")), trainer.spec.seed, settings, tuple(parts))
+    return Report("train", Message(N_("A small GPT learns a text")), trainer.spec.seed, settings, tuple(parts))
 
 
 def _opening(trainer: Trainer) -> Message:
@@ -68,15 +69,8 @@ def _curve(trainer: Trainer) -> Iterator[Message | Plot | Table]:
         return
     losses = np.array(trainer.losses)
     guess = math.log(len(trainer.spec.tokens))
-    places = np.unique(np.linspace(0, len(losses) - 1, min(_POINTS, len(losses))).round().astype(int))
     if len(losses) > 1:
-        yield Plot(
-            Message(N_("The loss over the steps; whoever guesses blindly among {count} tokens has {guess}"), count=len(trainer.spec.tokens), guess=guess),
-            Message(N_("step")),
-            tuple(float(place + 1) for place in places),
-            (Trend(Message(N_("loss")), tuple(losses[places].tolist())),),
-            low=0.0,
-        )  # fmt: skip
+        yield _plot(losses, len(trainer.spec.tokens), guess)
     yield Message(
         N_(
             "The loss is the mean of −ln p, with p the probability of the token that really follows. It went from {first} to"
@@ -90,9 +84,27 @@ def _curve(trainer: Trainer) -> Iterator[Message | Plot | Table]:
     rows = sorted({0, *(int(10**k) - 1 for k in range(1, 7) if 10**k < len(losses)), len(losses) - 1})
     yield Table(
         "losses",
-        Message(N_("Some steps (more: --step K shows one in full)")),
+        Message(N_("The loss at some of the steps (--step K shows everything that step K calculates)")),
         (Column("step", Message(N_("step"))), Column("loss", Message(N_("loss")))),
         tuple((row + 1, float(losses[row])) for row in rows),
+    )
+
+
+def _plot(losses: FloatArray, count: int, guess: float) -> Plot:
+    """The curve; of many steps the means of a few side by side, because every window of the text has a loss of its own."""
+    parts = np.array_split(losses, min(_POINTS, len(losses)))
+    size = len(parts[0])
+    title = (
+        Message(N_("The loss over the steps; whoever guesses blindly among {count} tokens has {guess}"), count=count, guess=guess)
+        if size == 1
+        else Message(N_("The loss over the steps, as means of {size} steps; whoever guesses blindly among {count} tokens has {guess}"), size=size, count=count, guess=guess)
+    )  # fmt: skip
+    return Plot(
+        title,
+        Message(N_("step")),
+        tuple(np.linspace(1.0, float(len(losses)), len(parts)).tolist()),
+        (Trend(Message(N_("loss")), tuple(float(part.mean()) for part in parts)),),
+        low=0.0,
     )
 
 
@@ -121,9 +133,9 @@ def _next_tokens(trainer: Trainer) -> Table:
             Column("place", Message(N_("place"))),
             Column("token", Message(N_("token"))),
             Column("next", Message(N_("follows"))),
-            Column("probability", Message(N_("its probability"))),
+            Column("probability", Message(N_("its probability")), joined=True),
             Column("guess", Message(N_("likeliest"))),
-            Column("guess_probability", Message(N_("its probability"))),
+            Column("guess_probability", Message(N_("its probability")), joined=True),
         ),
         tuple(rows),
     )
@@ -200,9 +212,9 @@ def of_tokens(
                 Column("number", Message(N_("number"))),
                 Column("cached", Message(N_("in the cache"))),
                 Column("token", Message(N_("token"))),
-                Column("probability", Message(N_("its probability"))),
+                Column("probability", Message(N_("its probability")), joined=True),
                 Column("other", Message(N_("else"))),
-                Column("other_probability", Message(N_("its probability"))),
+                Column("other_probability", Message(N_("its probability")), joined=True),
             ),
             tuple(rows),
         ),

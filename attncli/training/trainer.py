@@ -68,7 +68,10 @@ class Trainer:
         #: The round that the text is gone through at present, and the order of its places.
         self._order: tuple[int, Any] | None = None
         self.graph = self.problem(self.window(self.step)).graph()
-        self._remembered = [id for id in self.graph.inputs if id.endswith(("_m_past", "_v_past"))]
+        #: Which step of an update gives every parameter, and everything that Adam remembers, its next numbers.
+        self._updated = {id: f"{id}_new" for id in self.numbers}
+        past = [id for id in self.graph.inputs if id.endswith(("_m_past", "_v_past"))]
+        self._remembered = {id: id.removesuffix("_past") for id in past}
         for id in self._remembered:
             self.memory.setdefault(id, np.zeros(self.graph.shape(id)))
         self._unchanging = self._unchanging_steps()
@@ -126,12 +129,11 @@ class Trainer:
     def _update(self) -> float:
         given, swap = self._here(self.window(self.step))
         given = {**self._unchanging, **self.numbers, **self.memory, **given, **self._corrections()}
-        trace = self.graph.evaluate(given=given, swap=swap)
+        found = self.graph.evaluate(given=given, swap=swap).numbers
         self.step += 1
-        self.numbers = {id: _own(trace[f"{id}_new"]) for id in self.numbers}
-        for id in self._remembered:
-            self.memory[id] = _own(trace[id.removesuffix("_past")])
-        loss = float(trace["L"][0, 0])
+        self.numbers = {id: _own(found[new]) for id, new in self._updated.items()}
+        self.memory = {id: _own(found[new]) for id, new in self._remembered.items()}
+        loss = float(found["L"][0, 0])
         self.losses.append(loss)
         return loss
 

@@ -142,20 +142,19 @@ _LAYER = (
 )
 
 
-def bare_attention(p: Arrays, ids: Any, targets: Any) -> tuple[Any, Arrays]:
+def bare_attention(p: Arrays, ids: Any, one_hot: Any, places: Any, mask: Any) -> tuple[Any, Arrays]:
     """The loss and the gradients of causal attention and nothing else: E, W_Q, W_K, W_V, W_out."""
     n = len(ids)
-    x = p["E"][ids] + positions(n, p["E"].shape[1])
+    x = p["E"][ids] + places
     q, k, v = x @ p["W_Q"], x @ p["W_K"], x @ p["W_V"]
     root = np.sqrt(q.shape[1])
-    s = q @ k.T / root + hidden(n)
+    s = q @ k.T / root + mask
     u = np.exp(s - s.max(-1, keepdims=True))
     a = u / u.sum(-1, keepdims=True)
     o = a @ v
     z = o @ p["W_out"]
     e = np.exp(z - z.max(-1, keepdims=True))
     probabilities = e / e.sum(-1, keepdims=True)
-    one_hot = np.eye(z.shape[1])[targets]
     loss = -np.log((probabilities * one_hot).sum(-1)).mean()
     g_z = (probabilities - one_hot) / n
     g = {"W_out": o.T @ g_z}
@@ -177,10 +176,11 @@ class Descent:
         self.p = {name: values.copy() for name, values in p.items()}
         self.m = {name: np.zeros_like(values) for name, values in p.items()}
         self.v = {name: np.zeros_like(values) for name, values in p.items()}
-        self.ids, self.targets, self.optimizer, self.eta, self.t = ids, targets, optimizer, eta, 0
+        self.given = ids, np.eye(len(p["E"]))[targets], positions(len(ids), p["E"].shape[1]), hidden(len(ids))
+        self.optimizer, self.eta, self.t = optimizer, eta, 0
 
     def __call__(self) -> float:
-        loss, g = bare_attention(self.p, self.ids, self.targets)
+        loss, g = bare_attention(self.p, *self.given)
         self.t += 1
         for name, slope in g.items():
             if self.optimizer == "sgd":
