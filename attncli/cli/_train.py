@@ -156,6 +156,8 @@ def _new(words: Mapping[str, Any], text: str) -> State:
     if values["kv_heads"] is None:
         values["kv_heads"] = values["heads"]
     values |= {"rotary": bool(words["rotary"]), "tied": bool(words["tied"]), **_learning(words, None)}
+    if values["rotary"] and words["positions"] is None:
+        values["positions"] = "none"  # the heads know the positions already
     pieces = text.split(" ") if values["split"] == "words" else list(text)
     tokens = tuple(dict.fromkeys(pieces))
     values["context"] = min(values["context"], max(1, len(pieces) - 1))

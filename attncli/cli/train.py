@@ -60,7 +60,7 @@ def _own(say: Say) -> dict[str, tuple[Any, Any]]:
         "kv_heads": (Annotated[one, typer.Option("--kv-heads", metavar="N", help=t("Heads of keys and values (as many as heads)."))], None),
         "layers": (Annotated[one, typer.Option("--layers", metavar="N", help=t("Blocks; 0, the default: causal attention and nothing else."))], None),
         "d_ff": (Annotated[one, typer.Option("--d-ff", metavar="N", help=t("Width of the feed-forward sublayer of a block (0: there is none)."))], None),
-        "positions": (Annotated[one, typer.Option("--positions", metavar="none|sinusoidal|learned", help=t("What is added to the embeddings (sinusoidal)."))], None),
+        "positions": (Annotated[one, typer.Option("--positions", metavar="none|sinusoidal|learned", help=t("What is added to the embeddings (sinusoidal; with --rotary none)."))], None),
         "rotary": (Annotated[bool, typer.Option("--rotary", help=t("Turn queries and keys by their positions."))], False),
         "norm": (Annotated[one, typer.Option("--norm", metavar="pre|post", help=t("Where the norms of a block stand (pre)."))], None),
         "normalisation": (Annotated[one, typer.Option("--normalisation", metavar="layer|rms|none", help=t("Which norm (layer)."))], None),

@@ -62,7 +62,9 @@ def angles(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", 
     for step in graph.steps.values():
         if step.op is angle.OP and _same(step, params):
             return step.id
-    return graph.apply(angle.OP, f"{prefix}angle", symbol=r"\theta", **params)
+    # Sinusoidal positions and rotary heads in one part of a model have angles of their own.
+    id = f"{prefix}angle" if f"{prefix}angle" not in graph else f"{prefix}rotary_angle"
+    return graph.apply(angle.OP, id, symbol=r"\theta", **params)
 
 
 def _later(start: Matrix, past: int) -> Matrix:

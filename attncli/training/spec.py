@@ -19,6 +19,10 @@ from attncli.tokens import Vocabulary
 MOST_PARAMETERS = 2_000_000
 
 
+#: With 0 layers the model names the widths of a single head; several stand side by side.
+_BARE = {"W_Q": "heads·d_k", "W_K": "kv_heads·d_k", "W_V": "kv_heads·d_v"}
+
+
 class Spec(Record):
     """A GPT to be trained.
 
@@ -131,6 +135,8 @@ class Spec(Record):
             if not self._uses(argument):
                 continue
             shape = tuple(lengths[axis] for axis in argument.axes)
+            if bare and argument.name in _BARE:
+                shape = (self.d_model, lengths[_BARE[argument.name]])
             if argument.name == "W_out" and bare and not self._has_output_projection():
                 shape = (self.d_v, shape[1])
             yield argument.name, (1, *shape) if len(shape) == 1 else shape
