@@ -149,6 +149,8 @@ class Spec(Record):
         part, _, name = argument.name.rpartition(".")
         if argument.kind != "matrix" or not argument.listed or name.endswith("_past") or name.startswith("b_"):
             return False
+        if part.endswith("norm2") and not self.d_ff:
+            return False
         if name in ("gamma", "beta"):
             last = part != "final" or self.norm == "pre"
             return self.layers > 0 and last and (self.normalisation == "layer" or (name == "gamma" and self._norms()))

@@ -95,8 +95,19 @@ def shapes(spec: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 def case(text: str, steps: int, **changes: Any) -> dict[str, Any]:
     spec: dict[str, Any] = {
-        **{"split": "characters", "d_model": 4, "d_k": 2, "d_v": 2, "heads": 1, "kv_heads": 1, "layers": 0, "d_ff": 0},
-        **{"positions": "sinusoidal", "norm": "pre", "tied": False, "optimizer": "adam", "eta": 0.05},
+        "split": "characters",
+        "d_model": 4,
+        "d_k": 2,
+        "d_v": 2,
+        "heads": 1,
+        "kv_heads": 1,
+        "layers": 0,
+        "d_ff": 0,
+        "positions": "sinusoidal",
+        "norm": "pre",
+        "tied": False,
+        "optimizer": "adam",
+        "eta": 0.05,
         **changes,
     }
     pieces = text.split(" ") if spec["split"] == "words" else list(text)
