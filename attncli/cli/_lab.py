@@ -13,6 +13,7 @@ from attncli.cli._output import write_file
 from attncli.cli._say import Say
 from attncli.lab import Experiment, Report, Setting
 from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.problems.problem import Problem
 
 FORMATS = ("table", "json", "csv", "markdown")
 _ENDINGS = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
@@ -64,7 +65,7 @@ def _value(setting: Setting, word: Any, say: Say) -> Any:
     if setting.kind == "count":
         return whole_number(setting.option, word, int(setting.least), int(setting.most))
     if setting.kind == "problem":
-        return problem_of(word, {}, say)
+        return _trained(word) if word.lower().endswith(".npz") else problem_of(word, {}, say)
     if setting.kind == "text":
         return _text(setting, word)
     if setting.kind == "matrix":
@@ -75,6 +76,14 @@ def _value(setting: Setting, word: Any, say: Say) -> Any:
         except AttnError as error:
             raise error.at(setting.option) from None
     return _numbers(setting, word)
+
+
+def _trained(path: str) -> Problem:
+    """A saved training's model, looking at the beginning of its text."""
+    from attncli.training.saved import load
+    from attncli.training.trainer import Trainer
+
+    return Trainer(load(path)).problem(0, learning=False).changed(id=path)
 
 
 def _text(setting: Setting, word: str) -> str:

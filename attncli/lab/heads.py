@@ -145,7 +145,7 @@ def _weights_with_heads(graph: Graph) -> Step:
         if step.weights and len(step.axes) == 3:
             return step
     raise InputError(
-        "The model {model} has no weights with heads here. Give a problem of multi_head, like d1-two-heads, or none.",
+        "The model {model} has no weights with heads here. Give a problem of multi_head, like d1-two-heads, or a training with --heads 2, or nothing.",
         model=graph.model,
     )
 
@@ -260,7 +260,7 @@ EXPERIMENT = Experiment(
     "heads",
     N_("What heads attend to: weight maps side by side, how far they differ, what the average loses."),
     (
-        Setting("problem", N_("A problem file or example with heads, like d1-two-heads, instead of seeded weights."), "problem", "[PROBLEM]", replaces=("text", "heads", "d_model", "causal")),
+        Setting("problem", N_("A problem file or example with heads, like d1-two-heads, or a saved training (.npz), instead of seeded weights."), "problem", "[PROBLEM]", replaces=("text", "heads", "d_model", "causal")),
         Setting("text", N_("A sentence: words with spaces, or Chinese without."), "text", "TEXT", Message(N_("The cat drank its milk"))),
         Setting("heads", N_("How many heads, 1 to 16."), "count", "N", 4, 1, _MOST_HEADS),
         Setting("d_model", N_("Width of a token's vector, 1 to 512; the heads share it."), "count", "N", 16, 1, 512),

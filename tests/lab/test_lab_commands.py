@@ -157,6 +157,24 @@ def test_a_matrix_and_a_problem_may_come_from_standard_input() -> None:
     assert "2 see" in run("lab", "heads", "-", stdin=problem).text
 
 
+def test_a_trained_model_shows_its_heads(tmp_path: Path) -> None:
+    """The map is the one that attncli train itself shows, token by token."""
+    saved, other = tmp_path / "model.npz", tmp_path / "no.npz"
+    other.write_bytes(b"no archive")
+    trained = run("train", "abcab", "--heads", "2", "--steps", "20", "--save", str(saved), "--format", "json")
+    assert trained.status == 0
+    mine = json.loads(run("lab", "heads", str(saved), "--format", "json").text)
+    theirs = json.loads(trained.text)
+    assert len(mine["maps"]) == 3
+    for one, expected in zip(mine["maps"][:2], theirs["maps"], strict=True):
+        for row, shown in zip(one["values"], expected["values"], strict=True):
+            assert row == pytest.approx(shown, rel=1e-12)
+    assert [row[0] for row in mine["tables"][0]["rows"]] == ["a", "b", "c", "a"]
+    refused = run("lab", "heads", str(other))
+    assert (refused.status, refused.out) == (2, b"")
+    assert b"no.npz" in refused.err
+
+
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no such experiment": (("scalings",), "“scalings” does not exist. Did you mean scaling?"),
     "a seed that is none": (("softmax", "--seed", "x"), "--seed: “x” does not work here. Write a whole number from 0 to"),
