@@ -55,7 +55,7 @@ def _ids(state: State, prompt: str) -> list[int]:
     if not text:
         raise InputError("PROMPT is empty. Write at least one token that the training knows.")
     try:
-        return state.spec.vocabulary.encode(text)
+        return state.spec.encode(text)
     except AttnError as error:
         raise error.at(Message(N_("PROMPT"))) from None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from attncli.cli._calculation import Stdin, whole_number
@@ -49,6 +51,8 @@ def train(say: Say, **words: Any) -> int:
         _refuse_options_of_a_step(words)
         chosen = format_of(words["format"], words["output"])
     state = _state(words)
+    if words["save"] is not None:
+        _check_place(words["save"])
     trainer = Trainer(state)
     if at is not None:
         return _one_step(say, trainer, at, words)
@@ -106,6 +110,17 @@ def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> 
     result = run(problem.changed(title=title), **arithmetic_of(words))
     show(say, result.changed(problem=result.problem.changed(layout=layout)), words)
     return 0
+
+
+def _check_place(name: str) -> None:
+    """Before a long training: whether there is a folder that its file can go to."""
+    folder = Path(name).absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(
+            "--save {path}: there is no folder {folder} that you may write to. Write another path.",
+            path=name,
+            folder=str(folder),
+        )
 
 
 def _save(name: str, state: State) -> None:

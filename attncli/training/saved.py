@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -87,6 +88,8 @@ def _load(path: str) -> State:
         raise InputError("is no training: it has no {name}. Write one with attncli train TEXT --save FILE.", name=_META)
     meta = _meta(arrays.pop(_META))
     losses = np.asarray(arrays.pop(_LOSSES), dtype=np.float64)
+    if not all(token.isprintable() for token in (*meta.spec.tokens, meta.text)):
+        raise InputError("There are signs in this text that cannot be printed. Leave them out.")
     spec = Spec(**{**meta.spec.model_dump(), "tokens": tuple(meta.spec.tokens)}).checked()
     expected = dict(spec.shapes())
     numbers = {name: _numbers(name, arrays.get(name), shape) for name, shape in expected.items()}
@@ -97,11 +100,25 @@ def _load(path: str) -> State:
             raise InputError("holds an array “{name}” that belongs to no training of this kind.", name=name)
         if name not in expected:
             memory[name] = _numbers(name, array, expected[parameter])
+    _check_memory(spec, meta.step, memory)
     if losses.ndim != 1 or len(losses) != meta.step:
         raise InputError("says {step} steps, but holds {count} losses.", step=meta.step, count=losses.size)
     state = State(spec, meta.text, meta.step, numbers, memory, tuple(float(loss) for loss in losses))
     Trainer(state)  # says what does not go together
     return state
+
+
+def _check_memory(spec: Spec, step: int, memory: Mapping[str, Any]) -> None:
+    """Adam remembers two arrays of every parameter from its first step on; gradient descent remembers nothing."""
+    remembered = {f"{name}{kind}" for name, _ in spec.shapes() for kind in ("_m_past", "_v_past")}
+    if spec.optimizer == "sgd":
+        remembered = set()
+    elif step == 0 and not memory:
+        return
+    for name in sorted(remembered - set(memory)):
+        raise InputError("the array “{name}” is missing.", name=name)
+    for name in sorted(set(memory) - remembered):
+        raise InputError("holds an array “{name}” that belongs to no training of this kind.", name=name)
 
 
 def _meta(array: Any) -> _Meta:

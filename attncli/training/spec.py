@@ -60,6 +60,24 @@ class Spec(Record):
     def vocabulary(self) -> Vocabulary:
         return Vocabulary.of(self.tokens, split=self.split)
 
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text's tokens.
+
+        Raises
+        ------
+        InputError
+            A token that was not there when the training began.
+        """
+        vocabulary = self.vocabulary
+        for piece in vocabulary.cut(text):
+            if piece not in self.tokens:
+                raise InputError(
+                    "“{token}” is none of the tokens that this training knows: {known}. Write with those only.",
+                    token=piece,
+                    known=" ".join(self.tokens[:20]) + (" …" if len(self.tokens) > 20 else ""),
+                )
+        return vocabulary.encode(text)
+
     def settings(self) -> dict[str, Any]:
         """The settings of the model `gpt`."""
         return {

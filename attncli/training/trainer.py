@@ -57,7 +57,7 @@ class Trainer:
     def __init__(self, state: State) -> None:
         self.spec = state.spec
         self.text = state.text
-        self.ids = np.asarray(state.spec.vocabulary.encode(state.text), dtype=np.int_)
+        self.ids = np.asarray(state.spec.encode(state.text), dtype=np.int_)
         if len(self.ids) < 2:
             raise InputError("The text has a single token: there is nothing to predict. Write at least two.")
         self.length = min(state.spec.context, len(self.ids) - 1)

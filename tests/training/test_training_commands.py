@@ -1,0 +1,287 @@
+"""attncli train and attncli generate as they are typed: screens, files, one step, bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from syrupy.assertion import SnapshotAssertion
+from whole_command import Done, on_terminal, run, run_again
+
+TEXT = "我喜欢数学"
+SHOWN = {
+    "train": ("train", TEXT),
+    "words": ("train", "to be or not to be", "--split", "words", "--steps", "40", "--heads", "2"),
+    "a block": ("train", "abcab", "--layers", "1", "--d-ff", "6", "--rotary", "--optimizer", "sgd", "--steps", "9"),
+    "no step": ("train", TEXT, "--steps", "0"),
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A training of 500 steps in a file."""
+    file = tmp_path_factory.mktemp("saved") / "cat.npz"
+    done = run("train", TEXT, "--save", str(file))
+    assert (done.status, done.err) == (0, b"")
+    return str(file)
+
+
+def shown(name: str, width: int, language: str, **variables: Any) -> Done:
+    return run(*SHOWN[name], COLUMNS=width, ATTNCLI_LANG=language, **variables)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("width", [50, 80])
+@pytest.mark.parametrize("name", SHOWN)
+def test_snapshot(name: str, width: int, language: str, snapshot: SnapshotAssertion) -> None:
+    assert str(shown(name, width, language)) == snapshot
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("width", [50, 80])
+def test_snapshot_of_generating(saved: str, width: int, language: str, snapshot: SnapshotAssertion) -> None:
+    assert str(run("generate", saved, "我", COLUMNS=width, ATTNCLI_LANG=language)) == snapshot
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("width", [40, 50, 80, 200])
+@pytest.mark.parametrize("name", SHOWN)
+def test_no_line_is_wider_than_the_screen_or_ends_in_spaces(name: str, width: int, language: str) -> None:
+    done = shown(name, width, language)
+    assert (done.status, done.err) == (0, b"")
+    for line in done.text.splitlines():
+        assert cell_len(line) <= width, line
+        assert line == line.rstrip(), repr(line)
+    assert "\x1b" not in done.text
+
+
+@pytest.mark.parametrize(("encoding", "language"), [("ascii", "en"), ("gbk", "zh"), ("gbk", "en")])
+def test_ascii_and_gbk_terminals_can_show_it(encoding: str, language: str) -> None:
+    done = shown("words", 50, language, PYTHONIOENCODING=encoding, PYTHONUTF8=None)
+    assert (done.status, done.err) == (0, b"")
+    assert not re.search(r"[█▌░▒▓│┤└─]", done.out.decode(encoding))
+
+
+@pytest.mark.parametrize("words", [("train", TEXT, "--steps", "30"), ("train", TEXT, "--step", "2")])
+def test_the_same_seed_gives_the_same_bytes(words: tuple[str, ...], tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.npz", "b.npz")]
+    first, second = (run_again(*words, "--format", "json", "--save", str(file)) for file in files)
+    assert first.status == 0
+    assert first.out == second.out
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert run_again(*words, "--format", "json", "--seed", "1").out != first.out
+
+
+def test_training_in_two_parts_equals_training_at_once(tmp_path: Path) -> None:
+    whole, half, both = (str(tmp_path / name) for name in ("whole.npz", "half.npz", "both.npz"))
+    one = run("train", TEXT, "--steps", "30", "--save", whole, "--format", "json")
+    run("train", TEXT, "--steps", "12", "--save", half)
+    other = run("train", "--load", half, "--steps", "18", "--save", both, "--format", "json")
+    assert one.out == other.out
+    assert Path(whole).read_bytes() == Path(both).read_bytes()
+
+
+def test_a_step_in_full_is_what_the_training_then_has(tmp_path: Path) -> None:
+    """The numbers of --step 4 in JSON are those of a training of 4 steps, its loss the fourth."""
+    file = tmp_path / "four.npz"
+    report = json.loads(run("train", TEXT, "--steps", "4", "--save", str(file), "--format", "json").text)
+    trace = json.loads(run("train", TEXT, "--step", "4", "--format", "json").text)
+    values = {step["id"]: step["value"] for step in trace["steps"]}
+    assert np.ravel(values["L"])[0] == pytest.approx(report["settings"]["losses"][3], rel=1e-12)
+    with np.load(file, allow_pickle=False) as arrays:
+        for name in ("E", "W_Q", "W_K", "W_V", "W_out"):
+            np.testing.assert_allclose(values[f"{name}_new"], arrays[name], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("format", ["table", "json", "markdown", "html", "latex", "csv", "svg"])
+def test_a_step_comes_in_every_format(format: str) -> None:
+    done = run("train", "abcab", "--step", "2", "--format", format)
+    assert (done.status, done.err) == (0, b"")
+    assert "2" in done.text
+
+
+def test_a_saved_training_is_shown_without_a_step(saved: str) -> None:
+    assert run("train", "--load", saved, "--steps", "0").out == run("train", TEXT).out
+
+
+def test_json_is_one_line_and_csv_says_the_same() -> None:
+    done = run("train", TEXT, "--format", "json", COLUMNS=40)
+    assert done.text.count("\n") == 1
+    found = json.loads(done.text)
+    assert found["settings"]["loss"] < 0.1
+    assert len(found["settings"]["losses"]) == 500
+    rows = list(csv.DictReader(io.StringIO(run("train", TEXT, "--format", "csv").text)))
+    for table in found["tables"]:
+        mine = [row["value"] for row in rows if row["table"] == table["id"]]
+        assert mine == [str(cell) for row in table["rows"] for cell in row]
+
+
+def test_the_live_curve_is_only_on_a_terminal() -> None:
+    words = ("train", TEXT, "--steps", "1500")
+    assert run(*words).err == b""
+    live = on_terminal(*words).out.decode()
+    assert live.endswith(run(*words, COLUMNS=80).text)
+    assert "1500" in live[: -len(run(*words, COLUMNS=80).text)]
+    plain = on_terminal(*words, NO_COLOR="1").out.decode()
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
+
+
+def test_generating_writes_the_text_on(saved: str) -> None:
+    found = json.loads(run("generate", saved, "我", "--format", "json").text)
+    assert found["settings"]["continuation"] == "喜欢数学"
+    done = run("generate", saved, "我喜", "--length", "9", "--verify")
+    assert done.status == 0
+    assert "trained on 4 tokens at a time" in done.text.replace("\n", " ")
+    hot = ("generate", saved, "我", "--temperature", "30", "--length", "12", "--format", "json")
+    assert run(*hot, "--seed", "1").out == run_again(*hot, "--seed", "1").out
+    assert run(*hot, "--seed", "1").out != run(*hot, "--seed", "2").out
+    assert json.loads(run(*hot, "--top", "1").text)["settings"]["continuation"][:4] == "喜欢数学"
+    trace = run("generate", saved, "我", "--trace", "--length", "2").text
+    assert "1 tokens are in the cache" in trace
+    assert "K_past" in trace
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "no text": (("train",), "There is no text to learn"),
+    "an empty text": (("train", " "), "The text is empty"),
+    "one token": (("train", "a"), "a single token"),
+    "a text that is too long": (("train", "ab" * 60_000), "120000 characters; the limit is 100000"),
+    "a missing file": (("train", "@nothing"), "there is no such file"),
+    "a terminal escape": (("train", "a\x1b[31mb"), "cannot be printed"),
+    "eta 0": (("train", "ab", "--eta", "0"), "with a learning rate of 0 nothing is learnt"),
+    "eta below 0": (("train", "ab", "--eta=-1"), "--eta: -1 is out of range"),
+    "eta without end": (("train", "ab", "--eta", "inf"), "--eta: inf is out of range"),
+    "eta that is none": (("train", "ab", "--eta", "fast"), "--eta: "),
+    "steps beyond all bounds": (("train", "abcab", "--eta", "1e6", "--optimizer", "sgd"), "the loss is no longer a number: the steps are too large"),
+    "sizes beyond the limit": (("train", "ab", "--layers", "48", "--d-model", "1024", "--d-ff", "4096"), "the limit is 2,000,000"),
+    "too many blocks": (("train", "ab", "--layers", "49"), "--layers: “49” does not work here"),
+    "heads that do not divide": (("train", "ab", "--heads", "3", "--kv-heads", "2"), "3 query heads cannot share 2 heads"),
+    "a feed-forward without a block": (("train", "ab", "--d-ff", "3"), "--d-ff belongs to a block"),
+    "rotary of an odd width": (("train", "ab", "--rotary", "--d-k", "3"), "Write an even --d-k, like 4"),
+    "a choice that is none": (("train", "ab", "--positions", "some"), "--positions: “some” does not exist"),
+    "an option of one step": (("train", "ab", "--expand"), "--expand belongs to a single step"),
+    "step and steps": (("train", "ab", "--step", "1", "--steps", "3"), "Leave one of them out"),
+    "step 0": (("train", "ab", "--step", "0"), "--step: “0” does not work here"),
+    "a format that is none": (("train", "ab", "--format", "html"), "Choose from: table, json, csv, markdown"),
+    "a folder that is not there": (("train", "ab", "--save", "nowhere/x.npz"), "there is no folder"),
+    "a folder as file": (("train", "ab", "--save", "/"), "this is a folder"),
+    "temperature below 0": (("generate", "SAVED", "我", "--temperature", "-1"), "--temperature: -1 is out of range"),
+    "no temperature": (("generate", "SAVED", "我", "--temperature", "nan"), "--temperature: "),
+    "top 0": (("generate", "SAVED", "我", "--top", "0"), "--top: “0” does not work here"),
+    "an unknown token": (("generate", "SAVED", "我爱"), "PROMPT: “爱” is none of the tokens that this training knows: 我 喜 欢 数 学"),
+    "an empty prompt": (("generate", "SAVED", ""), "PROMPT is empty"),
+    "decimals without a trace": (("generate", "SAVED", "我", "--decimals", "2"), "belong to --trace"),
+    "a trace as json": (("generate", "SAVED", "我", "--trace", "--format", "json"), "--trace shows tables only"),
+    "sizes of a saved training": (("train", "--load", "SAVED", "--d-model", "8"), "--d-model is settled by the saved training"),
+    "the seed of a saved training": (("train", "--load", "SAVED", "--seed", "1"), "--seed is settled"),
+    "another optimiser": (("train", "--load", "SAVED", "--optimizer", "sgd"), "--optimizer is settled"),
+    "a step that was made": (("train", "--load", "SAVED", "--step", "3"), "has made 500 steps already"),
+    "another text": (("train", "--load", "SAVED", "猫狗"), "“猫” is none of the tokens that this training knows"),
+}  # fmt: skip
+
+
+def refused(done: Done, message: str) -> None:
+    error = done.err.decode()
+    assert (done.status, done.out) == (2, b""), error
+    assert error.startswith("attncli: ")
+    assert error.count("\n") == 1
+    assert message in error
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_input_is_one_message(name: str, saved: str) -> None:
+    words, message = WRONG[name]
+    typed = tuple(saved if word == "SAVED" else word for word in words)
+    refused(run(*typed), message)
+    chinese = run(*typed, ATTNCLI_LANG="zh")
+    assert chinese.status == 2
+    assert re.search(r"[一-鿿]", chinese.err.decode().replace(TEXT, ""))
+
+
+def test_a_binary_file_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "bytes"
+    file.write_bytes(bytes(range(256)))
+    refused(run("train", f"@{file}"), "is not UTF-8 text")
+
+
+def altered(saved: str, file: Path, **changes: Any) -> None:
+    """The saved training with other arrays; None leaves one out."""
+    with np.load(saved, allow_pickle=False) as arrays:
+        kept = {**dict(arrays), **changes}
+    np.savez(file, **{name: values for name, values in kept.items() if values is not None})
+
+
+def meta(saved: str, **changes: Any) -> np.ndarray:
+    with np.load(saved, allow_pickle=False) as arrays:
+        data = json.loads(arrays["meta"].tobytes())
+    for name, value in changes.items():
+        (data if name in data else data["spec"])[name] = value
+    return np.frombuffer(json.dumps(data).encode(), dtype=np.uint8)
+
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "another shape": ({"W_Q": np.ones((3, 3))}, "the array “W_Q” is 3×3, expected 4×2"),
+    "a missing array": ({"W_Q": None}, "the array “W_Q” is missing"),
+    "half a memory": ({"E_v_past": None}, "the array “E_v_past” is missing"),
+    "squares below 0": ({"E_v_past": -np.ones((5, 4))}, "E_v_past"),
+    "an array too many": ({"other": np.ones(2)}, "“other” that belongs to no training"),
+    "NaN": ({"E": np.full((5, 4), np.nan)}, "E: holds NaN"),
+    "complex numbers": ({"E": np.ones((5, 4)) + 1j}, "not real numbers"),
+    "objects": ({"E": np.array([[1, "a"]], dtype=object)}, "Python objects, which are never loaded"),
+    "losses that are words": ({"losses": np.array(["a"] * 500)}, "not real numbers"),
+    "no losses": ({"losses": np.ones(3)}, "says 500 steps, but holds 3 losses"),
+    "no meta": ({"meta": None}, "is no training: it has no meta"),
+    "meta that is no JSON": ({"meta": np.frombuffer(b"{", dtype=np.uint8)}, "meta is not readable JSON"),
+}
+LIES: dict[str, tuple[dict[str, Any], str]] = {
+    "another width": ({"d_model": 8}, "expected 5×8"),
+    "another count of steps": ({"step": 7}, "says 7 steps, but holds 500 losses"),
+    "sizes beyond the limit": ({"layers": 48, "d_model": 4096, "d_ff": 16384}, "the limit is 2,000,000"),
+    "sizes beyond all bounds": ({"layers": 10**9}, "meta.spec.layers does not work here"),
+    "another text": ({"text": "abc"}, "“a” is none of the tokens that this training knows"),
+    "one token": ({"text": "我"}, "a single token"),
+    "a token twice": ({"tokens": ["我", "我", "欢", "数", "学"]}, "stands twice"),
+    "a terminal escape": ({"tokens": ["我", "\x1b[31m", "欢", "数", "学"], "text": "我欢"}, "cannot be printed"),
+    "another optimiser": ({"optimizer": "sgd"}, "belongs to no training of this kind"),
+    "a setting of another kind": ({"tied": "perhaps"}, "meta.spec.tied does not work here"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_refused(name: str, saved: str, tmp_path: Path) -> None:
+    changes, message = BROKEN[name]
+    file = tmp_path / "broken.npz"
+    altered(saved, file, **changes)
+    refused(run("generate", str(file), "我"), message)
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_file_that_lies_is_refused(name: str, saved: str, tmp_path: Path) -> None:
+    changes, message = LIES[name]
+    file = tmp_path / "lie.npz"
+    altered(saved, file, meta=meta(saved, **changes))
+    refused(run("generate", str(file), "我"), message)
+
+
+def test_files_that_are_no_training_are_refused(saved: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "plain.npz", x=np.ones(3))
+    refused(run("generate", str(tmp_path / "plain.npz"), "我"), "is no training")
+    (tmp_path / "short.npz").write_bytes(Path(saved).read_bytes()[:3000])
+    refused(run("generate", str(tmp_path / "short.npz"), "我"), "is not a readable .npz file")
+    (tmp_path / "pickle.npz").write_bytes(b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01a\x94K\x01s.")
+    refused(run("train", "--load", str(tmp_path / "pickle.npz")), "is not a readable .npz file")
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (70000000,), }".ljust(117) + b"\n"
+        with archive.open("E.npy", "w") as member:
+            member.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+            for _ in range(560):
+                member.write(bytes(1_000_000))
+    refused(run("generate", str(tmp_path / "bomb.npz"), "我"), "the limit here is 512,000,000")
