@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from simulation import FAMILIES, run, totals
+from results import totals
+from simulation import FAMILIES, run
 
 #: Right and wrong sheets of each family, and the kinds of mistakes that must be among them.
 SIZES = {"attention": (450, 220, 40), "layers": (300, 240, 80)}
