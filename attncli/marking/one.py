@@ -335,7 +335,9 @@ class Marking:
         fresh = [
             route
             for route in self.marker.routes
-            if near.intersection(route.swap) and not (set(route.swap) & (self.done | set(chain.swap)))
+            if near.intersection(route.swap)
+            and not (set(route.swap) & (self.done | set(chain.swap)))
+            and route.is_open(chain)
         ]
         yield from fresh
         for i, one in enumerate(fresh):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,17 @@ class Route(Record):
     ----------
     at : the steps whose written values tell that it was taken
     swap : what is calculated instead, by step id
+    after : what must have been calculated instead before, for this way to be open
     """
 
     at: frozenset[str]
     swap: dict[str, Swap]
     said: Message
+    after: Mapping[str, Swap] = MappingProxyType({})
+
+    def is_open(self, chain: Chain) -> bool:
+        """Whether a chain has gone the way that this one goes on from."""
+        return all(chain.swap.get(id) is swap for id, swap in self.after.items())
 
 
 def routes(graph: Graph) -> Iterator[Route]:
@@ -104,7 +111,7 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
     scaled_early = lambda xp, q, k: scores.op.compute(  # noqa: E731
         xp, xp.aside(step.op.compute(xp, q, **step.params)), k, **scores.params
     )
-    yield Route(
+    early = Route(
         frozenset({scores.id}),
         _swaps(
             instead("early", scores, scaled_early, *scores.inputs),
@@ -112,6 +119,33 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
         ),
         Message(N_("Right: you scaled before the product. A factor may go in at either place.")),
     )
+    yield early
+    yield from _queries_scaled_back(graph, step, scores, early)
+
+
+def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -> Iterator[Route]:
+    """The way back for scores that hold the factor already: it comes in behind them, at the queries."""
+    part = scores.id.removesuffix(scores.id.rpartition(".")[2])
+    back = graph.steps.get(f"{part}G_{scores.id.removeprefix(part)}")
+    if back is None or back.op is not step.op:
+        return
+    swaps = [with_operands("late", back, pass_on.OP, back.inputs, {})]
+    query = scores.inputs[0]
+    for after in graph.steps.values():
+        if after.op.name != "product" or after.inputs[0] != back.id:
+            continue
+
+        def scaled_query(xp: Arithmetic, g: Value, q: Value, after: Step = after) -> Value:
+            return after.op.compute(xp, g, xp.aside(step.op.compute(xp, q, **step.params)), **after.params)
+
+        def scaled_result(xp: Arithmetic, g: Value, k: Value, after: Step = after) -> Value:
+            return step.op.compute(xp, xp.aside(after.op.compute(xp, g, k, **after.params)), **step.params)
+
+        swaps.append(
+            instead("early", after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs)
+        )
+    said = Message(N_("Right: your scores were scaled already, so their gradient is this; the factor comes in at Q."))
+    yield Route(frozenset({back.id}), _swaps(*swaps), said, {scores.id: early.swap[scores.id]})
 
 
 def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:

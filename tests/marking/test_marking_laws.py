@@ -321,3 +321,31 @@ def test_symbols_stand_for_steps_where_they_are_clear() -> None:
 def test_everything_is_fine_is_what_the_simulation_says() -> None:
     assert set(FINE) == {"correct", "route", "imprecise", "blank"}
     assert rounded(np.array([0.125, -0.125]), 2).tolist() == [0.13, -0.13]
+
+
+@few
+@given(seeds, decimals_, st.sampled_from(CARRYING), st.booleans())
+def test_queries_scaled_first_and_the_gradient_of_what_came_of_that(seed, decimals, carrying, textbook) -> None:  # type: ignore[no-untyped-def]
+    """The scores hold the factor, so their gradient has none to lose; it comes in at G_Q. Or all goes back by the book."""
+    rng = random.Random(seed)
+    case = make_case(rng, rng.choice(("attention", "self_attention")))
+    lines = {"scores": lambda g: g("Q") / g("root") @ g("K").T, "scaled": lambda g: g("scores")}
+    if not textbook:
+        lines |= {
+            "G_scores": lambda g: g("G_scaled"),
+            "G_Q": lambda g: g("G_scores") @ g("K") / g("root"),
+            "G_K": lambda g: g("G_scores").T @ (g("Q") / g("root")),
+        }
+    values = Learner(case, decimals, carrying, seed, lines).run()
+    kept = [id for id in values if rng.random() < 0.8 or id in ("scores", "G_scores")]
+    one = marked(case, decimals, {id: as_text(values[id], decimals) for id in kept})
+    assert one.ok, verdicts(one)
+
+
+def test_who_did_not_scale_first_has_lost_the_factor() -> None:
+    case = make_case(random.Random(8), "attention")
+    values = Learner(case, 4, wrong={"G_scores": lambda g: g("G_scaled")}).run()
+    one = marked(case, 4, {id: as_text(value, 4) for id, value in values.items()})
+    assert one.first_wrong == "G_scores"
+    step = next(step for step in one.steps if step.id == "G_scores")
+    assert [named.id for named in step.mistakes] == ["gradient-scale-lost"]
