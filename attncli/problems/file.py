@@ -29,16 +29,20 @@ LearnerText = dict[Literal["en", "zh"], str]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
+_PART_NAME = re.compile(r"[a-z][a-z0-9.]*")
+
+
 def _flat(table: Any) -> Any:
     """A table whose parts may be tables of their own: [inputs.self] W_Q is the input self.W_Q.
 
-    Tables that say what a single value is (a random input) stay as they are.
+    Parts of a model have small letters; a table under another name is no part, and what it is instead (a random input,
+    a mistake) is seen where it is read.
     """
     if not isinstance(table, dict):
         return table
     out: dict[Any, Any] = {}
     for name, value in table.items():
-        if isinstance(value, dict) and "random" not in value:
+        if isinstance(value, dict) and "random" not in value and _PART_NAME.fullmatch(str(name)):
             inner = _flat(value)
             out.update({f"{name}.{part}": each for part, each in inner.items()} if inner else {name: value})
         else:

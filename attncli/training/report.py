@@ -131,7 +131,7 @@ def _next_tokens(trainer: Trainer) -> Table:
         Message(N_("What the model expects after each token")),
         (
             Column("place", Message(N_("place"))),
-            Column("token", Message(N_("token"))),
+            Column("token", "token"),
             Column("next", Message(N_("follows"))),
             Column("probability", Message(N_("its probability")), joined=True),
             Column("guess", Message(N_("likeliest"))),
@@ -211,7 +211,7 @@ def of_tokens(
             (
                 Column("number", Message(N_("number"))),
                 Column("cached", Message(N_("in the cache"))),
-                Column("token", Message(N_("token"))),
+                Column("token", "token"),
                 Column("probability", Message(N_("its probability")), joined=True),
                 Column("other", Message(N_("else"))),
                 Column("other_probability", Message(N_("its probability")), joined=True),

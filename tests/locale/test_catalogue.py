@@ -91,7 +91,7 @@ SUBJECT = {
     "residual": "残差",
     r"\bbias": "偏置",
     r"\bcosine": "余弦",
-    r"\bsine": "正弦",
+    r"\bsin(?:e|usoid)": "正弦",
 }
 #: What is typed or filled in, where these words are names.
 NAMES = re.compile(r"{\w+}|--?[a-zA-Z][\w-]*(?: \w+)?|\w+\.[\w{]+|\[\w+\]|\w+ = |“[^”]*”|^gradient\b")
