@@ -88,6 +88,7 @@ def _branches(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
+@cache
 def extracted() -> dict[str, list[str]]:
     """Every template that holds words or fields, and the files it stands in."""
     found: dict[str, list[str]] = {}
