@@ -87,8 +87,8 @@ class Swap(Record):
     params: Mapping[str, Any]
 
 
-#: Of a step: id, what computes it, operands, parameters, cells.
-Line: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Mapping[str, Any], int]
+#: Of a step: id, what computes it, operands, parameters.
+Line: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Mapping[str, Any]]
 
 
 class Trace(Mapping[str, Any]):
@@ -142,6 +142,7 @@ class Graph:
         self.steps: dict[str, Step] = {}
         self.bound: dict[str, Axis] = {}
         self._lines: list[Line] = []
+        self._cells: list[int] = []
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.labels: dict[str, tuple[str, ...]] = {}
         self.notes: list[Message] = []
@@ -327,25 +328,34 @@ class Graph:
             if value.shape != shapes.get(id):
                 self._check_shape(id, value.shape)
         wanted = None if until is None else self.needed([until] if isinstance(until, str) else until, swap)
-        lines = self._lines if len(self._lines) == len(self.steps) else self._written_down()
+        lines, cells = self._lines, self._cells
+        if len(lines) != len(self.steps):
+            lines, cells = self._written_down()
         if wanted is not None:
             lines = [line for line in lines if line[0] in wanted]
+            cells = [self.steps[line[0]].cells for line in lines]
         values: dict[str, Value] = {}
         with arithmetic.context():
-            for input in self.inputs.values():
-                if wanted is None or input.id in wanted:
-                    value = given.get(input.id)
-                    values[input.id] = arithmetic.enter(input.matrix) if value is None else value
-            xp = arithmetic.recording([line[4] for line in lines])
-            settle, value_of = xp.settle, values.__getitem__
-            for id, compute, inputs, params, _ in lines:
-                if id in given:
-                    values[id] = given[id]
-                    continue
-                if id in swap:
+            for id, input in self.inputs.items():
+                if wanted is None or id in wanted:
+                    values[id] = given[id] if id in given else arithmetic.enter(input.matrix)
+            xp = arithmetic.recording(cells)
+            settle, replaced = xp.settle, {*given, *swap}
+            for id, compute, inputs, params in lines:
+                if id in replaced:
+                    if id in given:
+                        values[id] = given[id]
+                        continue
                     other = swap[id]
                     compute, inputs, params = other.op.compute, other.inputs, other.params
-                values[id] = settle(compute(xp, *map(value_of, inputs), **params))
+                # Operands one by one: to hand over a list of them takes as long as many an op of small matrices.
+                if len(inputs) == 2:
+                    value = compute(xp, values[inputs[0]], values[inputs[1]], **params)
+                elif len(inputs) == 1:
+                    value = compute(xp, values[inputs[0]], **params)
+                else:
+                    value = compute(xp, *[values[operand] for operand in inputs], **params)
+                values[id] = settle(value)
         return Trace(self, arithmetic.name, values)
 
     def _check_shape(self, id: str, shape: tuple[int, ...]) -> None:
@@ -358,10 +368,11 @@ class Graph:
                 expected=show_shape(expected),
             )
 
-    def _written_down(self) -> list[Line]:
+    def _written_down(self) -> tuple[list[Line], list[int]]:
         """What an evaluation needs of every step; kept, because a training evaluates thousands of times."""
-        self._lines = [(s.id, s.op.compute, s.inputs, s.params, s.cells) for s in self.steps.values()]
-        return self._lines
+        self._lines = [(s.id, s.op.compute, s.inputs, s.params) for s in self.steps.values()]
+        self._cells = [s.cells for s in self.steps.values()]
+        return self._lines, self._cells
 
 
 def part_of(id: str) -> str:

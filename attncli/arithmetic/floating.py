@@ -27,7 +27,6 @@ class Floating:
 
     name = "floating"
 
-    matmul = staticmethod(np.matmul)
     add = staticmethod(np.add)
     subtract = staticmethod(np.subtract)
     multiply = staticmethod(np.multiply)
@@ -46,6 +45,10 @@ class Floating:
 
     def settle(self, value: Value) -> Value:
         return value
+
+    def matmul(self, a: Value, b: Value) -> Value:
+        # Of two small matrices `dot` comes to the same in half the time.
+        return a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(a, b)
 
     def aside(self, value: Value) -> Value:
         return value
@@ -121,7 +124,7 @@ class Recording(Floating):
         self._used += size
         return place
 
-    def matmul(self, a: Value, b: Value) -> Value:  # type: ignore[override]
+    def matmul(self, a: Value, b: Value) -> Value:
         heads = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         return np.matmul(a, b, out=self._place((*heads, a.shape[-2], b.shape[-1])))
 

@@ -14,9 +14,21 @@ from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix
 
 
-@pytest.mark.parametrize("name", ["matmul", "add", "subtract", "multiply", "divide", "exp", "sqrt", "tanh", "where"])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "exp", "sqrt", "tanh", "where"])
 def test_functions_are_numpys_own(name: str) -> None:
     assert getattr(FLOATING, name) is getattr(np, name)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [((3, 4), (4, 2)), ((2, 3, 4), (4, 2)), ((3, 4), (2, 4, 2)), ((2, 3, 4), (2, 4, 2))]
+)
+def test_products_are_numpys(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=left), random.normal(size=right)
+    np.testing.assert_allclose(FLOATING.matmul(a, b), np.matmul(a, b), rtol=1e-14)
+    np.testing.assert_allclose(
+        FLOATING.matmul(b.swapaxes(-1, -2), a.swapaxes(-1, -2)), np.matmul(a, b).swapaxes(-1, -2), rtol=1e-14
+    )
 
 
 def test_small_calculations_are_not_recorded_into_a_block() -> None:
