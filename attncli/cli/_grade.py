@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -55,7 +56,8 @@ def grade(
     problem = problem_of(exercise, {}, say)
     work = Work(problem, say.language.code, layout=sheet_layout(layout), feedback=feedback is not None)
     grader = work.grader
-    waiting = submissions(sheets, _stdin(), grader.knows, _beside(exercise, output, feedback))
+    all_sheets = partial(submissions, sheets, _stdin(), grader.knows, _beside(exercise, output, feedback))
+    waiting = all_sheets()
     for path in sheets:
         if path.lower().endswith(".csv") and Path(path).is_file():
             strange = unknown_columns(path, grader.knows, grader.marker.ids)
@@ -65,7 +67,7 @@ def grade(
     target = Target(output, grader, *_kept(say, output, chosen, waiting, grader, names if feedback else None))
     with ExitStack() as stack:
         results = _mapped(work, waiting, processes, dask, stack)
-        results = _progress(results, stack, target.count)
+        results = _progress(results, stack, target.count, _total(sheets, all_sheets))
         if feedback is not None:
             results = _with_feedback(results, Path(feedback), names, say.language)
         _WRITERS[chosen](say, results, target)
@@ -285,13 +287,24 @@ def _in_order(hand: Callable[[list[Submission]], Handed], waiting: Iterator[Subm
         yield from running.popleft()()
 
 
-def _progress(results: Results, stack: ExitStack, done: int) -> Results:
-    """A progress line on a terminal; silence in a pipe."""
-    if sys.stderr is None or not sys.stderr.isatty():
+def _on_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _total(sheets: Sequence[str], all_sheets: Callable[[], Iterator[Submission | None]]) -> int | None:
+    """How many sheets there are, where somebody looks on and all of them lie in files: these are read through once more."""
+    if not _on_terminal() or not all(Path(path).is_file() or Path(path).is_dir() for path in sheets):
+        return None
+    return sum(sheet is not None for sheet in all_sheets())
+
+
+def _progress(results: Results, stack: ExitStack, done: int, total: int | None) -> Results:
+    """A progress bar on a terminal; silence in a pipe."""
+    if not _on_terminal():
         return results
     from attncli.render._progress import counting
 
-    return counting(results, sys.stderr, stack, done)
+    return counting(results, sys.stderr, stack, done, total)
 
 
 def _with_feedback(results: Results, folder: Path, names: Names, language: Language) -> Results:

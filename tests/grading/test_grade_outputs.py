@@ -566,10 +566,19 @@ def on_a_terminal(argv: list[str], *, stdout_too: bool) -> tuple[str, str]:
 def test_progress_on_a_terminal_and_silence_in_a_pipe(class_file: Path) -> None:
     argv = command("grade", "a1-pronoun", class_file, "--format", "csv")
     seen, out = on_a_terminal(argv, stdout_too=False)
-    assert "40" in seen
+    assert "0/40" in seen  # how many there are is known from the beginning
     assert "\x1b[?25h" in seen  # the cursor is shown again
     assert out == process(*argv[3:]).out
     assert process(*argv[3:]).err == ""
+
+
+def test_progress_of_a_stream_has_no_end(class_file: Path) -> None:
+    """Nobody knows how many sheets a pipe brings; none of them may be read to find out."""
+    argv = command("grade", "a1-pronoun", "-", "--format", "csv")
+    through = ["sh", "-c", 'cat "$0" | "$@"', str(class_file), *argv]
+    seen, out = on_a_terminal(through, stdout_too=False)
+    assert "/?" in seen
+    assert out == process("grade", "a1-pronoun", class_file, "--format", "csv").out
 
 
 def test_colour_only_on_a_terminal(class_file: Path) -> None:
