@@ -12,6 +12,7 @@ from typing import Any
 
 from attncli.message import N_, Message, unknown
 from attncli.record import Record
+from attncli.report import Report
 
 
 class Setting(Record):
@@ -42,89 +43,6 @@ class Setting(Record):
         if self.kind == "problem":
             return self.metavar
         return f"--{self.name.replace('_', '-')}"
-
-
-class Column(Record):
-    """A column of a table: its name in files, what stands above it, and the significant digits that it is shown with.
-
-    `joined` says that it belongs to the column before it and makes no sense without. A name that is a symbol (d_k) is the
-    same in every language, and no message.
-    """
-
-    id: str
-    text: Message | str
-    digits: int = 4
-    joined: bool = False
-
-
-class Table(Record):
-    """Numbers in rows; a cell is a number, a text, or a message."""
-
-    id: str
-    title: Message
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-
-class Trend(Record):
-    """One line of a plot."""
-
-    name: Message | str
-    values: tuple[float, ...]
-
-
-class Plot(Record):
-    """Several lines over the same rising numbers x; `low` and `high` are the ends of the y axis where they are fixed."""
-
-    title: Message
-    x_name: Message | str
-    x: tuple[float, ...]
-    trends: tuple[Trend, ...]
-    log_x: bool = False
-    log_y: bool = False
-    low: float | None = None
-    high: float | None = None
-
-
-class Span(Record):
-    """From where to where something reaches."""
-
-    name: str
-    start: float
-    stop: float
-
-
-class Spans(Record):
-    """Ranges one below the other, on one scale."""
-
-    title: Message
-    spans: tuple[Span, ...]
-
-
-class Maps(Record):
-    """Matrices of shares (0 to 1) side by side; all have the same names of rows."""
-
-    title: Message
-    names: tuple[str, ...]
-    maps: tuple[tuple[Message, Any], ...]
-
-
-class Report(Record):
-    """What an experiment found: sentences, pictures and tables, in reading order."""
-
-    experiment: str
-    title: Message
-    seed: int
-    settings: Mapping[str, Any]
-    parts: tuple[Message | Plot | Spans | Maps | Table, ...]
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Table))
-
-    @property
-    def said(self) -> tuple[Message, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Message))
 
 
 class Experiment(Record):

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from attncli.graph import Graph, Step
-from attncli.lab import Column, Experiment, Maps, Report, Setting, Table
+from attncli.lab import Experiment, Setting
 from attncli.lab._softmax import entropy
 from attncli.matrix import FloatArray, as_matrix
 from attncli.message import N_, InputError, Message
 from attncli.problems.problem import Problem
 from attncli.record import Record
+from attncli.report import Column, Maps, Report, Table
 
 #: Tokens of a sentence.
 _MOST_TOKENS = 16
