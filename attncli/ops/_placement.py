@@ -34,6 +34,13 @@ def misplaced(graph: Graph, step: Step) -> Iterator[Mistake]:
         yield from _instead_of_post(step, behind, fed)
 
 
+def misplaced_before(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """The same placements, told at a step that the sublayer begins with: its rows are normalised, or not."""
+    for other in graph.steps.values():
+        if other.op.name == "residual" and _part(other.id) == _part(step.id):
+            yield from (mistake for mistake in misplaced(graph, other) if step.id in mistake.swap)
+
+
 class Norm:
     """The steps of one norm, which can be worked out for other rows."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, at, instead
+from attncli.ops import Mistake, Op, Params, at, instead, with_operands
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -40,8 +40,12 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """A step uphill."""
+    """A step uphill, or with means that were not corrected."""
     eta, eps = step.params["eta"], step.params["eps"]
+    means = [graph.steps.get(id) for id in step.inputs[1:]]
+    if all(one is not None and one.op.name == "unbiased" for one in means):
+        bare = [one.inputs[0] for one in means if one is not None]
+        yield with_operands("no-bias-correction", step, OP, (step.inputs[0], *bare), step.params)
     yield instead("update-sign", step, lambda xp, a, m, v: xp.add(a, _step(xp, m, v, eta, eps)), *step.inputs)
 
 

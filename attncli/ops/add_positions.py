@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from attncli.graph import Swap
 from attncli.message import N_
-from attncli.ops import Mistake, residual
+from attncli.ops import Mistake, pass_on, residual, with_operands
 
 if TYPE_CHECKING:
     from attncli.graph import Graph, Step
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Positions added for the queries alone: keys and values come from the bare embeddings."""
-    bare = step.inputs[0]
-    users = [other for other in graph.steps.values() if other.phase == "forward" and step.id in other.inputs]
-    names = {other.id: other.id.rpartition(".")[2] for other in users}
-    if not {"Q", "K", "V"} <= set(names.values()):
-        return
-    swap = {
-        other.id: Swap(other.op, tuple(bare if id == step.id else id for id in other.inputs), other.params)
-        for other in users
-        if names[other.id] in ("K", "V")
-    }
-    yield Mistake("positions-on-queries-only", swap)
+    """No positions at all. Left out for keys and values alone, that shows at these: see product."""
+    yield with_operands("no-positions", step, pass_on.OP, step.inputs[:1], {})
 
 
 # A sum in everything but its mistakes.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_, Message
 from attncli.ops import Mistake, Op, Params, at, pass_on, values_for_gradients, with_operands
+from attncli.ops._placement import misplaced_before
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
             if graph.shape(other) == graph.shape(b):
                 yield with_operands("wrong-weight", step, OP, (a, other), step.params)
         yield from without_positions(graph, step)
+        yield from of_other_sequence(graph, step)
+        yield from misplaced_before(graph, step)
         if b.rpartition(".")[2] == "W_O":
             yield with_operands("no-output-projection", step, pass_on.OP, (a,), {})
     else:
@@ -121,11 +124,44 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
 
 
 def without_positions(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Keys or values of the bare embeddings, where positions were added to them."""
+    """Keys and values of the bare embeddings, where positions were added to them; both by habit, or this alone."""
     added = graph.steps.get(step.inputs[0])
-    if added is not None and added.op.name == "add_positions" and step.id.rpartition(".")[2] in ("K", "V"):
-        bare = (added.inputs[0], *step.inputs[1:])
-        yield with_operands("positions-on-queries-only", step, step.op, bare, step.params)
+    part, _, name = step.id.rpartition(".")
+    if added is None or added.op.name != "add_positions" or name not in ("K", "V"):
+        return
+    ids = [f"{part}.{one}" if part else one for one in "KV"]
+    both = [graph.steps[id] for id in ids if id in graph.steps and graph.steps[id].inputs[0] == added.id]
+    bare = {
+        one.id: with_operands("positions-on-queries-only", one, one.op, (added.inputs[0], *one.inputs[1:]), one.params)
+        for one in both
+    }
+    if len(bare) > 1:
+        swap = {id: made for one in bare.values() for id, made in one.swap.items()}
+        yield Mistake("positions-on-queries-only", swap)
+    if step.id in bare:
+        yield bare[step.id]
+
+
+def of_other_sequence(graph: Graph, step: Step) -> Iterator[Mistake]:
+    """Across two sequences, queries, keys or values of the wrong one; keys and values together by habit."""
+    part, _, name = step.id.rpartition(".")
+    beside = {one: graph.steps.get(f"{part}.{one}" if part else one) for one in "QKV"}
+    if name not in beside or any(one is None or one.op.name not in ("product", "affine") for one in beside.values()):
+        return
+    query, key, value = (one for one in beside.values() if one is not None)
+    asking, asked = query.inputs[0], key.inputs[0]
+    if asking == asked or value.inputs[0] != asked or graph.axes(asking)[-1].size != graph.axes(asked)[-1].size:
+        return
+
+    def swapped(one: Step, source: str) -> Mistake:
+        return with_operands("other-sequence", one, one.op, (source, *one.inputs[1:]), one.params)
+
+    if name == "Q":
+        yield swapped(query, asked)
+        return
+    own = key if name == "K" else value
+    yield Mistake("other-sequence", {**swapped(key, asking).swap, **swapped(value, asking).swap})
+    yield swapped(own, asking)
 
 
 def _weights_beside(graph: Graph, id: str) -> Iterator[str]:
@@ -158,7 +194,8 @@ def _mistakes_of_gradient(graph: Graph, step: Step) -> Iterator[Mistake]:
         yield with_operands("gradient-not-transposed", step, OP, (a, b), {})
     else:
         # Where no transpose belongs, one too many is the same confusion.
-        yield with_operands("gradient-not-transposed", step, OP, (a, b), {"transpose_a": True})
+        for one in ("transpose_a", "transpose_b"):
+            yield with_operands("gradient-not-transposed", step, OP, (a, b), {one: True})
     for wrong in values_for_gradients(graph, step):
         yield with_operands("value-for-gradient", step, OP, wrong, step.params)
     for other in graph.steps.values():

@@ -77,7 +77,7 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
         for other in graph.steps.values()
         if other.op is OP and other.phase == step.phase == "forward" and other.inputs[1:] == step.inputs[1:]
     ]
-    if len(alike) > 1 and step.id in alike[0][0].swap:
+    if len(alike) > 1 and step.phase == "forward":
         for same in zip(*alike, strict=True):
             yield Mistake(same[0].id, {id: swap for one in same for id, swap in one.swap.items()})
     yield from _turned_wrongly(graph, step)

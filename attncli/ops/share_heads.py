@@ -36,10 +36,10 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
         return
     here = instead("kv-heads-tiled", step, _tiled(group), step.inputs[0])
     yield here
-    other = graph.steps.get(f"{prefix}V_shared")
-    if other is not None and other.id != step.id:
-        there = instead("kv-heads-tiled", other, _tiled(group), other.inputs[0])
-        yield Mistake("kv-heads-tiled", {**here.swap, **there.swap})
+    both = [graph.steps[id] for id in (f"{prefix}K_shared", f"{prefix}V_shared") if id in graph.steps]
+    if step.id in {one.id for one in both} and len(both) > 1:
+        swaps = [instead("kv-heads-tiled", one, _tiled(group), one.inputs[0]).swap for one in both]
+        yield Mistake("kv-heads-tiled", {id: swap for one in swaps for id, swap in one.items()})
 
 
 def _tiled(group: int) -> Any:

@@ -41,13 +41,15 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
         return
     here = _cut(step)
     yield here
+    if step.phase != "forward":
+        return
     prefix = step.id.removesuffix(step.id.rpartition(".")[2])
-    others = [graph.steps[id] for name in "QKV" if (id := f"{prefix}{name}_heads") in graph.steps and id != step.id]
-    if step.phase == "forward" and step.id == f"{prefix}Q_heads":
-        # A key or value with a single head is cut the same way either way.
-        swaps = [_cut(other).swap for other in others if other.params["heads"] > 1]
-        if swaps:
-            yield Mistake(here.id, {id: swap for swaps_ in (here.swap, *swaps) for id, swap in swaps_.items()})
+    ids = [f"{prefix}{name}_heads" for name in "QKV"]
+    # A key or value with a single head is cut the same way either way.
+    others = [graph.steps[id] for id in ids if id in graph.steps and graph.steps[id].params.get("heads", 1) > 1]
+    swaps = [_cut(other).swap for other in others]
+    if step.id in ids and len(swaps) > 1:
+        yield Mistake(here.id, {id: swap for one in swaps for id, swap in one.items()})
 
 
 def _cut(step: Step) -> Mistake:

@@ -44,9 +44,9 @@ _RULES: tuple[Rule, ...] = (gradient,) * MOST
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """A path or two left out, or one counted twice."""
+    """A path or two left out, or all but one; or one counted twice."""
     paths = step.inputs
-    for missing in (1, 2):
+    for missing in sorted({1, 2, len(paths) - 1}):
         for kept in combinations(paths, len(paths) - missing):
             if len(kept) == 1:
                 yield with_operands("path-missing", step, pass_on.OP, kept, {})

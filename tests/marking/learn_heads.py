@@ -9,7 +9,7 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from learn_layers import Lines, is_uneven, made, paths
+from learn_layers import Lines, is_uneven, made, paths, turned_back, turned_kinds, turned_lines
 from learner import Case, Exercise, Learner, Line, Use, attention, attention_back, hidden_cells
 from wrongs import Kind, output_wrong, scores_back, scores_wrong, softmax_wrong
 
@@ -67,16 +67,21 @@ def _own(case: Case, name: str) -> int:
     return heads if name == "Q" else case.settings.get("kv_heads", heads)
 
 
+def _unshared(case: Case, name: str) -> str:
+    """Keys or values before they are repeated for the query heads that share them."""
+    return "K_rotated" if name == "K" and "rotary" in case.settings else f"{name}_heads"
+
+
 def _group(case: Case) -> int:
     return _own(case, "Q") // _own(case, "K")
 
 
-def _split(x: Any, heads: int) -> Any:
+def split_heads(x: Any, heads: int) -> Any:
     """Columns of every row dealt out to heads, the first ones to head 1."""
     return np.stack(np.split(x, heads, axis=1))
 
 
-def _merge(x: Any) -> Any:
+def join_heads(x: Any) -> Any:
     return np.concatenate(list(x), axis=1)
 
 
@@ -89,24 +94,31 @@ def _lines(case: Case) -> Lines:
     for name in "QKV":
         yield name, lambda g, n=name: _biased(case, g, g(_source(case, n)) @ g(f"W_{n}"), n)
     for name in "QKV":
-        yield f"{name}_heads", lambda g, n=name: _split(g(n), _own(case, n))
+        yield f"{name}_heads", lambda g, n=name: split_heads(g(n), _own(case, n))
+    if "rotary" in case.settings:
+        yield from turned_lines(case, {"Q_rotated": "Q_heads", "K_rotated": "K_heads"})
     if group > 1:
         for name in "KV":
-            yield f"{name}_shared", lambda g, n=name: np.stack([head for head in g(f"{n}_heads") for _ in range(group)])
+            yield (
+                f"{name}_shared",
+                lambda g, n=name: np.stack([head for head in g(_unshared(case, n)) for _ in range(group)]),
+            )
     yield from attention(case)
-    yield "concat", lambda g: _merge(g("O"))
+    yield "concat", lambda g: join_heads(g("O"))
     yield "output", lambda g: _biased(case, g, g("concat") @ g("W_O"), "O")
     if "b_O" in case.inputs:
         yield "G_b_O", lambda g: g("G_output").sum(0, keepdims=True)
     yield "G_W_O", lambda g: g("concat").T @ g("G_output")
     yield "G_concat", lambda g: g("G_output") @ g("W_O").T
-    yield "G_O", lambda g: _split(g("G_concat"), _own(case, "Q"))
+    yield "G_O", lambda g: split_heads(g("G_concat"), _own(case, "Q"))
     yield from attention_back(case)
     if group > 1:
         for name in "KV":
-            yield f"G_{name}_heads", lambda g, n=name: _summed(g(f"G_{n}_shared"), group)
+            yield f"G_{_unshared(case, name)}", lambda g, n=name: _summed(g(f"G_{n}_shared"), group)
+    if "rotary" in case.settings:
+        yield from turned_back(case, {"Q_rotated": "Q_heads", "K_rotated": "K_heads"})
     for name in "QKV":
-        yield f"G_{name}", lambda g, n=name: _merge(g(f"G_{n}_heads"))
+        yield f"G_{name}", lambda g, n=name: join_heads(g(f"G_{n}_heads"))
     yield from _projections_back(case)
 
 
@@ -142,6 +154,8 @@ def _kinds(case: Case) -> Iterator[Kind]:
     yield from scores_back(case)
     yield from _output(case)
     yield from _back(case)
+    if "rotary" in case.settings:
+        yield from turned_kinds(case, {"Q_rotated": "Q_heads", "K_rotated": "K_heads"})
 
 
 def _projections(case: Case) -> Iterator[Kind]:
@@ -172,7 +186,7 @@ def _heads(case: Case) -> Iterator[Kind]:
         first, *rest = cuts
         yield Kind(first, "split-without-transpose", cuts[first], "all", also={place: cuts[place] for place in rest})
     if group > 1 and _own(case, "K") > 1:
-        tiled = {f"{name}_shared": _tiled(f"{name}_heads", group) for name in "KV"}
+        tiled = {f"{name}_shared": _tiled(_unshared(case, name), group) for name in "KV"}
         for place, line in tiled.items():
             yield Kind(place, "kv-heads-tiled", line)
         yield Kind("K_shared", "kv-heads-tiled", tiled["K_shared"], "values too", also={"V_shared": tiled["V_shared"]})
@@ -181,7 +195,7 @@ def _heads(case: Case) -> Iterator[Kind]:
         yield Kind("concat", "merge-without-transpose", lambda g: g("O").reshape(rows, -1))
         for order in permutations(range(heads)) if heads < 4 else (tuple(range(heads))[::-1],):
             if order != tuple(range(heads)):
-                yield Kind("concat", "heads-reversed", lambda g, o=order: _merge(g("O")[list(o)]), f"{order}")
+                yield Kind("concat", "heads-reversed", lambda g, o=order: join_heads(g("O")[list(o)]), f"{order}")
         yield Kind("G_O", "split-without-transpose", cut("Q", "G_concat"))
         yield Kind("G_Q", "merge-without-transpose", lambda g: g("G_Q_heads").reshape(rows, -1))
 
@@ -190,18 +204,31 @@ def _tiled(source: str, group: int) -> Line:
     return lambda g: np.concatenate([g(source)] * group)
 
 
+def projection_kinds(case: Case, place: str, x: str, weight: str, others: list[str], back: str) -> Iterator[Kind]:
+    """What goes wrong in x W, perhaps with a bias, and in the gradients of both: W's, and x's at `back`."""
+    name = weight.removeprefix("W_")
+
+    def done(product: Line) -> Line:
+        return lambda g: _biased(case, g, product(g), name)
+
+    yield Kind(place, "weight-transposed", done(lambda g: g(x) @ g(weight).T))
+    yield Kind(place, "operands-swapped", done(lambda g: g(weight) @ g(x)))
+    for other in others:
+        if case.inputs[other].shape == case.inputs[weight].shape:
+            yield Kind(place, "wrong-weight", done(lambda g, o=other: g(x) @ g(o)), other)
+    yield Kind(f"G_{weight}", "gradient-not-transposed", lambda g: g(x) @ g(f"G_{place}"))
+    yield Kind(f"G_{weight}", "value-for-gradient", lambda g: g(x).T @ g(place))
+    yield Kind(f"G_{weight}", "operands-swapped", lambda g: g(f"G_{place}").T @ g(x))
+    yield Kind(back, "gradient-not-transposed", lambda g: g(f"G_{place}") @ g(weight))
+    yield Kind(back, "value-for-gradient", lambda g: g(place) @ g(weight).T)
+    yield Kind(back, "operands-swapped", lambda g: g(weight) @ g(f"G_{place}").T)
+    if f"b_{name}" in case.inputs:
+        yield Kind(f"G_b_{name}", "mean-for-sum", lambda g: g(f"G_{place}").mean(0, keepdims=True))
+
+
 def _output(case: Case) -> Iterator[Kind]:
     yield Kind("output", "no-output-projection", lambda g: g("concat"))
-    yield Kind("output", "weight-transposed", lambda g: _biased(case, g, g("concat") @ g("W_O").T, "O"))
-    yield Kind("output", "operands-swapped", lambda g: _biased(case, g, g("W_O") @ g("concat"), "O"))
-    yield Kind("G_W_O", "gradient-not-transposed", lambda g: g("concat") @ g("G_output"))
-    yield Kind("G_W_O", "value-for-gradient", lambda g: g("concat").T @ g("output"))
-    yield Kind("G_concat", "gradient-not-transposed", lambda g: g("G_output") @ g("W_O"))
-    yield Kind("G_concat", "value-for-gradient", lambda g: g("output") @ g("W_O").T)
-    yield Kind("G_W_O", "operands-swapped", lambda g: g("G_output").T @ g("concat"))
-    yield Kind("G_concat", "operands-swapped", lambda g: g("W_O") @ g("G_output").T)
-    if "b_O" in case.inputs:
-        yield Kind("G_b_O", "mean-for-sum", lambda g: g("G_output").mean(0, keepdims=True))
+    yield from projection_kinds(case, "output", "concat", "W_O", [], "G_concat")
 
 
 def _back(case: Case) -> Iterator[Kind]:
@@ -210,7 +237,7 @@ def _back(case: Case) -> Iterator[Kind]:
         for name in "KV":
             for only in (0, group - 1):
                 yield Kind(
-                    f"G_{name}_heads",
+                    f"G_{_unshared(case, name)}",
                     "group-not-summed",
                     lambda g, n=name, o=only: g(f"G_{n}_shared")[o::group],
                     f"head {only + 1} of {group}",

@@ -210,13 +210,13 @@ def _encoded(a: Any, width: int) -> Any:
     return out
 
 
-def _positions_lines(case: Case) -> Lines:
+def positions_lines(case: Case) -> Lines:
     rows, width = case.settings["n"], case.settings["d_model"]
     yield "angle", lambda g: _angles(case, width, rows)
     yield "PE", lambda g: _encoded(g("angle"), width)
 
 
-def _positions_kinds(case: Case) -> Iterator[Kind]:
+def positions_kinds(case: Case) -> Iterator[Kind]:
     rows, width = case.settings["n"], case.settings["d_model"]
     yield from _angle_kinds(case, width, rows)
     base, column = case.settings.get("base", 10000.0), np.arange(width)[None, :]
@@ -236,7 +236,7 @@ def _positions_kinds(case: Case) -> Iterator[Kind]:
         )
 
 
-POSITIONS = Exercise(_draw_positions, _positions_lines, _positions_kinds, "PE")
+POSITIONS = Exercise(_draw_positions, positions_lines, positions_kinds, "PE")
 
 
 # Rotary -----------------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def _draw_rotary(rng: random.Random) -> Case:
             return case
 
 
-def _turned(x: Any, cos: Any, sin: Any, pairing: str, way: int = 1) -> Any:
+def turned(x: Any, cos: Any, sin: Any, pairing: str, way: int = 1) -> Any:
     """Every pair (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ), `way` −1 the other way round."""
     out, pairs = np.empty_like(x), cos.shape[-1]
     for i in range(pairs):
@@ -269,21 +269,21 @@ def _rotary_lines(case: Case) -> Lines:
     *_, rows, width = case.inputs["X"].shape
     pairing = case.settings["pairing"]
 
-    def turned(name: str, way: int = 1) -> Line:
-        return lambda g: _turned(g(name), g("cos"), g("sin"), pairing, way)
+    def done(name: str, way: int = 1) -> Line:
+        return lambda g: turned(g(name), g("cos"), g("sin"), pairing, way)
 
     yield "angle", lambda g: _angles(case, width, rows)
     yield "cos", lambda g: np.cos(g("angle"))
     yield "sin", lambda g: np.sin(g("angle"))
-    yield "rotated", turned("X")
+    yield "rotated", done("X")
     if "K" in case.inputs:
-        yield "K_rotated", turned("K")
+        yield "K_rotated", done("K")
         yield "scores", lambda g: g("rotated") @ t(g("K_rotated"))
         yield "G_rotated", lambda g: g("G_scores") @ g("K_rotated")
         yield "G_K_rotated", lambda g: t(g("G_scores")) @ g("rotated")
-    yield "G_X", turned("G_rotated", -1)
+    yield "G_X", done("G_rotated", -1)
     if "K" in case.inputs:
-        yield "G_K", turned("G_K_rotated", -1)
+        yield "G_K", done("G_K_rotated", -1)
 
 
 def _rotary_kinds(case: Case) -> Iterator[Kind]:
@@ -305,7 +305,7 @@ def _rotary_kinds(case: Case) -> Iterator[Kind]:
     for id, pairing, way in ways:
 
         def done(source: str, pairing: str = pairing, way: int = way, back: int = 1) -> Line:
-            return lambda g: _turned(g(source), g("cos"), g("sin"), pairing, way * back)
+            return lambda g: turned(g(source), g("cos"), g("sin"), pairing, way * back)
 
         for place, source in places:
             yield Kind(place, id, done(source, back=-1 if place.startswith("G_") else 1))
@@ -314,7 +314,45 @@ def _rotary_kinds(case: Case) -> Iterator[Kind]:
     for place, source in places:
         if place.startswith("G_"):
             value = source.removeprefix("G_")
-            yield Kind(place, "value-for-gradient", lambda g, v=value: _turned(g(v), g("cos"), g("sin"), own, -1))
+            yield Kind(place, "value-for-gradient", lambda g, v=value: turned(g(v), g("cos"), g("sin"), own, -1))
+
+
+def turned_lines(case: Case, pairs: dict[str, str]) -> Lines:
+    """Angles of positions, and what is turned by them: the new line by the one it comes from."""
+    pairing, width, rows = case.settings.get("pairing", "adjacent"), case.turned, len(case.inputs["X"])
+    yield "angle", lambda g: _angles(case, width, rows)
+    yield "cos", lambda g: np.cos(g("angle"))
+    yield "sin", lambda g: np.sin(g("angle"))
+    for place, source in pairs.items():
+        yield place, lambda g, s=source: turned(g(s), g("cos"), g("sin"), pairing)
+
+
+def turned_back(case: Case, pairs: dict[str, str]) -> Lines:
+    """The gradients turned back."""
+    pairing = case.settings.get("pairing", "adjacent")
+    for place, source in pairs.items():
+        yield f"G_{source}", lambda g, p=place: turned(g(f"G_{p}"), g("cos"), g("sin"), pairing, -1)
+
+
+def turned_kinds(case: Case, pairs: dict[str, str]) -> Iterator[Kind]:
+    """What goes wrong in it, where queries and keys are turned inside an attention; the values turned too."""
+    own, width, rows = case.settings.get("pairing", "adjacent"), case.turned, len(case.inputs["X"])
+    yield from _angle_kinds(case, width, rows)
+    other, name = ("half", "half-split-pairs") if own == "adjacent" else ("adjacent", "adjacent-pairs")
+    for id, pairing, way in [("rotation-reversed", own, -1)] + ([(name, other, 1)] if width > 2 else []):
+
+        def done(source: str, pairing: str = pairing, way: int = way) -> Line:
+            return lambda g: turned(g(source), g("cos"), g("sin"), pairing, way)
+
+        both = {place: done(source) for place, source in pairs.items()}
+        first, second = both
+        for place, line in both.items():
+            yield Kind(place, id, line)
+            yield Kind(f"G_{pairs[place]}", id, done(f"G_{place}", way=-way))
+        yield Kind(first, id, both[first], "both", also={second: both[second]})
+        yield Kind(second, id, both[second], "both", also={first: both[first]})
+    for place, source in pairs.items():
+        yield Kind(f"G_{source}", "value-for-gradient", lambda g, p=place: turned(g(p), g("cos"), g("sin"), own, -1))
 
 
 ROTARY = Exercise(_draw_rotary, _rotary_lines, _rotary_kinds, "rotated")

@@ -59,6 +59,12 @@ def t(values: Any) -> Any:
     return np.swapaxes(values, -1, -2)
 
 
+def gradient_of(id: str) -> str:
+    """The line that holds a gradient: self.G_Q for self.Q."""
+    part, dot, name = id.rpartition(".")
+    return f"{part}{dot}G_{name}"
+
+
 @dataclass(frozen=True)
 class Exercise:
     """Another kind of exercise.
@@ -94,12 +100,17 @@ class Case:
     width: int | None = None  #: d_k, where no Q or W_Q says it
     names: tuple[str, str, str] = ("Q", "K", "V")  #: what attention itself works on
     vectors: tuple[str, ...] = ("row_max", "row_sum", "row_dot")  #: lines that may be written either way
+    bias: Any = None  #: what the mask adds to the visible scores
+    loss: str = ""  #: in place of a gradient that is given, with its targets
+    targets: str = ""
+    turned: int = 0  #: columns that are turned by their positions
+    least: int = 1  #: decimals that are always written
 
     @property
     def known(self) -> dict[str, Any]:
         """What is given: the inputs, and the gradient that arrives."""
         output = self.exercise.output if self.exercise else OUTPUT.get(self.model, "O")
-        return {**self.inputs} if self.upstream is None else {**self.inputs, f"G_{output}": self.upstream}
+        return {**self.inputs} if self.upstream is None else {**self.inputs, gradient_of(output): self.upstream}
 
     @property
     def root(self) -> Any:
@@ -251,7 +262,7 @@ def attention(case: Case) -> Iterator[tuple[str, Line]]:
     yield "scores", lambda g: g(q) @ t(g(k))
     yield "scaled", lambda g: g("scores") / g("root")
     if case.hidden is not None:
-        yield "masked", lambda g: np.where(case.hidden, -np.inf, g("scaled"))
+        yield "masked", lambda g: np.where(case.hidden, -np.inf, g("scaled") + (0 if case.bias is None else case.bias))
     yield from _softmax(case.source)
     yield "O", lambda g: g("A") @ g(v)
 
@@ -367,19 +378,51 @@ def _reach(case: Case, right: dict[str, Any], target: str, half: float) -> Any:
     given = case.known if case.root is None else {**case.known, "root": case.root}
     all_lines = list(lines(case))
     all_lines = all_lines[: [id for id, _ in all_lines].index(target) + 1]
+    asked = _asked_by({**given, **right}, all_lines)
+    leading = _leading_to(target, asked)
 
-    def moved(place: str, value: Any, rest: list[tuple[str, Line]]) -> Any:
+    def moved(place: str, value: Any) -> Any:
         values = {**given, **right, place: value}
-        for id, line in rest:
-            values[id] = line(values.__getitem__)
+        changed = {place}
+        for id, line in all_lines:
+            if id in leading and id != place and changed & asked[id]:
+                values[id] = line(values.__getitem__)
+                changed.add(id)
         return np.abs(values[target] - right[target])
 
     total = np.zeros_like(right[target])
     if "root" in given:
-        total = moved("root", given["root"] + half, all_lines)
-    for i, (place, _) in enumerate(all_lines[:-1]):
+        total = moved("root", given["root"] + half)
+    for place, _ in all_lines[:-1]:
+        if place not in leading:
+            continue
         for cell in np.argwhere(np.isfinite(right[place])):
             value = right[place].copy()
             value[tuple(cell)] += half
-            total = total + moved(place, value, all_lines[i + 1 :])
+            total = total + moved(place, value)
     return total
+
+
+def _asked_by(values: dict[str, Any], all_lines: list[tuple[str, Line]]) -> dict[str, set[str]]:
+    """What every line asks for."""
+    asked: dict[str, set[str]] = {}
+    for id, line in all_lines:
+        names = asked[id] = set()
+
+        def noted(name: str, names: set[str] = names) -> Any:
+            names.add(name)
+            return values[name]
+
+        line(noted)
+    return asked
+
+
+def _leading_to(target: str, asked: dict[str, set[str]]) -> set[str]:
+    """The lines that a line comes from, itself included."""
+    found, waiting = {target}, [target]
+    while waiting:
+        for name in asked.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found

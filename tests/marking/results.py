@@ -46,6 +46,7 @@ through random exercises at 1 to 6 decimals, carries on full or rounded numbers,
 TITLES = {
     "attention": "Attention, self-attention, softmax, embeddings",
     "layers": "Multi-head attention, norms, positions, rotary, feed-forward, residual",
+    "blocks": "Encoder and decoder blocks, latent attention, a GPT with its loss and its update",
 }
 
 

@@ -20,8 +20,11 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+from learn_blocks import BLOCKS
 from learn_forward import FEED_FORWARD
+from learn_gpt import GPT
 from learn_heads import MULTI_HEAD
+from learn_latent import LATENT
 from learn_layers import EXERCISES as LAYERS
 from learner import CARRYING, Case, Learner, as_text, from_text, lines, make_case, reach, rounded, t
 from results import Tally, merged, section
@@ -36,6 +39,7 @@ from attncli.problems.text import parse_matrix
 FAMILIES = {
     "attention": make_case,
     "layers": lambda rng: rng.choice((*LAYERS, FEED_FORWARD, MULTI_HEAD, MULTI_HEAD)).draw(rng),
+    "blocks": lambda rng: rng.choice((BLOCKS, BLOCKS, LATENT, GPT, GPT)).draw(rng),
 }
 
 #: What happens where operands do not fit.
@@ -55,6 +59,8 @@ def problem(case: Case, decimals: int) -> Problem:
         {name: parse_matrix(text) for name, text in case.texts.items()},
         settings=case.settings,
         upstream=parse_matrix(case.upstream_text) if case.upstream_text else None,
+        loss=case.loss or None,
+        extras={"targets": parse_matrix(case.targets)} if case.targets else {},
         decimals=decimals,
         id="simulated",
     )
@@ -75,7 +81,7 @@ class Trial:
 
 def right_trial(rng: random.Random, case: Case) -> Trial:
     """A sheet with nothing wrong, carried on in some way, some lines left out."""
-    decimals, carrying, seed = rng.randint(1, 6), rng.choice(CARRYING), rng.getrandbits(32)
+    decimals, carrying, seed = rng.randint(case.least, 6), rng.choice(CARRYING), rng.getrandbits(32)
     ties = rng.choice((ROUND_HALF_UP, ROUND_HALF_EVEN))
     values = Learner(case, decimals, carrying, seed, ties=ties).run()
     kept = _kept(rng, list(values))
@@ -102,7 +108,7 @@ def affected(case: Case, kind: Kind, decimals: int) -> list[str]:
 
 def wrong_trial(rng: random.Random, case: Case, kind: Kind) -> Trial | None:
     """A sheet with this one mistake; None where the calculation breaks down."""
-    decimals, carrying, seed = rng.randint(1, 6), rng.choice(CARRYING), rng.getrandbits(32)
+    decimals, carrying, seed = rng.randint(case.least, 6), rng.choice(CARRYING), rng.getrandbits(32)
     wrong = Learner(case, decimals, carrying, seed, kind.lines)
     right = Learner(case, decimals, carrying, seed).run()
     stopped = False
@@ -311,11 +317,24 @@ def run(
 
 
 def _name(case: Case, kind: Kind) -> str:
-    return kind.name if case.exercise is None else f"{case.model} {kind.name}"
+    if case.exercise is None:
+        return kind.name
+    # The same line of another part or another parameter is the same mistake.
+    return f"{case.model} {kind.id} at {_line(case, kind)} {kind.variant}"
+
+
+def _line(case: Case, kind: Kind) -> str:
+    """The line of a mistake, without the part it stands in; of an update, whose it is does not matter."""
+    name = kind.place.rpartition(".")[2]
+    return next((f"…{end}" for end in ("_m_hat", "_v_hat", "_m", "_v", "_new") if _is_update(case, name, end)), name)
+
+
+def _is_update(case: Case, name: str, end: str) -> bool:
+    return case.model == "gpt" and name.endswith(end)
 
 
 def _group(case: Case, kind: Kind) -> str:
-    at = kind.place if case.exercise is None else f"{case.model} {kind.place}"
+    at = kind.place if case.exercise is None else f"{case.model} {_line(case, kind)}"
     return f"{kind.id}|{'any line' if kind.page else at}"
 
 
@@ -341,7 +360,12 @@ def _print(what: str, trial: Trial, marked: Marked, before: Any = None, after: T
     )
     print("   written:", " ".join(trial.written))
     print(
-        "   ", [(s.id, s.verdict, [(m.step, m.id) for m in s.mistakes]) for s in marked.steps if s.verdict not in FINE]
+        "   ",
+        [
+            (s.id, s.verdict, [(m.step, m.id) for m in s.mistakes])
+            for s in marked.steps
+            if s.verdict in ("wrong", "malformed")
+        ],
     )
 
 

@@ -86,16 +86,25 @@ def _mask(case: Case) -> Iterator[Kind]:
     if hidden is None:
         return
     n, m = hidden.shape
+    bias = 0 if case.bias is None else np.where(hidden, 0.0, case.bias)
 
-    def put(where: Any, number: float) -> Line:
-        return lambda g: np.where(where, number, g("scaled"))
+    def put(where: Any, number: float, bias: Any = bias) -> Line:
+        return lambda g: np.where(where, number, g("scaled") + bias)
 
     yield Kind("masked", "no-mask", lambda g: g("scaled"))
+    if case.bias is not None:
+        yield Kind("masked", "bias-sign", put(hidden, -np.inf, -bias))
+        if hidden.any():
+            yield Kind("masked", "bias-left-out", put(hidden, -np.inf, 0))
+        if len(bias) > 1:
+            yield Kind("masked", "bias-of-another-head", put(hidden, -np.inf, bias[::-1]))
+    if not hidden.any():
+        return
     yield Kind("masked", "mask-as-zero", put(hidden, 0.0))
     yield Kind("masked", "mask-tiny", put(hidden, 1e-9))
     yield Kind("masked", "mask-plus-infinity", put(hidden, np.inf))
-    yield Kind("masked", "mask-added-as-01", lambda g: g("scaled") + hidden, "1 = hidden")
-    yield Kind("masked", "mask-added-as-01", lambda g: g("scaled") + ~hidden, "1 = visible")
+    yield Kind("masked", "mask-added-as-01", lambda g: g("scaled") + bias + hidden, "1 = hidden")
+    yield Kind("masked", "mask-added-as-01", lambda g: g("scaled") + bias + ~hidden, "1 = visible")
     yield Kind("masked", "mask-inverted", put(~hidden, -np.inf))
     if case.mask == "causal":
         yield Kind("masked", "mask-diagonal", put(np.arange(m)[None, :] >= np.arange(n)[:, None], -np.inf))
@@ -133,7 +142,7 @@ def softmax_wrong(case: Case) -> Iterator[Kind]:
         return visible / visible.sum(-1, keepdims=True)
 
     yield Kind("A", "no-exponential", without_exponential)
-    if case.hidden is not None:
+    if case.hidden is not None and case.hidden.any():
         yield Kind("A", "mask-after-softmax", lambda g: np.where(case.hidden, 0, _share(g("scaled"), -1)))
     yield from _softmax_back(case)
 
