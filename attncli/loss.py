@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
 from attncli.gradient import gradient_id, gradient_symbol, upstream
 from attncli.graph import Graph, show_shape
-from attncli.matrix import Matrix, as_matrix
+from attncli.matrix import Entry, Matrix, as_matrix
 from attncli.message import N_, AttnError, InputError, Message, ShapeError, closest
 from attncli.ops import mean_square, scale, subtract, weighted_sum
 
@@ -25,7 +26,11 @@ _TERM = re.compile(
 )
 
 
-def apply(graph: Graph, text: str, matrices: Mapping[str, Matrix], parse_number: Callable[[str], float]) -> None:
+#: A number as it was read: its value, its decimals, and how it was written.
+Number: TypeAlias = tuple[float, int, Entry]
+
+
+def apply(graph: Graph, text: str, matrices: Mapping[str, Matrix], parse_number: Callable[[str], Number]) -> None:
     """Add the loss L and the gradient at the graph's output.
 
     Parameters
@@ -85,10 +90,10 @@ def _output_named(graph: Graph, name: str) -> None:
         )
 
 
-def _weighted(graph: Graph, coefficients: np.ndarray[tuple[int, ...], np.dtype[np.float64]], text: str) -> None:
+def _weighted(graph: Graph, coefficients: Matrix, text: str) -> None:
     given = upstream(
         graph,
-        as_matrix(coefficients),
+        coefficients,
         Message(
             N_("Read off the loss L = {loss}: the number in front of each entry of {output}."),
             loss=text,
@@ -101,7 +106,7 @@ def _weighted(graph: Graph, coefficients: np.ndarray[tuple[int, ...], np.dtype[n
         graph.output,
         given,
         symbol="L",
-        ndim=coefficients.ndim,
+        ndim=coefficients.values.ndim,
         why=Message(N_("The loss as it was asked for: {loss}."), loss=text),
     )
     graph.loss = "L"
@@ -111,14 +116,15 @@ def _sum(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> 
     if len(arguments) != 1 or not arguments[0]:
         raise InputError("sum takes one matrix. {forms}", forms=forms(graph.output))
     _output_named(graph, arguments[0])
-    _weighted(graph, np.ones(graph.shape(graph.output)), f"sum({graph.output})")
+    _weighted(graph, as_matrix(np.ones(graph.shape(graph.output))), f"sum({graph.output})")
 
 
-def _linear(graph: Graph, text: str, parse_number: Callable[[str], float]) -> None:
+def _linear(graph: Graph, text: str, parse_number: Callable[[str], Number]) -> None:
     """Σ factor · O[i, j], indices counted from 1."""
     output = graph.output
     shape = graph.shape(output)
     coefficients = np.zeros(shape)
+    written: dict[tuple[int, ...], Entry] = {}
     position, plain = 0, text.translate(_SIGNS).strip()
     while position < len(plain):
         term = _TERM.match(plain, position)
@@ -138,11 +144,10 @@ def _linear(graph: Graph, text: str, parse_number: Callable[[str], float]) -> No
                 index=term["index"][:40],
                 shape=show_shape(shape),
             )
-        factor = _factor(term["factor"], plain, parse_number) if term["factor"] else 1.0
-        if term["divisor"]:
-            divisor = _factor(term["divisor"], plain, parse_number)
-            factor = factor / divisor if divisor else np.nan
-        coefficients[tuple(i - 1 for i in index)] += -factor if term["sign"] == "-" else factor
+        factor, entry = _coefficient(term, plain, parse_number)
+        cell = tuple(i - 1 for i in index)
+        coefficients[cell] += factor
+        written[cell] = ("+", written[cell], entry) if cell in written else entry
         position = term.end()
         while position < len(plain) and plain[position].isspace():
             position += 1
@@ -150,7 +155,8 @@ def _linear(graph: Graph, text: str, parse_number: Callable[[str], float]) -> No
         raise InputError("The loss is empty. {forms}", forms=forms(output))
     if not np.isfinite(coefficients).all():
         raise InputError("The loss “{loss}” has a factor that is not finite. Write ordinary numbers.", loss=plain[:60])
-    _weighted(graph, coefficients, plain)
+    entries = tuple(written.get(cell, ("num", "0")) for cell in np.ndindex(*shape))
+    _weighted(graph, Matrix(coefficients, None, entries), plain)
 
 
 def _index(text: str) -> list[int]:
@@ -158,9 +164,19 @@ def _index(text: str) -> list[int]:
     return [int(part) if part.strip().isdecimal() and len(part) < 10 else 0 for part in text.split(",")]
 
 
-def _factor(text: str, loss: str, parse_number: Callable[[str], float]) -> float:
+def _coefficient(term: re.Match[str], loss: str, parse_number: Callable[[str], Number]) -> tuple[float, Entry]:
+    """The number in front of an entry, with its sign and what it is divided by: its value, and how it was written."""
+    factor, entry = _factor(term["factor"], loss, parse_number) if term["factor"] else (1.0, ("num", "1"))
+    if term["divisor"]:
+        divisor, below = _factor(term["divisor"], loss, parse_number)
+        factor, entry = factor / divisor if divisor else np.nan, ("/", entry, below)
+    return (-factor, ("neg", entry)) if term["sign"] == "-" else (factor, entry)
+
+
+def _factor(text: str, loss: str, parse_number: Callable[[str], Number]) -> tuple[float, Entry]:
     try:
-        return parse_number(text)
+        value, _, entry = parse_number(text)
+        return value, entry
     except AttnError as error:
         raise error.at(Message(N_("The loss “{loss}”"), loss=loss[:60])) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from attncli.arithmetic import by_name
 from attncli.graph import Trace
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
@@ -55,6 +56,16 @@ def test_a_linear_loss_and_the_gradient_read_off_it(text: str, upstream: list[li
     assert trace["G_O"].tolist() == upstream
     np.testing.assert_allclose(trace["L"], [[np.sum(O * upstream)]], rtol=1e-15)
     assert trace.graph.loss == "L"
+
+
+def test_factors_stay_as_they_were_written() -> None:
+    """1/3 of an entry is a third in exact arithmetic, not a float64 near it."""
+    sympy = pytest.importorskip("sympy")
+    exact = (
+        problem("1/3*O[1,1] - O[1,2]/7 + sqrt(2)*O[2,1] + 1/3*O[2,1]").graph().evaluate(by_name("exact"), until="G_O")
+    )
+    third = sympy.Rational(1, 3)
+    assert exact["G_O"].tolist() == [[third, -sympy.Rational(1, 7)], [sympy.sqrt(2) + third, 0]]
 
 
 def test_mean_squared_error() -> None:

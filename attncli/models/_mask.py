@@ -27,9 +27,9 @@ def mask_of(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None
     added: Matrix | None = given.setting("mask")
     if added is not None:
         values = _fitted(added.values, shape, "mask")
-        unchanged = values.shape == added.shape and (hidden is None or not hidden.any())
-        # What was written stays with the numbers as long as nothing else changes them.
-        added = added if unchanged else Matrix(values)
+        if values.shape != added.shape:
+            written = None if added.entries is None else tuple(_spread(added, values.shape))
+            added = Matrix(values, None, written)
     bias = _bias(given, shape, past)
     if bias is not None:
         added = bias if added is None else _sum(added, bias)
@@ -165,7 +165,7 @@ def _sum(one: Matrix, other: Matrix) -> Matrix:
 
 
 def _spread(matrix: Matrix, shape: Sequence[int]) -> list[Entry]:
-    """The expressions of a matrix, repeated for every head of a larger one."""
+    """The expressions of a matrix, repeated for every query or head of a larger one."""
     each = list(matrix.each())
     return each * (int(np.prod(shape)) // max(len(each), 1))
 

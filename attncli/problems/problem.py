@@ -108,7 +108,7 @@ class Problem(Record):
         if self.loss is not None:
             extras = {**{name: m for name, m in self.inputs.items() if name not in graph}, **self.extras}
             oriented = {name: _oriented(matrix, self.layout) for name, matrix in extras.items()}
-            loss.apply(graph, self.loss, oriented, _number)
+            loss.apply(graph, self.loss, oriented, parse_number)
         elif self.upstream is not None:
             gradient.upstream(graph, _oriented(self.upstream, self.layout))
         else:
@@ -143,10 +143,6 @@ class Problem(Record):
                     size=sizes[axis],
                 )
             graph.labels[axis] = tuple(names)
-
-
-def _number(text: str) -> float:
-    return parse_number(text)[0]
 
 
 def _oriented(matrix: Matrix, layout: str) -> Matrix:

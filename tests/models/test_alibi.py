@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cases import Case, cached, heads, qkv, some, tokens
 
+import attncli
 from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.graph import Trace
@@ -211,3 +212,22 @@ def test_the_right_sheet_is_right() -> None:
 def test_a_cached_head_may_be_shared() -> None:
     trace = trace_of(cached(2, 3, 2, 2, heads=4, kv=2), {"alibi": True, "causal": True})
     assert trace["M"].shape == (4, 2, 5) and trace["M"][0, 0].tolist() == [-0.75, -0.5, -0.25, 0, -np.inf]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mask": "1/3 0"},
+        {"mask": "1/3 0; 1/7 0", "causal": True},
+        {"mask": "1/3 0", "alibi": True},
+        {"mask": "1/3 0; 1/7 0", "hide": [[False, True], [False, False]], "alibi": "1/3"},
+    ],
+)
+def test_fractions_of_a_mask_stay_fractions(settings: dict[str, Any]) -> None:
+    """Whatever is laid over a mask, and however it is spread out, 1/3 stays 1/3."""
+    sympy = pytest.importorskip("sympy")
+    problem = attncli.problem("attention", inputs=qkv(2, 2, 2, 2), settings=settings)
+    exact = problem.graph().evaluate(by_name("exact"), until="M")["M"]
+    distance = {"1/3": sympy.Rational(1, 3), True: sympy.Rational(1, 256), None: 0}[settings.get("alibi")]
+    assert exact[0, 0] == sympy.Rational(1, 3)
+    assert exact[1, 0] == (sympy.Rational(1, 7) if "1/7" in settings["mask"] else sympy.Rational(1, 3)) - distance
