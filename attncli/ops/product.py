@@ -210,7 +210,7 @@ def _are_partners(step: Step, other: Step) -> bool:
 
 
 #: What is left of a gradient's id when its projection (Q, K, V; their heads) is taken off: self.G_W_Q leaves self.G_W_.
-_KIND = re.compile(r"(G_(?:[A-Z]+_)?)[QKV](?:_heads|_shared|_all)?$")
+_KIND = re.compile(r"(G_(?:[A-Z]+_)?)[QKV](?:_heads|_shared|_all|_rotated)?$")
 
 
 OP = Op(

@@ -92,9 +92,16 @@ def _mistakes_of_norm(graph: Graph, step: Step) -> Iterator[Mistake]:
         if through != value and (centred is None or value not in centred.inputs):
             continue
         via = norm.id if through == value else through
-        others = [path for path in paths if path != f"{step.id}_{via.rpartition('.')[2]}"]
+        straight = f"{step.id}_{via.rpartition('.')[2]}"
+        others = [path for path in paths if path != straight]
         norm_prefix = norm.id.removesuffix(norm.id.rpartition(".")[2])
         arriving = f"{norm_prefix}G_{norm.id.rpartition('.')[2]}"
+        if straight in paths and via == norm.id:  # from what was written of it
+            kept = [straight, *others]
+            if others:
+                yield with_operands("norm-paths-missing", step, OP, kept, {"count": len(kept)})
+            else:
+                yield with_operands("norm-paths-missing", step, pass_on.OP, kept, {})
         yield instead("norm-paths-missing", step, _straight_through, arriving, norm.inputs[1], *others)
 
 

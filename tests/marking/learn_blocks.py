@@ -13,9 +13,9 @@ import numpy as np
 from learn_forward import FEED_FORWARD
 from learn_heads import MULTI_HEAD
 from learn_layers import EXERCISES, is_uneven, made, turned
-from learn_parts import Page, Part, alike, part_of
+from learn_parts import Page, Part, part_of
 from learner import Case, Exercise, Learner, Line, Use, hidden_cells
-from wrongs import Kind
+from wrongs import Kind, alike
 
 NORMS = {"layer": ("layer_norm", EXERCISES[0]), "rms": ("rms_norm", EXERCISES[1])}
 

@@ -26,9 +26,9 @@ from learn_blocks import (
 )
 from learn_layers import made, positions_kinds, positions_lines
 from learn_loss import loss_part, updated
-from learn_parts import Page, Part, alike
+from learn_parts import Page, Part
 from learner import Case, Exercise, gradient_of, lines, t
-from wrongs import Kind, kinds
+from wrongs import Kind, alike, kinds
 
 #: The lines of the attention that make queries, keys and values.
 _FED = ("Q", "K", "V")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from learn_layers import Lines, is_uneven, made, paths, turned_back, turned_kinds, turned_lines
 from learner import Case, Exercise, Learner, Line, Use, attention, attention_back, hidden_cells
-from wrongs import Kind, output_wrong, scores_back, scores_wrong, softmax_wrong
+from wrongs import Kind, alike, output_wrong, scores_back, scores_wrong, softmax_wrong
 
 
 def _draw(rng: random.Random) -> Case:
@@ -183,13 +183,12 @@ def _heads(case: Case) -> Iterator[Kind]:
     for place, line in cuts.items():
         yield Kind(place, "split-without-transpose", line)
     if len(cuts) > 1:
-        first, *rest = cuts
-        yield Kind(first, "split-without-transpose", cuts[first], "all", also={place: cuts[place] for place in rest})
+        yield from alike("split-without-transpose", cuts.items(), "all")
     if group > 1 and _own(case, "K") > 1:
         tiled = {f"{name}_shared": _tiled(_unshared(case, name), group) for name in "KV"}
         for place, line in tiled.items():
             yield Kind(place, "kv-heads-tiled", line)
-        yield Kind("K_shared", "kv-heads-tiled", tiled["K_shared"], "values too", also={"V_shared": tiled["V_shared"]})
+        yield from alike("kv-heads-tiled", tiled.items(), "both")
     if heads > 1:
         rows = len(case.inputs["X"])
         yield Kind("concat", "merge-without-transpose", lambda g: g("O").reshape(rows, -1))

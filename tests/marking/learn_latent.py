@@ -145,7 +145,10 @@ def _kinds(case: Case) -> Iterator[Kind]:
     yield from softmax_wrong(case)
     yield from output_wrong(case)
     yield from scores_back(case)
-    for part in {width - case.turned, case.turned} - {0, 1, width}:
+    models = {case.inputs["X"].shape[1]} - {width}
+    for model in models:
+        yield Kind("scaled", "scale-by-model-width", lambda g, w=model: g("scores") / np.sqrt(w), f"{model}")
+    for part in {width - case.turned, case.turned} - {0, 1, width} - models:
         yield Kind("scaled", "scale-by-part", lambda g, p=part: g("scores") / np.sqrt(p), f"{part}")
     if case.turned:
         yield from turned_kinds(case, _TURNED)

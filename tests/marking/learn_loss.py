@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from learn_layers import array
-from learn_parts import Page, Part, alike
+from learn_parts import Page, Part
 from learner import Case, lines
-from wrongs import Kind, softmax_wrong
+from wrongs import Kind, alike, softmax_wrong
 
 #: The lines of softmax, as the loss calls them.
 _LOSS = {name: f"loss.{name}" for name in ("row_max", "shifted", "exp", "row_sum")} | {"A": "loss.P"}

@@ -5,7 +5,7 @@ Bare NumPy; nothing of attncli is used here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,17 +169,12 @@ class Page:
                     return sum((g(one) for one in rest), g(a) / g(d))
 
                 yield Kind(place, "norm-paths-missing", through)
-                yield Kind(place, "norm-paths-missing", lambda g, w=whole, r=tuple(rest): sum((g(o) for o in r), g(w)))
+                if "normalised" in line:  # the same, from what was written of it
+                    written = (whole, *rest)
+                    yield Kind(place, "norm-paths-missing", lambda g, w=written: sum(g(one) for one in w), "as written")
             if others and part.forward[0][0] == "residual":
                 yield Kind(place, "residual-path-missing", lambda g, o=tuple(others): sum(g(one) for one in o))
             if others and part.forward[0][0] == "X":
                 yield Kind(place, "output-head-missing", lambda g, w=whole: g(w))
         if len(meeting) > 1:
             yield from paths(place, list(meeting))
-
-
-def alike(id: str, lines: Iterable[Pair], variant: str = "") -> Iterator[Kind]:
-    """One mistake that is made at several lines at once, told at each of them."""
-    every = dict(lines)
-    for place, line in every.items():
-        yield Kind(place, id, line, variant, also={at: one for at, one in every.items() if at != place})

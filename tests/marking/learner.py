@@ -39,7 +39,7 @@ def as_text(values: Any, decimals: int, ties: str = ROUND_HALF_UP) -> str:
     def cell(v: float) -> str:
         if not np.isfinite(v):
             return "-inf" if v < 0 else "inf"
-        return format(Decimal(repr(float(v))).quantize(unit, ties), "f")
+        return format(Decimal(repr(float(v) + 0.0)).quantize(unit, ties), "f")
 
     def page(rows: Any) -> str:
         return "; ".join(" ".join(cell(v) for v in row) for row in rows)

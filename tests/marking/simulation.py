@@ -175,6 +175,8 @@ def _asked(learner: Learner, case: Case, right: dict[str, Any]) -> Any:
 def _distinguishable(case: Case, wrong: Any, right: Any, id: str, decimals: int) -> bool:
     """Whether the written numbers differ from the right ones by more than rounding the lines before can do."""
     exact = Learner(case, decimals).run()[id]
+    if sorted(wrong.shape) == sorted(exact.shape) and max(exact.shape) == exact.size:
+        wrong = wrong.reshape(exact.shape)  # a vector may be written either way
     if wrong.shape != exact.shape:
         return True
     # Half a unit off is rounding; cutting off is right too, and may be nearly a whole unit short.

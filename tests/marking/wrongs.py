@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,13 @@ def kinds(case: Case, seed: int = 0) -> list[Kind]:
     if case.model in ("embedded_attention", "embedding"):
         found += list(_table(case))
     return found + list(_slips(case, seed))
+
+
+def alike(id: str, lines: Iterable[tuple[str, Line]], variant: str = "") -> Iterator[Kind]:
+    """One mistake that is made at several lines at once, told at each of them."""
+    every = dict(lines)
+    for place, line in every.items():
+        yield Kind(place, id, line, variant, also={at: one for at, one in every.items() if at != place})
 
 
 def _projections(case: Case) -> Iterator[Kind]:
