@@ -282,4 +282,5 @@ def _put_together(case: Case, rows: Any, memory: Any, mask: Any, cross: Any) -> 
     case.vectors = ()
 
 
+#: Every case that is drawn has an exercise of its own.
 BLOCKS = Exercise(_draw, lambda case: iter(()), lambda case: iter(()), "")

@@ -230,4 +230,5 @@ def _logits(case: Case, x: str, width: int) -> Part:
     return Part("", sources, ways, [("logits", lambda g: biased(g, g("X") @ right(g)))], back, found)
 
 
+#: Every case that is drawn has an exercise of its own.
 GPT = Exercise(_draw, lambda case: iter(()), lambda case: iter(()), "logits")

@@ -26,7 +26,8 @@ from learn_gpt import GPT
 from learn_heads import MULTI_HEAD
 from learn_latent import LATENT
 from learn_layers import EXERCISES as LAYERS
-from learner import CARRYING, Case, Learner, as_text, from_text, lines, make_case, reach, rounded, t
+from learner import CARRYING, Case, Learner, as_text, from_text, lines, make_case, rounded, t
+from reach import reach
 from results import Tally, merged, section
 from wrongs import Kind, kinds
 
@@ -41,6 +42,9 @@ FAMILIES = {
     "layers": lambda rng: rng.choice((*LAYERS, FEED_FORWARD, MULTI_HEAD, MULTI_HEAD)).draw(rng),
     "blocks": lambda rng: rng.choice((BLOCKS, BLOCKS, LATENT, GPT, GPT)).draw(rng),
 }
+
+#: Exercises of so many lines that each mistake has its turn wherever it stands, and not once for every line.
+BY_ID = ("blocks",)
 
 #: What happens where operands do not fit.
 MISFITS = (ValueError, IndexError)
@@ -285,7 +289,7 @@ def run(
     -------
     the right sheets that were rejected, the tallies by mistake, the number of right sheets
     """
-    rng, draw = random.Random(seed), FAMILIES[family]
+    rng, draw, by_id = random.Random(seed), FAMILIES[family], family in BY_ID
     rejected = []
     for _ in range(right):
         trial = right_trial(rng, draw(rng))
@@ -303,9 +307,9 @@ def run(
         found = kinds(case, slip_seed)
         # The mistakes least tried come first, slips of the page once in a while.
         found = [kind for kind in found if not kind.page or rng.random() < 0.06]
-        found.sort(key=lambda kind: (made[_name(case, kind)], rng.random()))
+        found.sort(key=lambda kind: (made[kind.id] * by_id, made[_name(case, kind)], rng.random()))
         for kind in found[:3]:
-            made[_name(case, kind)] += 1
+            made.update((kind.id, _name(case, kind)))
             trial = wrong_trial(rng, case, kind)
             if trial is None or not trial.written:
                 continue
