@@ -11,6 +11,31 @@ from attncli.message import InputError
 MOST = 100_000
 
 
+def printable(text: str) -> str:
+    """The text itself, if every sign of it can be shown as a token of its own.
+
+    Raises
+    ------
+    InputError
+        Names the first that cannot: a control sign, one without width, or a byte that is no text.
+    """
+    place = next((i for i, sign in enumerate(text) if not sign.isprintable()), None)
+    if place is None:
+        return text
+    code = ord(text[place])
+    if 0xDC80 <= code <= 0xDCFF:  # as Python hands on a byte of the command line that is not UTF-8
+        raise InputError(
+            "Sign {place} of the text is the byte 0x{byte}, which is not UTF-8. Write the text in UTF-8.",
+            place=place + 1,
+            byte=f"{code - 0xDC00:02x}",
+        )
+    raise InputError(
+        "Sign {place} of the text is U+{code}, which cannot be shown. Leave it out.",
+        place=place + 1,
+        code=f"{code:04X}",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """Tokens in the order of their ids, counted from 0.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from attncli import presets
-from attncli.cli._calculation import whole_number
-from attncli.cli._output import write_file
+from attncli.cli._calculation import Stdin, whole_number
+from attncli.cli._output import language_of
+from attncli.cli._report import report_format, write_text
 from attncli.cli._say import Say
 from attncli.cost.comparison import Comparison, Model, comparison, in_one_context, own, published
 from attncli.cost.count import VARIANTS
-from attncli.message import N_, InputError, Language, Message, unknown
+from attncli.message import N_, AttnError, InputError, Message, unknown
 
-FORMATS = ("table", "json", "markdown", "csv")
-_ENDINGS = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".csv": "csv"}
+#: Files of --config that stand side by side.
+_MOST_FILES = 20
 #: Where nothing is said.
 PRESET = "llama-2-7b"
 
@@ -37,6 +37,7 @@ def compare(
     *,
     variants: Sequence[str] | None,
     preset: Sequence[str] | None,
+    config: Sequence[str] | None,
     bias: bool,
     prefill: str | None,
     expand: bool,
@@ -46,25 +47,13 @@ def compare(
     **words: Any,
 ) -> int:
     """Count, and show it."""
-    chosen = _format(format, output)
+    chosen = report_format(format, output)
     named = _variants(variants or ())
     given = _sizes(words, bias=bias, prefill=prefill)
-    found = comparison(_models(preset or (), given), named)
+    found = comparison(_models(preset or (), config or (), given), named)
     text = _written(say, found, chosen, expand=expand, to_file=output is not None)
-    if output is None:
-        say.out(text)
-    else:
-        write_file(output, text.encode("utf-8"))
+    write_text(say, text, output)
     return 0
-
-
-def _format(format: str | None, output: str | None) -> str:
-    chosen = format
-    if chosen is None:
-        chosen = _ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table"
-    if chosen not in FORMATS:
-        raise unknown(Message(N_("The format")), chosen, list(FORMATS))
-    return chosen
 
 
 def _variants(words: Sequence[str]) -> tuple[str, ...]:
@@ -74,6 +63,8 @@ def _variants(words: Sequence[str]) -> tuple[str, ...]:
             raise InputError(
                 "“{name}” is a model. Write it as: attncli compare --preset {preset}", name=word, preset=word.casefold()
             )
+        if word.casefold().endswith(".json"):
+            raise InputError("“{name}” is a file. Write it as: attncli compare --config {name}", name=word)
         if word.casefold() not in VARIANTS:
             raise unknown(Message(N_("The variant")), word, list(VARIANTS))
     return tuple(dict.fromkeys(word.casefold() for word in words))
@@ -114,19 +105,42 @@ def _bytes(text: str) -> Fraction:
     return value
 
 
-def _models(names: Sequence[str], given: dict[str, Any]) -> list[Model]:
-    """The presets that are named, one's own sizes, or the usual preset."""
+def _models(names: Sequence[str], files: Sequence[str], given: dict[str, Any]) -> list[Model]:
+    """The presets and files that are named, one's own sizes, or the usual preset."""
     words = list(dict.fromkeys(word.strip().casefold() for name in names for word in name.split(",")))
-    if not words and any(name in given for name in _OWN):
+    if not words and not files and any(name in given for name in _OWN):
         return [own(given)]
-    models = [published(word, given) for word in words or [PRESET]]
+    models = [published(presets.get(word), given) for word in words or ([] if files else [PRESET])]
+    models += _configured(files, given)
     return in_one_context(models) if len(models) > 1 and "context" not in given else models
+
+
+def _configured(files: Sequence[str], given: dict[str, Any]) -> list[Model]:
+    if not files:
+        return []
+    from attncli.cost.config import configured
+
+    if len(files) > _MOST_FILES:
+        raise InputError(
+            "--config: {count} files are too many. Give at most {most}.", count=len(files), most=_MOST_FILES
+        )
+    stdin, models = Stdin(), []
+    for file in dict.fromkeys(files):
+        try:
+            preset = configured(file, given, stdin)
+        except AttnError as error:
+            raise error.at("--config") from None
+        try:
+            models.append(published(preset, given))
+        except AttnError as error:
+            raise error.at(f"--config {preset.source}") from None
+    return models
 
 
 def _written(say: Say, found: Comparison, format: str, *, expand: bool, to_file: bool) -> str:
     from attncli.render import _compare_data as data
 
-    language = _language(say, to_file=to_file)
+    language = language_of(say, to_file=to_file)
     if format == "json":
         return data.as_json(found, language)
     if format == "csv":
@@ -139,13 +153,6 @@ def _written(say: Say, found: Comparison, format: str, *, expand: bool, to_file:
 
         return as_markdown(document)
     return _table(document, to_file=to_file)
-
-
-def _language(say: Say, *, to_file: bool) -> Language:
-    """A file is UTF-8 whatever the screen can show."""
-    from attncli.locale import language
-
-    return language(say.code) if to_file else say.language
 
 
 def _table(document: Any, *, to_file: bool) -> str:

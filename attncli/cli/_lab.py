@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from attncli.cli._calculation import Stdin, problem_of, whole_number
-from attncli.cli._output import write_file
+from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
-from attncli.lab import Experiment, Report, Setting
-from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.lab import Experiment, Setting
+from attncli.message import N_, AttnError, InputError, Message
 from attncli.problems.problem import Problem
 
-FORMATS = ("table", "json", "csv", "markdown")
-_ENDINGS = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
 _LARGEST_SEED = 999_999_999
 
 
@@ -25,19 +21,11 @@ def run(
 ) -> int:
     """Run an experiment and write its report to the screen or to a file."""
     words.pop("lang", None)
-    chosen = _format(format, output)
+    chosen = report_format(format, output)
     start = whole_number("--seed", seed, 0, _LARGEST_SEED) or 0
     settings = _settings(experiment, words, say)
-    _write(say, experiment.run(start, settings), chosen, output)
+    write_report(say, experiment.run(start, settings), chosen, output)
     return 0
-
-
-def _format(format: str | None, output: str | None) -> str:
-    if format is None:
-        format = _ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table"
-    if format not in FORMATS:
-        raise unknown(Message(N_("The format")), format, list(FORMATS))
-    return format
 
 
 def _settings(experiment: Experiment, words: Mapping[str, Any], say: Say) -> dict[str, Any]:
@@ -87,11 +75,12 @@ def _trained(path: str) -> Problem:
 
 
 def _text(setting: Setting, word: str) -> str:
-    if not word.isprintable():
-        raise InputError(
-            "{option}: there are signs in this text that cannot be printed. Leave them out.", option=setting.option
-        )
-    return word
+    from attncli.tokens import printable
+
+    try:
+        return printable(word)
+    except AttnError as error:
+        raise error.at(setting.option) from None
 
 
 def _numbers(setting: Setting, word: str) -> Any:
@@ -134,17 +123,3 @@ def _numbers(setting: Setting, word: str) -> Any:
 
 _WHOLE = N_("{option}: {given} does not work here. Write whole numbers from {least} to {most}.")
 _FROM_TO = N_("{option}: {given} does not work here. Write numbers from {least} to {most}.")
-
-
-def _write(say: Say, report: Report, format: str, output: str | None) -> None:
-    from attncli.cli._terminal import width
-    from attncli.locale import language
-    from attncli.render._lab import RENDERERS
-
-    own = language(say.code) if output is not None else say.language
-    encoding = "utf-8" if output is not None else (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
-    text = RENDERERS[format](report, own, width=width(to_file=output is not None), encoding=encoding)
-    if output is None:
-        say.out(text)
-    else:
-        write_file(output, text.encode("utf-8"))

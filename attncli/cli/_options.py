@@ -48,6 +48,15 @@ def options(say: Say) -> dict[str, tuple[Any, Any]]:
     }  # fmt: skip
 
 
+def report_options(say: Say) -> dict[str, tuple[Any, Any]]:
+    """The shared options, for commands whose result is a report: those come in fewer formats."""
+    help = say.text("table, json, markdown or csv; by default as -o FILE ends, else table.")
+    return {
+        **options(say),
+        "format": (Annotated[str | None, typer.Option("--format", metavar="NAME", help=help)], None),
+    }
+
+
 def with_options(
     function: Callable[..., Any], names: tuple[str, ...], table: dict[str, tuple[Any, Any]]
 ) -> Callable[..., Any]:

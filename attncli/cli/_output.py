@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attncli.cli._say import Say
-from attncli.message import InputError
+from attncli.message import N_, InputError, Language, Message, unknown
 
 _ENDINGS = {
     ".json": "json", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".csv": "csv", ".npz": "npz",
@@ -22,9 +22,7 @@ def show(say: Say, result: Any, words: Mapping[str, Any]) -> None:
     from attncli import render
 
     target = words.get("output")
-    format = words.get("format")
-    if format is None:
-        format = _ENDINGS.get(Path(target).suffix.lower(), "table") if target else "table"
+    format = format_of(words.get("format"), target, render.names())
     module = render.get(format)
     view = _view(say, result, words, format, to_file=target is not None)
     if format == "table" and target is None:
@@ -43,11 +41,39 @@ def show(say: Say, result: Any, words: Mapping[str, Any]) -> None:
         say.out(content)
 
 
-def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, *, to_file: bool) -> Any:
+def format_of(format: str | None, target: str | None, known: Sequence[str]) -> str:
+    """The format that is asked for, or that the file's ending means: table, where it means none.
+
+    Raises
+    ------
+    InputError
+        It is none of these; the likely one is suggested.
+    """
+    if format is None:
+        meant = _ENDINGS.get(Path(target).suffix.lower(), "table") if target else "table"
+        if meant not in known:
+            raise InputError(
+                "-o {path}: this ending means {format}, which does not exist here. Choose another ending, or --format {choices}.",
+                path=target,
+                format=meant,
+                choices="|".join(known),
+            )
+        return meant
+    if format not in known:
+        raise unknown(Message(N_("The format")), format, list(known))
+    return format
+
+
+def language_of(say: Say, *, to_file: bool) -> Language:
+    """The language to write in: a file is UTF-8 whatever the screen can show."""
     from attncli.locale import language
+
+    return language(say.code) if to_file else say.language
+
+
+def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, *, to_file: bool) -> Any:
     from attncli.render._view import view
 
-    own = language(say.code) if to_file else say.language
     width = None
     if format in ("table", "svg"):
         from attncli.cli._terminal import width as terminal_width
@@ -55,7 +81,7 @@ def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, *, to_fi
         width = terminal_width(to_file=to_file)
     return view(
         result,
-        own,
+        language_of(say, to_file=to_file),
         expand=bool(words.get("expand")),
         layout=result.problem.layout,
         width=width,
@@ -63,7 +89,41 @@ def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, *, to_fi
     )
 
 
-def write_file(name: str, data: bytes, option: str = "-o") -> None:
+def check_place(name: str, option: str = "-o", example: str = "trace.md") -> None:
+    """Before long work: whether a file can go there.
+
+    Raises
+    ------
+    InputError
+        It is a folder, or in none that may be written to.
+    """
+    path = Path(os.path.realpath(name))
+    if not name or path.is_dir():
+        raise _is_folder(name, option, example)
+    folder = path.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(
+            "{option} {path}: there is no folder {folder} that you may write to. Write another path.",
+            option=option,
+            path=name,
+            folder=str(folder),
+        )
+
+
+def _is_folder(name: str, option: str, example: str) -> InputError:
+    if not name:
+        return InputError(
+            "{option} “”: the name is empty. Give a file name, like {example}.", option=option, example=example
+        )
+    return InputError(
+        "{option} {path}: this is a folder. Give a file name in it, like {example}.",
+        option=option,
+        path=name,
+        example=str(Path(name) / example),
+    )
+
+
+def write_file(name: str, data: bytes, option: str = "-o", example: str = "trace.md") -> None:
     """Write a file whole or not at all: beside it first, then renamed.
 
     Raises
@@ -77,12 +137,7 @@ def write_file(name: str, data: bytes, option: str = "-o") -> None:
     try:
         path = Path(os.path.realpath(name))  # a link is followed, not replaced
         if not name or path.is_dir():
-            raise InputError(
-                "{option} {path}: this is a folder. Give a file name in it, like {example}.",
-                option=option,
-                path=name or "“”",
-                example=str(Path(name) / "trace.md"),
-            )
+            raise _is_folder(name, option, example)
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # a device or pipe has nothing to rename onto
             return

@@ -1,26 +1,41 @@
-"""Where a report goes: the screen, standard output, or a file."""
+"""Where a report goes, of whatever command: the screen, standard output, or a file."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
 from typing import Any
 
-from attncli.cli._lab import _write as write_report
+from attncli.cli._output import format_of, language_of, write_file
 from attncli.cli._say import Say
-from attncli.message import N_, Message, unknown
 
-FORMATS = ("table", "json", "csv", "markdown")
-_ENDINGS = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
+FORMATS = ("table", "json", "markdown", "csv")
 
 
-def format_of(format: str | None, output: str | None) -> str:
-    """The format that is asked for, or that the file's ending means."""
-    if format is None:
-        format = _ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table"
-    if format not in FORMATS:
-        raise unknown(Message(N_("The format")), format, list(FORMATS))
-    return format
+def report_format(format: str | None, output: str | None) -> str:
+    """The format that is asked for, or that the file's ending means.
+
+    Raises
+    ------
+    InputError
+        Reports do not come in it.
+    """
+    return format_of(format, output, FORMATS)
 
 
-def write(say: Say, report: Any, format: str, output: str | None) -> None:
-    write_report(say, report, format, output)
+def write_report(say: Say, report: Any, format: str, output: str | None) -> None:
+    """Write what an experiment, a training or a continuation has found."""
+    from attncli.cli._terminal import width
+    from attncli.render._lab import RENDERERS
+
+    to_file = output is not None
+    encoding = "utf-8" if to_file else (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    text = RENDERERS[format](report, language_of(say, to_file=to_file), width=width(to_file=to_file), encoding=encoding)
+    write_text(say, text, output)
+
+
+def write_text(say: Say, text: str, output: str | None) -> None:
+    """Write a text that is complete."""
+    if output is None:
+        say.out(text)
+    else:
+        write_file(output, text.encode("utf-8"))

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from attncli.cli._calculation import Stdin, whole_number
-from attncli.cli._report import format_of, write
+from attncli.cli._interrupt import Stop, stopping
+from attncli.cli._output import check_place, write_file
+from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
 from attncli.cli.train import SIZES
 from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.tokens import printable
 from attncli.training.spec import Spec
-from attncli.training.trainer import State, Trainer, begin, trained
+from attncli.training.trainer import State, Trainer, begin
 
 _MOST_STEPS = 1_000_000
+#: A name for a saved training.
+_EXAMPLE = "training.npz"
 _STEPS = 500
 #: The largest sizes, and what stands where nothing is said.
 _COUNTS = {
@@ -45,26 +51,49 @@ _ONLY_STEP = ("expand", "decimals", "carry", "layout", "full")
 
 
 def train(say: Say, **words: Any) -> int:
-    """Train, and show what came of it."""
+    """Train, and show what came of it; where it was stopped, what came of it until then."""
     at = whole_number("--step", words["at"], 1, _MOST_STEPS)
     if at is None:
         _refuse_options_of_a_step(words)
-        chosen = format_of(words["format"], words["output"])
-    state = _state(words)
-    if words["save"] is not None:
-        _check_place(words["save"])
-    trainer = Trainer(state)
+        chosen = report_format(words["format"], words["output"])
+    _check_places(words)
+    trainer = Trainer(_state(words))
     if at is not None:
         return _one_step(say, trainer, at, words)
     steps = whole_number("--steps", words["steps"], 0, _MOST_STEPS)
     steps = _STEPS if steps is None else steps
-    _go_on(say, trainer, steps)
-    if words["save"] is not None:
-        _save(words["save"], trainer.state)
+    last = trainer.step + steps
+    stop = _go_on(say, trainer, steps)
     from attncli.training.report import report
 
-    write(say, report(trainer), chosen, words["output"])
-    return 0
+    found = report(trainer)  # which refuses numbers that are none, before they are saved
+    if words["save"] is not None:
+        _save(words["save"], trainer.state)
+    write_report(say, found, chosen, words["output"])
+    if stop.asked:
+        say.error(_stopped(trainer, last, words["save"]))
+    return stop.status
+
+
+def _too_early(step: int, at: int) -> Message:
+    return Message(N_("stopped after step {step}, so there is no step {at} to show."), step=step, at=at)
+
+
+def _stopped(trainer: Trainer, last: int, saved: str | None) -> Message:
+    """After an interruption: how far it came, and how to go on."""
+    if saved is None:
+        return Message(
+            N_("stopped after step {step} of {last}: this is what was learnt until then. With --save FILE it is kept."),
+            step=trainer.step,
+            last=last,
+        )
+    return Message(
+        N_("stopped after step {step} of {last}. Go on with: attncli train --load {file} --steps {left}"),
+        step=trainer.step,
+        last=last,
+        file=shlex.quote(saved),
+        left=last - trainer.step,
+    )
 
 
 def _refuse_options_of_a_step(words: Mapping[str, Any]) -> None:
@@ -73,14 +102,21 @@ def _refuse_options_of_a_step(words: Mapping[str, Any]) -> None:
         raise InputError("--{option} belongs to a single step. Write --step K with it, like --step 1.", option=given[0])
 
 
-def _go_on(say: Say, trainer: Trainer, steps: int) -> None:
+def _go_on(say: Say, trainer: Trainer, steps: int) -> Stop:
+    """Train so many steps, or until somebody asks to stop; never half a step."""
     with ExitStack() as stack:
+        stop = stack.enter_context(stopping())
         tell = None
         if sys.stderr is not None and sys.stderr.isatty() and steps > 1:
             from attncli.render._training import telling
 
             tell = telling(sys.stderr, stack, trainer.step + steps, say.language)
-        trained(trainer, steps, tell)
+        for loss in trainer.run(steps):
+            if tell is not None:
+                tell(trainer.step, loss)
+            if stop.asked:
+                break
+    return stop
 
 
 def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> int:
@@ -94,14 +130,18 @@ def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> 
             step=trainer.step,
             next=trainer.step + 1,
         )
-    _go_on(say, trainer, at - 1 - trainer.step)
+    stop = _go_on(say, trainer, at - 1 - trainer.step)
+    if words["save"] is not None:
+        _save(words["save"], trainer.state)
+    if stop.asked:
+        kept = words["save"] is not None
+        say.error(_stopped(trainer, at - 1, words["save"]) if kept else _too_early(trainer.step, at))
+        return stop.status
     from attncli.cli._calculation import arithmetic_of
     from attncli.cli._output import show
     from attncli.locale import CODES, language
     from attncli.run import run
 
-    if words["save"] is not None:
-        _save(words["save"], trainer.state)
     problem = trainer.problem(trainer.window(trainer.step))
     title = {code: Message(N_("Training step {step}"), step=at).text(language(code)) for code in CODES}
     layout = words["layout"] if words["layout"] is not None else "rows"
@@ -112,22 +152,29 @@ def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> 
     return 0
 
 
-def _check_place(name: str) -> None:
-    """Before a long training: whether there is a folder that its file can go to."""
-    folder = Path(name).absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(
-            "--save {path}: there is no folder {folder} that you may write to. Write another path.",
-            path=name,
-            folder=str(folder),
-        )
+def _check_places(words: Mapping[str, Any]) -> None:
+    """Before a long training: whether its files can go where they are to go."""
+    save, output = words["save"], words["output"]
+    if output is not None:
+        check_place(output)
+    if save is None:
+        return
+    check_place(save, "--save", _EXAMPLE)
+    if not save.lower().endswith(".npz") and not _is_device(save):
+        raise InputError("--save {path}: a training is an .npz file. Write --save {path}.npz", path=save)
+    if output is not None and os.path.realpath(save) == os.path.realpath(output):
+        raise InputError("--save and -o are the same file, {path}. Give one of them another name.", path=save)
+
+
+def _is_device(name: str) -> bool:
+    path = Path(name)
+    return path.exists() and not path.is_file()
 
 
 def _save(name: str, state: State) -> None:
-    from attncli.cli._output import write_file
     from attncli.training.saved import as_bytes
 
-    write_file(name, as_bytes(state), option="--save")
+    write_file(name, as_bytes(state), "--save", _EXAMPLE)
 
 
 def _state(words: Mapping[str, Any]) -> State:
@@ -215,23 +262,32 @@ def number(option: str, text: str, least: float, most: float) -> float:
 
 def text_of(word: str) -> str:
     """The text itself, from a file (@FILE), or from standard input (-); runs of white space are one space."""
-    from attncli.problems.source import MOST_TEXT_BYTES, as_text, read_bounded
+    from attncli.problems.source import MOST_TEXT_BYTES, read_bounded
     from attncli.tokens import MOST
 
     if word == "-":
-        text = as_text(Stdin()(), Message(N_("standard input")))
+        text = _from(Message(N_("standard input")), Stdin())
     elif word.startswith("@") and len(word) > 1:
-        try:
-            text = as_text(read_bounded(word[1:], MOST_TEXT_BYTES), word[1:])
-        except AttnError as error:
-            raise error.at(word[1:]) from None
+        text = _from(word[1:], lambda: read_bounded(word[1:], MOST_TEXT_BYTES))
     else:
         text = word
     text = " ".join(text.split())
     if not text:
         raise InputError("The text is empty. Write at least two tokens, like: attncli train 我喜欢数学")
-    if not text.isprintable():
-        raise InputError("There are signs in this text that cannot be printed. Leave them out.")
     if len(text) > MOST:
-        raise InputError("The text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST)
-    return text
+        raise InputError(
+            "The text has {count} characters; the limit is {limit}. Give the beginning of it.",
+            count=len(text),
+            limit=MOST,
+        )
+    return printable(text)
+
+
+def _from(where: Message | str, read: Callable[[], bytes]) -> str:
+    """The text that is there; an error names the place."""
+    from attncli.problems.source import as_text
+
+    try:
+        return as_text(read(), where)
+    except AttnError as error:
+        raise error.at(where) from None

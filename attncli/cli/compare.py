@@ -6,7 +6,7 @@ import typer
 
 from attncli.cli import _complete
 from attncli.cli._light import command_of
-from attncli.cli._options import options, with_options
+from attncli.cli._options import report_options, with_options
 from attncli.cli._say import Say
 
 SIZES = ("d_model", "heads", "kv_heads", "d_head", "d_c", "d_c_q", "d_rope", "layers", "context", "window", "bytes")
@@ -26,6 +26,7 @@ def command(say: Say) -> Any:
     own: dict[str, tuple[Any, Any]] = {
         "variants": (Annotated[many, typer.Argument(metavar="[mha|mqa|gqa|mla]...", help=t("What to compare: all four, or with several presets what each of them uses."), autocompletion=_complete.variants, show_default=False)], None),
         "preset": (Annotated[many, typer.Option("--preset", metavar="NAME", help=t("The sizes of a published model: gpt2, llama-2-7b (if nothing is said), llama-2-70b, llama-3-8b, mistral-7b or deepseek-v2; several stand side by side."), autocompletion=_complete.presets, show_default=False)], None),
+        "config": (Annotated[many, typer.Option("--config", metavar="FILE", help=t("The sizes in a model's config.json, as Hugging Face keeps it; several stand side by side."), show_default=False)], None),
         "d_model": (Annotated[one, typer.Option("--d-model", metavar="N", help=t("Width of a token."))], None),
         "heads": (Annotated[one, typer.Option("--heads", metavar="N", help=t("Query heads, n_h."))], None),
         "kv_heads": (Annotated[one, typer.Option("--kv-heads", metavar="N", help=t("Heads of keys and values in GQA, n_g."))], None),
@@ -40,10 +41,9 @@ def command(say: Say) -> Any:
         "bias": (Annotated[bool, typer.Option("--bias", help=t("Count biases of the projections (not for MLA)."))], False),
         "prefill": (Annotated[one, typer.Option("--prefill", metavar="causal|full", help=t("Which pairs of tokens are counted: those a token may see (causal, the default), or all."))], None),
         "expand": (Annotated[bool, typer.Option("--expand", help=t("Show every product that is counted, with its sizes."))], False),
-        "format": (Annotated[one, typer.Option("--format", metavar="NAME", help=t("table, json, markdown or csv; by default as -o FILE ends, else table."))], None),
     }  # fmt: skip
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     help = t("Compare MHA, MQA, GQA and MLA: parameters, KV cache, multiply-adds, and what is said about them.")
-    names = ("variants", "preset", *SIZES, "bias", "prefill", "expand", "format", "output", "lang")
-    app.command("compare", help=help)(with_options(compare, names, {**options(say), **own}))
+    names = ("variants", "preset", "config", *SIZES, "bias", "prefill", "expand", "format", "output", "lang")
+    app.command("compare", help=help)(with_options(compare, names, {**report_options(say), **own}))
     return command_of(app)

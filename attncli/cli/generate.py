@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from attncli.cli._light import command_of
-from attncli.cli._options import options, with_options
+from attncli.cli._options import report_options, with_options
 from attncli.cli._say import Say
 
 
@@ -22,7 +22,7 @@ def command(say: Say) -> Any:
     app.command(
         "generate",
         help=say.text("Let a saved training write on, token by token, with keys and values kept in a cache."),
-    )(with_options(generate, names, {**options(say), **_own(say)}))
+    )(with_options(generate, names, {**report_options(say), **_own(say)}))
     return command_of(app)
 
 

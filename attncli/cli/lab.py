@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 from attncli.cli import _complete
 from attncli.cli._light import command_of, with_help
-from attncli.cli._options import options, with_options
+from attncli.cli._options import report_options, with_options
 from attncli.cli._say import Say
 
 
@@ -46,7 +46,7 @@ def _experiment(say: Say, name: str) -> Any:
     from attncli import lab
 
     experiment = lab.get(name)
-    table = {**options(say), **_own(experiment, say)}
+    table = {**report_options(say), **_own(experiment, say)}
     names = (*(setting.name for setting in experiment.settings), "seed", "format", "output", "lang")
 
     def run(**words: Any) -> int:
@@ -64,7 +64,6 @@ def _own(experiment: Any, say: Say) -> dict[str, tuple[Any, Any]]:
     t, one = say.text, str | None
     own: dict[str, tuple[Any, Any]] = {
         "seed": (Annotated[one, typer.Option("--seed", metavar="N", help=t("Start of the random numbers, 0 if nothing is said."))], None),
-        "format": (Annotated[one, typer.Option("--format", metavar="NAME", help=t("table, json, csv or markdown; by default as -o FILE ends, else table."))], None),
     }  # fmt: skip
     for setting in experiment.settings:
         help = t(setting.text)

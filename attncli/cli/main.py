@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +34,7 @@ COMMANDS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status: 0 done, 1 something is wrong, 2 bad usage or input."""
+    """Run the command line and return the exit status: 0 done, 1 something is wrong, 2 bad usage or input, 130 stopped."""
     # A short run makes many objects and drops few: looking for cycles as often as a server does costs a tenth of it.
     gc.set_threshold(100_000, 50, 100)
     words = list(sys.argv[1:] if argv is None else argv)
@@ -43,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(words, say)
     except KeyboardInterrupt:
-        return say.error(say.interrupted())
+        say.error(say.interrupted())
+        return 128 + signal.SIGINT
 
 
 def entry() -> None:

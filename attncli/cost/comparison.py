@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attncli import presets
 from attncli.cost.claims import Claim, LatentAsGroups, claims, latent_as_groups
 from attncli.cost.count import VARIANTS, Count, count
 from attncli.cost.same import Compared, compared
 from attncli.cost.sizes import Assumed, Sizes, complete
+from attncli.presets import Preset
 from attncli.record import Record
 
 
@@ -76,9 +76,8 @@ class Comparison(Record):
         return tuple(variant for variant in VARIANTS if any(entry.count.variant == variant for entry in self.entries))
 
 
-def published(name: str, given: Mapping[str, Any]) -> Model:
-    """A preset, with the sizes that were given by hand in the place of its own."""
-    preset = presets.get(name)
+def published(preset: Preset, given: Mapping[str, Any]) -> Model:
+    """A published model, with the sizes that were given by hand in the place of its own."""
     sizes, assumed = complete({**preset.sizes(), **given})
     return Model(preset.name, preset.title, preset.source, preset.config, sizes, tuple(given), assumed, preset.variant)
 

@@ -21,6 +21,8 @@ from attncli.report import Column, Plot, Report, Table, Trend
 
 #: Rows and columns of a matrix of one's own.
 _LARGEST = 512
+#: Numbers of a matrix of one's own, whose singular values are to stay finite.
+_LARGEST_NUMBER = 1e300
 
 
 class Decomposed(Record):
@@ -43,16 +45,19 @@ class Decomposed(Record):
 
 def decomposed(id: str, name: Message, values: FloatArray) -> Decomposed:
     """The singular values, and the relative error ‖M − M_r‖/‖M‖ of the best approximation M_r, measured for every r."""
-    left, singular, right = np.linalg.svd(values, full_matrices=False)
+    # Squares of very large or small numbers are no numbers any more, so it is done in units of the largest.
+    unit = float(np.abs(values).max()) or 1.0
+    rest = values / unit
+    left, singular, right = np.linalg.svd(rest, full_matrices=False)
     # NumPy's own rule for the rank: what is smaller than this is rounding.
     tolerance = singular.max(initial=0.0) * max(values.shape) * np.finfo(np.float64).eps
     singular = np.where(singular > tolerance, singular, 0.0)
-    rest, whole = values.copy(), float(np.linalg.norm(values))
+    whole = float(np.linalg.norm(rest))
     errors = np.zeros(singular.size)
     for r in range(singular.size):
         rest -= singular[r] * np.outer(left[:, r], right[r])
         errors[r] = np.linalg.norm(rest) / whole if whole and singular[r + 1 :].any() else 0.0
-    return Decomposed(id, name, values, singular, errors)
+    return Decomposed(id, name, values, singular * unit, errors)
 
 
 def run(seed: int, settings: Mapping[str, Any]) -> Report:
@@ -87,6 +92,12 @@ def _own(matrix: Matrix) -> list[Decomposed]:
         raise InputError(
             "--matrix: give one matrix of finite numbers with at most {most} rows and columns, like “1 2; 3 4”.",
             most=_LARGEST,
+        )
+    if np.abs(values).max() > _LARGEST_NUMBER:
+        raise InputError(
+            "--matrix: {given} is too large here. Write numbers up to {most}.",
+            given=f"{np.abs(values).max():g}",
+            most=f"{_LARGEST_NUMBER:g}",
         )
     if not values.any():
         raise InputError(

@@ -14,6 +14,7 @@ from attncli import models
 from attncli.gradient import gradient_id
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.problems.complaint import complaint
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings
 from attncli.problems.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
@@ -307,65 +308,9 @@ def _random(value: dict[str, Any]) -> Matrix:
     return Matrix(np.asarray(draw(size), dtype=np.float64).reshape(spec.shape))
 
 
-_EXPECTED = {
-    "string_type": N_("text in quotes"),
-    "string_unicode": N_("text in quotes"),
-    "int_type": N_("a whole number"),
-    "int_parsing": N_("a whole number"),
-    "int_from_float": N_("a whole number"),
-    "float_type": N_("a number"),
-    "float_parsing": N_("a number"),
-    "bool_type": N_("true or false"),
-    "dict_type": N_("a table of keys"),
-    "model_type": N_("a table of keys"),
-    "list_type": N_("a list in [ ]"),
-    "too_short": N_("a list of 1 to 3 numbers"),
-    "too_long": N_("a list of 1 to 3 numbers"),
-    "finite_number": N_("a finite number"),
-}
-
-
 def _first(error: ValidationError, table: type[BaseModel] | None = None) -> InputError:
-    """pydantic's first complaint, said in our words: the key, what stands there, what was expected."""
-    errors = error.errors()
-    # A misspelt key is also a missing one; what stands there says more than what does not.
-    found = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
-    path = [str(part) for part in found["loc"] if part != "[key]"]
-    if path[:1] == ["decimals"] and path[-1] == "default":
-        path.pop()
-    key = ".".join(path) or "problem"
-    kind, context = found["type"], found.get("ctx", {})
-    if kind == "extra_forbidden":
-        return unknown(Message(N_("The key")), key, _known_keys(path, table or ProblemFile))
-    if kind == "missing":
-        return InputError("the key “{key}” is missing. Add it.", key=key)
-    value = found.get("input")
-    given = "null" if value is None else str(value).lower() if isinstance(value, bool) else brief(value)
-    if kind == "literal_error":
-        return InputError(
-            "{key}: “{given}” does not work here. Write {choices}.",
-            key=key,
-            given=given,
-            choices=context["expected"].replace(" or ", ", "),
-        )
-    if kind in ("greater_than_equal", "less_than_equal", "greater_than"):
-        return InputError(
-            "{key}: {given} is out of range: it must be {relation} {bound}.",
-            key=key,
-            given=given,
-            relation={"greater_than_equal": "≥", "less_than_equal": "≤", "greater_than": ">"}[kind],
-            bound=f"{context.get('ge', context.get('le', context.get('gt'))):g}",
-        )
-    if kind == "string_pattern_mismatch":
-        return InputError(
-            "{key}: “{given}” does not work as a name. Use letters, digits, “-”, “_” and “.”.", key=key, given=given
-        )
-    expected = _EXPECTED.get(kind)
-    if expected is None:
-        return InputError("{key}: “{given}” does not work here ({what}).", key=key, given=given, what=found["msg"])
-    return InputError(
-        "{key}: “{given}” stands there, expected {expected}.", key=key, given=given, expected=Message(expected)
-    )
+    """pydantic's first complaint about a problem file."""
+    return complaint(error, "problem", lambda path: _known_keys(path, table or ProblemFile))
 
 
 def _known_keys(path: list[str], table: type[BaseModel]) -> list[str]:

@@ -6,6 +6,7 @@ Every read is bounded, nothing is ever unpickled, and an error names the file.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from attncli.problems.text import Written, parse_matrix
 
 MOST_TEXT_BYTES = 16_000_000
 MOST_ARRAY_BYTES = 512_000_000
+#: Digits of a whole number in JSON that is read as a number.
+_MOST_DIGITS = 40
 #: Arrays an .npz file of answers may hold.
 MOST_ARRAYS = 1000
 
@@ -84,7 +87,7 @@ def value_from_file(name: str) -> tuple[str, Any]:
         if ending == ".npz":
             return path, Matrix(array_from_npz(path, member))
         if ending == ".npy":
-            with open_bounded(path, MOST_ARRAY_BYTES) as file:
+            with open_bounded(path, MOST_ARRAY_BYTES, stored=True) as file:
                 return path, Matrix(read_array(file))
         text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
         if ending == ".json":
@@ -131,9 +134,13 @@ def _reads(cells: list[str]) -> bool:
     return True
 
 
-def open_bounded(path: str, most: int) -> IO[bytes]:
-    """The file, opened for reading, if it is a file and not larger than `most` bytes."""
+def open_bounded(path: str, most: int, *, stored: bool = False) -> IO[bytes]:
+    """The file, opened for reading, if it is no folder and not larger than `most` bytes; `stored`: no pipe or device either."""
+    if not path:
+        raise InputError("the name is empty. Give a file.")
     try:
+        if stored and not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # noqa: PTH112, PTH116
+            raise InputError("this is a pipe or a device, which cannot be read to and fro. Give a file.")
         if os.path.isdir(path):  # noqa: PTH112 - pathlib's own stumbles over a name that is too long
             raise InputError("this is a folder. Give a file.")
         file = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
@@ -163,6 +170,8 @@ def _not_found(path: str) -> InputError:
     except OSError:
         names = []
     likely = closest(Path(path).name, names)
+    if likely == Path(path).name:
+        return InputError("is a link to a file that is not there. Check where it leads.")
     if likely is None:
         return InputError("there is no such file. Check the name, or where you are.")
     return InputError("there is no such file. Did you mean {likely}?", likely=str(folder / likely))
@@ -194,10 +203,34 @@ def as_text(data: bytes, where: Message | str) -> str:
 
 def parse_json(text: str) -> Any:
     """The value of a JSON text, numbers with their text; an error says the line."""
+    return _json(text, parse_constant=Written, parse_float=Written, parse_int=_whole)
+
+
+def plain_json(text: str) -> Any:
+    """The value of a JSON text, its numbers as Python has them; an error says the line."""
+    return _json(text, parse_constant=_no_number, parse_int=_short)
+
+
+def _no_number(text: str) -> Any:
+    raise InputError("{given} stands there, which is no number in JSON. Write a finite number.", given=text)
+
+
+def _short(text: str) -> int:
+    """A whole number; to read one of thousands of digits would take forever."""
+    if len(text) > _MOST_DIGITS:
+        raise InputError(
+            "a whole number of {count} digits stands there. Write one of at most {most}.",
+            count=len(text),
+            most=_MOST_DIGITS,
+        )
+    return int(text)
+
+
+def _json(text: str, **reading: Any) -> Any:
     import json
 
     try:
-        return json.loads(text, parse_constant=Written, parse_float=Written, parse_int=_whole, object_pairs_hook=_table)
+        return json.loads(text, object_pairs_hook=_table, **reading)
     except json.JSONDecodeError as error:
         raise InputError(
             "is not valid JSON at line {line}, column {column}: {what}.",
@@ -234,40 +267,52 @@ def array_from_npz(path: str, name: str) -> Any:
         return real_array(_member(archive, name))
 
 
-def arrays_from_npz(path: str) -> dict[str, Any]:
-    """All arrays of an .npz file as they are stored, or for one that cannot be read the error's message."""
+def arrays_from_npz(path: str, most: int = MOST_ARRAY_BYTES, *, writer: str = "numpy.savez") -> dict[str, Any]:
+    """All arrays of an .npz file as they are stored, or for one that cannot be read the error's message.
+
+    Parameters
+    ----------
+    most : bytes that all of them may unpack to
+    writer : what writes such files, for the errors
+    """
     arrays: dict[str, Any] = {}
-    with _npz(path) as archive:
+    with _npz(path, writer) as archive:
         members = _names(archive)
+        twice = (
+            next((name for name in members if members.count(name) > 1), None) if len(members) < MOST_ARRAYS else None
+        )
+        if twice is not None:
+            raise InputError("holds two arrays “{name}”. Keep one.", name=twice)
         if len(members) > MOST_ARRAYS:
             raise InputError("holds {count} arrays; the limit here is {limit}.", count=len(members), limit=MOST_ARRAYS)
-        total = 0
+        # What a member says of its size is also all that is unpacked of it.
+        if sum(info.file_size for info in archive.infolist() if info.file_size <= MOST_ARRAY_BYTES) > most:
+            raise InputError("unpacks to more than {limit} bytes, the limit here.", limit=f"{most:,}")
         for name in members:
             try:
                 stored = _member(archive, name)
                 real_array(stored)
                 arrays[name] = stored
-                total += stored.nbytes
             except AttnError as error:
                 arrays[name] = error.message
-            if total > MOST_ARRAY_BYTES:
-                raise InputError("unpacks to more than {limit} bytes, the limit here.", limit=f"{MOST_ARRAY_BYTES:,}")
     return arrays
 
 
 @contextmanager
-def _npz(path: str) -> Iterator[Any]:
+def _npz(path: str, writer: str = "numpy.savez") -> Iterator[Any]:
     """The archive, open; whatever goes wrong in it is said in one way."""
     import zipfile
     import zlib
 
-    with open_bounded(path, MOST_ARRAY_BYTES) as file:
+    with open_bounded(path, MOST_ARRAY_BYTES, stored=True) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 yield archive
         except (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError) as error:
             raise InputError(
-                "is not a readable .npz file ({reason}). Write it with numpy.savez.", reason=str(error)[:100]
+                "is not a readable .npz file ({reason}). Write it with {writer}.",
+                reason=str(error)[:100],
+                writer=writer,
             ) from None
 
 

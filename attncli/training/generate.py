@@ -9,10 +9,11 @@ import numpy as np
 
 from attncli.graph import Graph
 from attncli.matrix import FloatArray, Matrix, as_matrix
-from attncli.message import InputError
+from attncli.message import InputError, LimitError
 from attncli.problems.problem import Problem
 from attncli.record import Record
 from attncli.run import Run, run
+from attncli.training.spec import MOST_CELLS
 from attncli.training.trainer import State
 
 
@@ -37,27 +38,37 @@ class Token(Record):
     Parameters
     ----------
     id, text : which
-    probabilities : of the whole vocabulary, as the model gives them
-    run : the calculation it comes from: of the whole prompt first, later of a single token
+    logits : of the whole vocabulary; `probabilities`: what they come to, as the model gives them
     cached : tokens whose keys and values came from the cache
+    run : the calculation it comes from: of the whole prompt first, later of a single token; None where it is not kept
     """
 
     id: int
     text: str
+    logits: FloatArray
     probabilities: FloatArray
-    run: Run
     cached: int
+    run: Run | None
 
 
-def written(state: State, prompt: Sequence[int], length: int, choice: Choice) -> Iterator[Token]:
-    """So many tokens after the prompt.
+def written(state: State, prompt: Sequence[int], length: int, choice: Choice, *, keep: bool = False) -> Iterator[Token]:
+    """So many tokens after the prompt; with `keep` each with its calculation, which takes memory.
 
     Raises
     ------
     InputError
-        Learned positions end where the training's context ended.
+        Learned positions end where the training's context ended; the prompt is too long; or the numbers of this
+        training are so large that its logits are none.
     """
     spec = state.spec
+    cells = spec.cells(len(prompt))
+    if cells > MOST_CELLS:
+        raise LimitError(
+            "A prompt of {count} tokens needs about {cells} numbers at once; the limit is {limit}. Write a shorter one.",
+            count=len(prompt),
+            cells=f"{cells:,}",
+            limit=f"{MOST_CELLS:,}",
+        )
     if spec.positions == "learned" and len(prompt) + length - 1 > spec.context:
         raise InputError(
             "Positions were learned for {context} tokens only, but prompt and continuation need {count}. Write a shorter"
@@ -71,9 +82,16 @@ def written(state: State, prompt: Sequence[int], length: int, choice: Choice) ->
     tokens = list(prompt)
     for _ in range(length):
         step = run(_problem(state, tokens, caches, seen), backward=False)
-        probabilities = softmax(np.asarray(step["logits"])[-1])
+        logits: FloatArray = np.array(step["logits"])[-1]
+        if not np.isfinite(logits).all():
+            raise InputError(
+                "The numbers of this training are so large that its logits are none any more. Train anew with a smaller"
+                " --eta than {eta}.",
+                eta=f"{spec.eta:g}",
+            )
+        probabilities = softmax(logits)
         id = chosen(probabilities, choice, random)
-        yield Token(id, spec.tokens[id], probabilities, step, len(seen))
+        yield Token(id, spec.tokens[id], logits, probabilities, len(seen), step if keep else None)
         seen += tokens
         caches = kept(step.graph, step)
         tokens = [id]
@@ -118,8 +136,9 @@ def chosen(probabilities: FloatArray, choice: Choice, random: np.random.Generato
     """The id of the next token: the likeliest (the first of equals), or one that is drawn."""
     if choice.temperature == 0:
         return int(probabilities.argmax())
-    with np.errstate(divide="ignore"):
-        scores = np.log(probabilities) / choice.temperature
+    with np.errstate(divide="ignore", over="ignore"):
+        # The likeliest is 0 before it is divided, so it stays finite however cold it is.
+        scores = (np.log(probabilities) - np.log(probabilities.max())) / choice.temperature
     if 0 < choice.top < len(scores):
         scores[np.argsort(-scores, kind="stable")[choice.top :]] = -np.inf
     shares = softmax(scores)

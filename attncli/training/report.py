@@ -20,10 +20,17 @@ _POINTS, _ROWS, _WRITTEN = 100, 16, 20
 
 
 def report(trainer: Trainer) -> Report:
-    """All of it, from the present numbers."""
+    """All of it, from the present numbers.
+
+    Raises
+    ------
+    InputError
+        The last step has made the loss no number.
+    """
+    loss = trainer.loss()
     parts: list[Any] = [
         _opening(trainer),
-        *_curve(trainer),
+        *_curve(trainer, loss),
         _next_tokens(trainer),
         *_maps(trainer),
         _continued(trainer),
@@ -34,7 +41,7 @@ def report(trainer: Trainer) -> Report:
         "parameters": trainer.spec.size(),
         "text": trainer.text,
     }
-    settings["loss"] = trainer.loss()
+    settings["loss"] = loss
     settings["losses"] = list(trainer.losses)
     return Report("train", Message(N_("A small GPT learns a text")), trainer.spec.seed, settings, tuple(parts))
 
@@ -63,7 +70,7 @@ def shown(token: str) -> str:
     return token.replace(" ", "␣")
 
 
-def _curve(trainer: Trainer) -> Iterator[Message | Plot | Table]:
+def _curve(trainer: Trainer, loss: float) -> Iterator[Message | Plot | Table]:
     if not trainer.losses:
         yield Message(N_("No step was made: these are the numbers it begins with."))
         return
@@ -77,10 +84,17 @@ def _curve(trainer: Trainer) -> Iterator[Message | Plot | Table]:
             " {last} in {steps} steps; e to the power of minus the loss is {chance}, about how surely the right token is named now."
         ),
         first=losses[0],
-        last=trainer.loss(),
+        last=loss,
         steps=len(losses),
-        chance=math.exp(-trainer.loss()),
+        chance=math.exp(-loss),
     )
+    measured, all_windows = len(trainer.measured()), math.ceil(trainer.windows / trainer.length)
+    if measured < all_windows:
+        yield Message(
+            N_("The text is long: the last loss was measured in {measured} of its {all} windows, evenly spread."),
+            measured=measured,
+            all=all_windows,
+        )
     rows = sorted({0, *(int(10**k) - 1 for k in range(1, 7) if 10**k < len(losses)), len(losses) - 1})
     yield Table(
         "losses",

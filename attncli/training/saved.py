@@ -9,14 +9,18 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from attncli.message import AttnError, InputError, Message
+from attncli.message import N_, AttnError, InputError, Message
 from attncli.npz import npz_bytes
-from attncli.problems.source import arrays_from_npz
-from attncli.tokens import MOST
+from attncli.problems.complaint import complaint
+from attncli.problems.source import MOST_TEXT_BYTES, arrays_from_npz, as_text, plain_json
+from attncli.tokens import MOST, printable
 from attncli.training.spec import Spec, as_plain
 from attncli.training.trainer import State, Trainer
 
 _META, _LOSSES = "meta", "losses"
+
+#: Bytes that a training may unpack to: its numbers three times, and a loss for each of many millions of steps.
+_MOST_BYTES = 128_000_000
 
 Count = Annotated[int, Field(ge=1, le=4096, strict=True)]
 
@@ -35,13 +39,13 @@ class _Spec(BaseModel):
     layers: Annotated[int, Field(ge=0, le=48, strict=True)]
     d_ff: Annotated[int, Field(ge=0, le=16384, strict=True)]
     positions: Literal["none", "sinusoidal", "learned"]
-    rotary: bool
+    rotary: Annotated[bool, Field(strict=True)]
     norm: Literal["pre", "post"]
     normalisation: Literal["layer", "rms", "none"]
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"]
-    tied: bool
+    tied: Annotated[bool, Field(strict=True)]
     optimizer: Literal["sgd", "adam"]
-    eta: Annotated[float, Field(gt=0, le=1e6)]
+    eta: Annotated[float, Field(gt=0, le=1e6, strict=True, allow_inf_nan=False)]
     seed: Annotated[int, Field(ge=0, le=2**32 - 1, strict=True)]
 
 
@@ -76,21 +80,22 @@ def load(path: str) -> State:
     try:
         return _load(path)
     except AttnError as error:
-        raise error.at(path) from None
+        raise error.at(path or "“”") from None
 
 
 def _load(path: str) -> State:
-    arrays = arrays_from_npz(path)
+    arrays = arrays_from_npz(path, _MOST_BYTES, writer="attncli train TEXT --save FILE")
     for name, array in arrays.items():
         if isinstance(array, Message):
             raise InputError("{name}: {what}", name=name, what=array)
     if _META not in arrays or _LOSSES not in arrays:
-        raise InputError("is no training: it has no {name}. Write one with attncli train TEXT --save FILE.", name=_META)
+        missing = _LOSSES if _META in arrays else _META
+        raise InputError(
+            "is no training: it has no {name}. Write one with attncli train TEXT --save FILE.", name=missing
+        )
     meta = _meta(arrays.pop(_META))
-    losses = np.asarray(arrays.pop(_LOSSES), dtype=np.float64)
-    if not all(token.isprintable() for token in (*meta.spec.tokens, meta.text)):
-        raise InputError("There are signs in this text that cannot be printed. Leave them out.")
-    spec = Spec(**{**meta.spec.model_dump(), "tokens": tuple(meta.spec.tokens)}).checked()
+    losses = _losses(arrays.pop(_LOSSES), meta.step)
+    spec = _spec(meta)
     expected = dict(spec.shapes())
     numbers = {name: _numbers(name, arrays.get(name), shape) for name, shape in expected.items()}
     memory = {}
@@ -101,11 +106,42 @@ def _load(path: str) -> State:
         if name not in expected:
             memory[name] = _numbers(name, array, expected[parameter])
     _check_memory(spec, meta.step, memory)
-    if losses.ndim != 1 or len(losses) != meta.step:
-        raise InputError("says {step} steps, but holds {count} losses.", step=meta.step, count=losses.size)
-    state = State(spec, meta.text, meta.step, numbers, memory, tuple(float(loss) for loss in losses))
+    state = State(spec, meta.text, meta.step, numbers, memory, losses)
     Trainer(state)  # says what does not go together
     return state
+
+
+def _spec(meta: _Meta) -> Spec:
+    """What is trained, its tokens such as a text is cut into."""
+    for place, text in (
+        ("meta.text", meta.text),
+        *((f"meta.spec.tokens.{i}", t) for i, t in enumerate(meta.spec.tokens)),
+    ):
+        try:
+            printable(text)
+        except AttnError as error:
+            raise error.at(place) from None
+    for i, token in enumerate(meta.spec.tokens):
+        if len(token) > 1 if meta.spec.split == "characters" else token != "".join(token.split()):
+            raise InputError(
+                "meta.spec.tokens.{place}: “{token}” can be no token where split is {split}.",
+                place=i,
+                token=token[:40],
+                split=meta.spec.split,
+            )
+    return Spec(**{**meta.spec.model_dump(), "tokens": tuple(meta.spec.tokens)}).checked()
+
+
+def _losses(array: Any, step: int) -> tuple[float, ...]:
+    """The loss before every step: a number above 0, or 0, each."""
+    losses = np.asarray(array, dtype=np.float64)
+    if losses.ndim != 1 or len(losses) != step:
+        raise InputError(
+            "says {step} steps, but holds {count} losses.", step=step, count="×".join(map(str, losses.shape)) or "1"
+        )
+    if not np.isfinite(losses).all() or (losses < 0).any():
+        raise InputError("the array “{name}” holds a number that no loss can be: below 0, or not finite.", name=_LOSSES)
+    return tuple(losses.tolist())
 
 
 def _check_memory(spec: Spec, step: int, memory: Mapping[str, Any]) -> None:
@@ -123,25 +159,53 @@ def _check_memory(spec: Spec, step: int, memory: Mapping[str, Any]) -> None:
 
 def _meta(array: Any) -> _Meta:
     try:
-        data = json.loads(np.asarray(array, dtype=np.uint8).tobytes().decode("utf-8"))
-        return _Meta.model_validate(data)
+        return _Meta.model_validate(_json(np.asarray(array)))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or _META
-        raise InputError("meta.{place} does not work here ({what}).", place=place, what=first["msg"][:100]) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError("meta is not readable JSON ({what}).", what=str(error)[:100]) from None
+        raise complaint(error, "JSON", _known, _EXPECTED).at(_META) from None
+    except AttnError as error:
+        raise error.at(_META) from None
+
+
+def _json(array: Any) -> Any:
+    """What the bytes of this array say."""
+    if array.dtype != np.uint8 or array.ndim != 1 or array.size > MOST_TEXT_BYTES:
+        raise InputError(
+            "holds {shape} numbers of type {type}, expected the bytes of a JSON text (uint8), at most {limit}.",
+            shape="×".join(map(str, array.shape)) or "1",
+            type=str(array.dtype),
+            limit=f"{MOST_TEXT_BYTES:,}",
+        )
+    return plain_json(as_text(array.tobytes(), _META))
+
+
+def _known(path: list[str]) -> list[str]:
+    """The keys that may stand where an unknown one was found."""
+    fields = (_Spec if path[:1] == ["spec"] else _Meta).model_fields
+    prefix = "spec." if path[:1] == ["spec"] else ""
+    return [f"{prefix}{field.alias or name}" for name, field in fields.items()]
+
+
+#: What was expected, where it is not a problem file that is read.
+_EXPECTED = {
+    "too_short": N_("a list with at least one token"),
+    "too_long": N_("a shorter list"),
+    "string_too_short": N_("at least one sign"),
+    "string_too_long": N_("a shorter text"),
+}
 
 
 def _numbers(name: str, array: Any, shape: tuple[int, ...]) -> Any:
     if array is None:
         raise InputError("the array “{name}” is missing.", name=name)
     values = np.array(array, dtype=np.float64)
-    if values.shape != shape or not np.isfinite(values).all():
+    if values.shape != shape:
         raise InputError(
-            "the array “{name}” is {found}, expected {expected} with finite numbers.",
+            "the array “{name}” is {found}, but {meta} says that it is {expected}.",
             name=name,
+            meta=_META,
             found="×".join(map(str, values.shape)) or "1",
             expected="×".join(map(str, shape)),
         )
+    if not np.isfinite(values).all():
+        raise InputError("the array “{name}” holds a number that is not finite.", name=name)
     return values

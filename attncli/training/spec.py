@@ -17,6 +17,8 @@ from attncli.tokens import Vocabulary
 
 #: Numbers that may be learned: what a laptop trains in minutes.
 MOST_PARAMETERS = 2_000_000
+#: Numbers that one step may hold at once, its gradients included: 400 MB.
+MOST_CELLS = 50_000_000
 
 
 #: With 0 layers the model names the widths of a single head; several stand side by side.
@@ -69,8 +71,9 @@ class Spec(Record):
             A token that was not there when the training began.
         """
         vocabulary = self.vocabulary
+        known = set(self.tokens)
         for piece in vocabulary.cut(text):
-            if piece not in self.tokens:
+            if piece not in known:
                 raise InputError(
                     "“{token}” is none of the tokens that this training knows: {known}. Write with those only.",
                     token=piece,
@@ -126,11 +129,31 @@ class Spec(Record):
                 count=f"{count:,}",
                 limit=f"{MOST_PARAMETERS:,}",
             )
+        cells = self.cells(self.context)
+        if cells > MOST_CELLS:
+            raise LimitError(
+                "One step would hold about {count} numbers at once; the limit is {limit}. Take a smaller --context ({context}"
+                " here), or fewer heads or layers.",
+                count=f"{cells:,}",
+                limit=f"{MOST_CELLS:,}",
+                context=self.context,
+            )
         return self
 
     def size(self) -> int:
         """How many numbers are learned."""
         return sum(math.prod(shape) for _, shape in self.shapes())
+
+    def cells(self, length: int) -> int:
+        """About how many numbers a step over so many tokens holds, its gradients and update included.
+
+        Fourteen arrays have a number for every pair of tokens, one set of them a head; the rest grows with the tokens.
+        Against the graphs themselves this is too much by a tenth to a third.
+        """
+        layers = max(1, self.layers)
+        pairs = 14 * length * length * self.heads * layers
+        widths = 30 * self.d_model + 12 * self.heads * (self.d_k + self.d_v) + 10 * self.d_ff
+        return pairs + length * (layers * widths + 8 * len(self.tokens)) + 6 * self.size()
 
     def shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Every parameter with its shape; a vector is a single row."""
@@ -187,6 +210,15 @@ class Spec(Record):
 
     def _norms(self) -> bool:
         return self.normalisation != "none"
+
+
+def diverged(step: int, eta: float) -> InputError:
+    """The error for numbers that grew beyond all bounds."""
+    return InputError(
+        "After {step} steps the loss is no longer a number: the steps are too large. Write a smaller --eta than {eta}.",
+        step=step,
+        eta=f"{eta:g}",
+    )
 
 
 def first_numbers(spec: Spec) -> dict[str, FloatArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from attncli.matrix import FloatArray, Matrix, as_matrix
 from attncli.message import InputError
 from attncli.problems.problem import Problem
 from attncli.record import Record
-from attncli.training.spec import Spec, first_numbers
+from attncli.training.spec import Spec, diverged, first_numbers
 
 #: The loss that a GPT is trained with, over targets that are given beside it.
 LOSS = "cross_entropy(logits, targets)"
@@ -118,12 +118,7 @@ class Trainer:
         for _ in range(steps):
             loss = self._update()
             if not math.isfinite(loss):
-                raise InputError(
-                    "After {step} steps the loss is no longer a number: the steps are too large. Write a smaller --eta"
-                    " than {eta}.",
-                    step=self.step,
-                    eta=f"{self.spec.eta:g}",
-                )
+                raise diverged(self.step, self.spec.eta)
             yield loss
 
     def _update(self) -> float:
@@ -168,7 +163,7 @@ class Trainer:
                 for step in self.graph.steps.values()
                 if step.op.name in ("look_up", "scatter_add") and step.inputs[1] == "T"
             }
-            if len(self._of_window) >= _MOST_KEPT:
+            if len(self._of_window) >= min(_MOST_KEPT, _MOST_KEPT_CELLS // (self.length * len(self.spec.tokens))):
                 self._of_window.clear()
             self._of_window[start] = given, swap
         return self._of_window[start]
@@ -184,22 +179,31 @@ class Trainer:
         return [step.id for step in self.graph.steps.values() if step.weights and not step.id.startswith("loss.")]
 
     def loss(self) -> float:
-        """The mean loss over the whole text, in windows side by side."""
-        starts: Sequence[int] = range(0, self.windows, self.length)
-        return float(np.mean([self.evaluated(start)[1]["L"][0, 0] for start in starts]))
+        """The mean loss over the text, in the windows of `measured`.
+
+        Raises
+        ------
+        InputError
+            The last step has made it no number.
+        """
+        found = float(np.mean([self.evaluated(start)[1]["L"][0, 0] for start in self.measured()]))
+        if not math.isfinite(found):
+            raise diverged(self.step, self.spec.eta)
+        return found
+
+    def measured(self) -> Sequence[int]:
+        """Where the windows begin that the loss is measured in: side by side, in a long text some of them evenly spread."""
+        starts = range(0, self.windows, self.length)
+        most = max(8, min(_MOST_MEASURED, _MOST_MEASURED_CELLS // self.spec.cells(self.length)))
+        return starts[:: math.ceil(len(starts) / most)]
 
 
-#: Windows whose ids and targets are kept.
-_MOST_KEPT = 1024
+#: Windows whose ids and targets are kept, and numbers in all of them.
+_MOST_KEPT, _MOST_KEPT_CELLS = 1024, 10_000_000
+#: Windows that the loss over a text is measured in, and numbers in all of their calculations.
+_MOST_MEASURED, _MOST_MEASURED_CELLS = 500, 500_000_000
 
 
 def _own(values: FloatArray) -> FloatArray:
     """The numbers by themselves, where they stand in a block that holds a whole run."""
     return values.copy() if values.base is not None else values
-
-
-def trained(trainer: Trainer, steps: int, tell: Callable[[int, float], None] | None = None) -> None:
-    """Make so many updates, telling each loss as it comes."""
-    for loss in trainer.run(steps):
-        if tell is not None:
-            tell(trainer.step, loss)

@@ -150,13 +150,13 @@ TOTALS: dict[str, tuple[int, int]] = {
 def test_parameters_complete_the_published_total(name: str) -> None:
     """Attention as counted and everything else make up the model, to the last parameter."""
     total, elsewhere = TOTALS[name]
-    model = published(name, {})
+    model = published(presets.get(name), {})
     assert count(model.variant, model.sizes).total("weights") == total - elsewhere
 
 
 def test_llama_2_7b_attention_of_one_layer() -> None:
     """Four matrices of 4096 × 4096."""
-    model = published("llama-2-7b", {})
+    model = published(presets.get("llama-2-7b"), {})
     assert one_layer(count("mha", model.sizes), "weights") == 67_108_864
 
 
@@ -173,7 +173,7 @@ PER_TOKEN = {
 
 @pytest.mark.parametrize("name", presets.names())
 def test_cache_of_published_models(name: str) -> None:
-    model = published(name, {})
+    model = published(presets.get(name), {})
     assert count(model.variant, model.sizes).cache_bytes == PER_TOKEN[name]
 
 

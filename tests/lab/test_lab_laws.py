@@ -19,7 +19,7 @@ from attncli.lab._softmax import behaviour, entropy
 from attncli.matrix import as_matrix
 from attncli.message import InputError, Message
 from attncli.problems import library
-from attncli.report import Report
+from attncli.report import Maps, Report
 
 
 def settings(name: str, **changes: Any) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def test_a_head_of_a_published_example() -> None:
     """d1-two-heads prints its weights; the map has them."""
     problem = library.load("d1-two-heads")
     found = report("heads", problem=problem)
-    maps = next(part for part in found.parts if isinstance(part, lab.Maps))
+    maps = next(part for part in found.parts if isinstance(part, Maps))
     printed = np.array(
         [[[float(x) for x in row.split()] for row in block.split(";")] for block in problem.published["A"].split("|")]
     )
@@ -270,11 +270,11 @@ def test_heads_that_look_at_different_tokens_differ_by_1() -> None:
 
 def test_equal_tokens_look_alike_and_causal_heads_do_not_look_ahead() -> None:
     found = report("heads", text="a b a", causal=True)
-    maps = next(part for part in found.parts if isinstance(part, lab.Maps))
+    maps = next(part for part in found.parts if isinstance(part, Maps))
     for _, weights in maps.maps:
         assert not np.triu(weights, 1).any()
         assert weights.sum(-1) == pytest.approx([1, 1, 1])
-    plain = next(part for part in report("heads", text="a b a").parts if isinstance(part, lab.Maps))
+    plain = next(part for part in report("heads", text="a b a").parts if isinstance(part, Maps))
     for _, weights in plain.maps:
         assert weights[0] == pytest.approx(weights[2])
 

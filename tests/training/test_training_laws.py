@@ -55,7 +55,7 @@ def test_writing_with_a_cache_equals_writing_without(
     for number, token in enumerate(written(state, ids, length, Choice(temperature=1.0, seed=seed))):
         assert token.cached == (0 if number == 0 else len(ids) + number - 1)
         anew = without_cache(state, seen)
-        with_cache = np.asarray(token.run["logits"])[-1]
+        with_cache = token.logits
         np.testing.assert_allclose(with_cache, anew, rtol=1e-12, atol=1e-12 * max(1.0, np.abs(anew).max()))
         np.testing.assert_allclose(token.probabilities, softmax(anew), rtol=1e-9, atol=1e-15)
         seen.append(token.id)
