@@ -6,7 +6,8 @@ a language is known (``attncli.locale``), so nothing below the renderers speaks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 
 
 def N_(text: str) -> str:
@@ -82,6 +83,22 @@ class Localized(Message):
 
     def text(self, language: Language = ENGLISH) -> str:
         return self.texts.get(language.code) or self.template
+
+
+class Listed(Message):
+    """Several things in a row, with the language's own comma between them, or what `pair` puts there."""
+
+    __slots__ = ()
+
+    def __init__(self, things: Iterable[object], pair: str = N_("{one}, {another}")) -> None:
+        super().__init__(pair, things=tuple(things))
+
+    def text(self, language: Language = ENGLISH) -> str:
+        things = self.fields["things"]
+        assert isinstance(things, tuple)
+        said = [thing.text(language) if isinstance(thing, Message) else str(thing) for thing in things]
+        pair = language.translate(self.template)
+        return reduce(lambda one, another: pair.format(one=one, another=another), said) if said else ""
 
 
 class AttnError(Exception):

@@ -53,7 +53,7 @@ def problem_of(name: str | None, words: Mapping[str, Any], say: Say | None) -> P
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
     given = _Given(words, problem, stdin)
     if problem is None:
-        if not given.inputs and not given.texts:
+        if not given.inputs and not given.texts and words.get("model") is None:
             raise InputError(
                 "There is nothing to calculate yet. Give matrices, {example}, or a problem file, or the id of a worked example"
                 " (attncli examples list).",

@@ -11,6 +11,7 @@ from attncli.cli._output import write_file
 from attncli.cli._say import Say
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.answers import Answer, Sheet, answer, csv_text, sheet, sheet_from_arrays
+from attncli.reasons import of_toml
 
 FORMATS = ("table", "json", "markdown")
 
@@ -132,7 +133,7 @@ def _data(name: str, text: str) -> Any:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError("is not valid TOML: {what}.", what=str(error)[:200]) from None
+        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
     except RecursionError:
         raise InputError("is nested too deep to be read.") from None
 

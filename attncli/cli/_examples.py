@@ -99,14 +99,22 @@ def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> in
     other = None if words.get("step") else contrast(problem)
     second = None if other is None else view(calculate(other), say.language, **options)
     checks = check(problem)
+    asked = [checked for checked in checks if not words.get("step") or not checked.ok or checked.step in result.shown]
     described = problem.contrast or {}
     changes = ", ".join(
-        f"{name} = {value}" for part in ("settings", "inputs") for name, value in described.get(part, {}).items()
+        f"{name} = {_written(value)}"
+        for part in ("settings", "inputs")
+        for name, value in described.get(part, {}).items()
     )
     notice = fill_notice(problem, say.language.code)
-    print_parts(after(shown, checks, notice, second, changes, described.get("steps", ()), screen), screen)
+    print_parts(after(shown, asked, notice, second, changes, described.get("steps", ()), screen), screen)
     say.out(trimmed(buffer.getvalue()))
     return 0 if all(checked.ok for checked in checks) else 1
+
+
+def _written(value: Any) -> str:
+    """A value as a problem file writes it: true, not True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
@@ -129,18 +137,21 @@ def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
             continue
         off = [checked for checked in checks if not checked.ok]
         results, wrong = results + len(checks), wrong + len(off)
+        mark = "✗" if off else "✓"
         lines.append(
-            say.text("{mark} {id}: {count} printed results", mark="✗" if off else "✓", id=id, count=len(checks))
+            say.text("{mark} {id}: 1 printed result", mark=mark, id=id)
+            if len(checks) == 1
+            else say.text("{mark} {id}: {count} printed results", mark=mark, id=id, count=len(checks))
         )
         for checked in off:
             lines.append(f"    {checked.step}: {checked.printed}")
             if checked.message is not None:
                 lines.append(wrap(checked.message.text(say.language), width(), "    ", "    "))
     if wrong:
-        last = say.text("{wrong} of {results} printed results do not follow.", wrong=wrong, results=results)
+        last = say.text("Printed results that do not follow: {wrong} of {results}.", wrong=wrong, results=results)
     else:
         last = say.text(
-            "All {results} printed results of {count} examples follow from their inputs.",
+            "Every printed result follows from its inputs. Results: {results}; examples: {count}.",
             results=results,
             count=len(chosen),
         )

@@ -19,6 +19,7 @@ from attncli.marking.report import json_text
 from attncli.marking.submissions import Submission, submissions, unknown_columns
 from attncli.message import N_, InputError, Language, Message, unknown
 from attncli.problems.problem import Problem
+from attncli.reasons import of_system
 from attncli.record import Record
 
 FORMATS = ("table", "jsonl", "csv", "gradescope", "junit")
@@ -322,7 +323,7 @@ def _with_feedback(results: Results, folder: Path, names: Names, language: Langu
             path.write_bytes(text.encode("utf-8", "replace"))
         except OSError as error:
             raise InputError(
-                "--feedback {path}: cannot be written ({reason}).", path=str(path), reason=error.strerror or str(error)
+                "--feedback {path}: cannot be written ({reason}).", path=str(path), reason=of_system(error)
             ) from None
         yield result
 
@@ -355,7 +356,7 @@ def _make(folder: Path, option: str) -> None:
             "{option} {path}: this folder cannot be made ({reason}).",
             option=option,
             path=str(folder),
-            reason=error.strerror or str(error),
+            reason=of_system(error),
         ) from None
 
 
@@ -450,7 +451,7 @@ def _written(lines: Iterable[str], target: Target, say: Say) -> None:
         raise InputError(
             "-o {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
             path=target.output,
-            reason=error.strerror or str(error),
+            reason=of_system(error),
         ) from None
     with file:
         if regular:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from attncli import models
 from attncli.cli._say import Say
 from attncli.cli._terminal import width
@@ -18,12 +20,45 @@ def describe(say: Say, name: str) -> str:
     """A model's inputs and settings."""
     model = models.get(name)
     rows = [(argument.name, _input(say, argument)) for argument in model.arguments if argument.listed]
-    lines = [wrap(f"{model.name}: {say.text(model.text)}", width()), "", say.text("Inputs")]
-    lines += definitions(rows, width(), "  ")
+    lines = [wrap(f"{model.name}: {say.text(model.text)}", width())]
+    if rows:
+        lines += ["", say.text("Inputs"), *definitions(rows, width(), "  ")]
+    if any("layerN." in argument.name for argument in model.arguments):
+        said = say.text("layerN. stands for layer1., layer2. and so on: every layer has its own weights.")
+        lines += [wrap(said, width(), "  ", "  ")]
     if model.settings:
         rows = [(setting.name, _setting(say, setting)) for setting in model.settings]
         lines += ["", say.text("Settings"), *definitions(rows, width(), "  ")]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *_steps(say, model), ""])
+
+
+#: Steps that are listed; of more the last one of each part.
+_MOST_STEPS = 40
+#: Worked examples that are named.
+_MOST_EXAMPLES = 6
+
+
+def _steps(say: Say, model: models.Model) -> list[str]:
+    """The steps on the way forward, as they are in the first worked example of the model, and which others there are."""
+    from attncli.graph import part_of
+    from attncli.problems import library
+
+    examples = library.of_model(model.name)
+    if not examples:
+        return []
+    graph = library.load(examples[0]).graph()
+    ids = [step.id for step in graph.steps.values() if step.phase == "forward"]
+    ids = ids[: ids.index(graph.output) + 1]
+    if len(ids) > _MOST_STEPS:
+        ids = [id for id, after in pairwise(ids) if part_of(id) != part_of(after)] + ids[-1:]
+    named = ", ".join(examples[:_MOST_EXAMPLES]) + (", …" if len(examples) > _MOST_EXAMPLES else "")
+    return [
+        "",
+        say.text("Steps (as in {example})", example=examples[0]),
+        wrap(" → ".join(ids), width(), "  ", "  "),
+        "",
+        wrap(say.text("Worked examples, to be seen with attncli examples run ID: {ids}", ids=named), width()),
+    ]
 
 
 def _input(say: Say, argument: models.Argument) -> str:
@@ -37,5 +72,6 @@ def _input(say: Say, argument: models.Argument) -> str:
 
 
 def _setting(say: Say, setting: models.Setting) -> str:
-    choices = f" ({', '.join(setting.choices)})" if setting.choices else ""
-    return say.text(setting.text) + choices
+    text = say.text(setting.text)
+    unsaid = [choice for choice in setting.choices if choice not in text]
+    return f"{text} ({', '.join(setting.choices)})" if unsaid else text

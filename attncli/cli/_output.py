@@ -10,6 +10,7 @@ from typing import Any
 
 from attncli.cli._say import Say
 from attncli.message import N_, InputError, Language, Message, unknown
+from attncli.reasons import of_system
 
 _ENDINGS = {
     ".json": "json", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".csv": "csv", ".npz": "npz",
@@ -153,7 +154,7 @@ def write_file(name: str, data: bytes, option: str = "-o", example: str = "trace
             "{option} {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
             option=option,
             path=name,
-            reason=getattr(error, "strerror", None) or str(error),
+            reason=of_system(error),
         ) from None
     finally:
         if beside is not None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from attncli.locale import CODES, from_environment, language
 from attncli.message import N_, Language, Message
+from attncli.reasons import of_system
 
 
 class ClosedOutput(io.TextIOBase):
@@ -119,7 +120,7 @@ class Say:
         _drop_output()
         return Message(
             N_("cannot write the output ({reason}). Check the place and the permissions."),
-            reason=error.strerror or str(error),
+            reason=of_system(error),
         )
 
 

@@ -13,7 +13,7 @@ from attncli.graph import Graph, Step
 from attncli.lab import Experiment, Setting
 from attncli.lab._softmax import entropy
 from attncli.matrix import FloatArray, as_matrix
-from attncli.message import N_, InputError, Message
+from attncli.message import N_, InputError, Listed, Message
 from attncli.problems.problem import Problem
 from attncli.record import Record
 from attncli.report import Column, Maps, Report, Table
@@ -21,6 +21,10 @@ from attncli.report import Column, Maps, Report, Table
 #: Tokens of a sentence.
 _MOST_TOKENS = 16
 _MOST_HEADS = 16
+#: What an average may take off the largest weights without blurring them.
+_HARDLY = 0.01
+#: Attentions of further layers that are shown.
+_MOST_FURTHER = 8
 
 
 class Seen(Record):
@@ -36,8 +40,9 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
     problem = settings["problem"]
     if problem is None:
         seen, opening = _seeded(seed, settings)
+        others: tuple[Any, ...] = ()
     else:
-        seen, opening = _of_problem(problem)
+        seen, opening, others = _of_problem(problem)
     heads = len(seen.weights)
     maps = tuple((_head(number), seen.weights[number]) for number in range(heads))
     if heads > 1:
@@ -45,6 +50,7 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
     parts: tuple[Any, ...] = (
         opening,
         Maps(Message(N_("Who looks at whom: a line is a token that looks, a number the token it looks at")), seen.queries, maps),
+        *others,
         _favourites(seen),
     )  # fmt: skip
     parts += (*_differences(seen), *_average(seen)) if heads > 1 else (_only_one(),)
@@ -114,9 +120,49 @@ def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message]:
     return Seen(trace["A"], names, names), opening
 
 
-def _of_problem(problem: Problem) -> tuple[Seen, Message]:
+def _of_problem(problem: Problem) -> tuple[Seen, Message, tuple[Any, ...]]:
+    """The weights of the first attention, a sentence on them, and maps of the other attentions (of further layers)."""
     graph = problem.graph(backward=False)
-    step = _weights_with_heads(graph)
+    step, *further = _weights_with_heads(graph)
+    seen = _seen(graph, step)
+    opening = Message(
+        N_("The weights {step} of {problem}. Heads: {heads}, queries: {queries}, keys: {keys}."),
+        step=step.id,
+        problem=problem.id or problem.model,
+        heads=len(seen.weights),
+        queries=len(seen.queries),
+        keys=len(seen.keys),
+    )
+    shown = [_further(other.id, _seen(graph, other)) for other in further[:_MOST_FURTHER]]
+    if not shown:
+        return seen, opening, ()
+    only = Message(N_("The tables below are about {step}."), step=step.id)
+    left = further[_MOST_FURTHER:]
+    if left:
+        only = Message(
+            N_("Not shown: {steps}. The tables below are about {step}."),
+            steps=Listed(other.id for other in left),
+            step=step.id,
+        )
+    return seen, opening, (*shown, only)
+
+
+def _further(id: str, seen: Seen) -> Maps:
+    maps = tuple(
+        (Message(N_("{step}, head {number}"), step=id, number=number), weights)
+        for number, weights in enumerate(seen.weights, start=1)
+    )
+    return Maps(Message(N_("And in {step}"), step=id), seen.queries, maps)
+
+
+def _seen(graph: Graph, step: Step) -> Seen:
+    """The weights of a step with the names of their rows and columns.
+
+    Raises
+    ------
+    InputError
+        Too many heads or tokens for a map.
+    """
     _, queries, keys = step.axes
     if max(queries.size, keys.size) > _MOST_TOKENS or step.axes[0].size > _MOST_HEADS:
         raise InputError(
@@ -129,22 +175,13 @@ def _of_problem(problem: Problem) -> tuple[Seen, Message]:
             most=_MOST_TOKENS,
         )
     weights = graph.evaluate(until=step.id)[step.id]
-    seen = Seen(weights, _names(graph, queries, "q"), _names(graph, keys, "k"))
-    opening = Message(
-        N_("The weights {step} of {problem}. Heads: {heads}, queries: {queries}, keys: {keys}."),
-        step=step.id,
-        problem=problem.id or problem.model,
-        heads=len(weights),
-        queries=queries.size,
-        keys=keys.size,
-    )
-    return seen, opening
+    return Seen(weights, _names(graph, queries, "q"), _names(graph, keys, "k"))
 
 
-def _weights_with_heads(graph: Graph) -> Step:
-    for step in graph.steps.values():
-        if step.weights and len(step.axes) == 3:
-            return step
+def _weights_with_heads(graph: Graph) -> list[Step]:
+    found = [step for step in graph.steps.values() if step.weights and len(step.axes) == 3]
+    if found:
+        return found
     raise InputError(
         "The model {model} has no weights with heads here. Give a problem of multi_head, like d1-two-heads, or a training with --heads 2, or nothing.",
         model=graph.model,
@@ -218,8 +255,13 @@ def _widest(seen: Seen) -> Message:
     pair, row = np.unravel_index(int(found.argmax()), found.shape)
     a, b = pairs[int(pair)]
     views = [seen.weights[head, row] for head in (a, b)]
+    same = views[0].argmax() == views[1].argmax()
     return Message(
         N_(
+            "They differ most about “{token}”: both give most to “{one}”, but head {a} {weight_one} and head {b} {weight_other}."
+        )
+        if same
+        else N_(
             "They differ most about “{token}”: head {a} gives most to “{one}” ({weight_one}), head {b} to “{other}” ({weight_other})."
         ),
         token=seen.queries[int(row)],
@@ -234,8 +276,16 @@ def _widest(seen: Seen) -> Message:
 
 def _average(seen: Seen) -> tuple[Message, ...]:
     weights, average = seen.weights, seen.weights.mean(0)
+    lost = int((weights.argmax(-1) != average.argmax(-1)).sum())
+    blurred = lost > 0 or float(weights.max(-1).mean()) > float(average.max(-1).mean()) + _HARDLY
     said = Message(
         N_(
+            "What if one head took the average of all? Here hardly anything would be lost: a head's largest weight is {largest} on"
+            " average, the average's {largest_average}, and in {lost} of {all} cases the token a head looks at most is not the"
+            " average's. These heads look the same way; several heads pay where they differ."
+        )
+        if not blurred
+        else N_(
             "What if one head took the average of all? A head's largest weight is {largest} on average, the average's only"
             " {largest_average}; the entropy rises from {entropy} to {entropy_average} nats (the most would be ln {keys} = {most})."
             " In {lost} of {all} cases the token a head looks at most is not the average's. The average blurs what the heads saw: that"
@@ -247,7 +297,7 @@ def _average(seen: Seen) -> tuple[Message, ...]:
         entropy_average=float(entropy(average).mean()),
         keys=len(seen.keys),
         most=math.log(len(seen.keys)),
-        lost=int((weights.argmax(-1) != average.argmax(-1)).sum()),
+        lost=lost,
         all=weights.shape[0] * weights.shape[1],
     )
     return (said,)

@@ -13,7 +13,7 @@ import numpy as np
 
 from attncli.lab import Experiment, Setting
 from attncli.matrix import as_matrix
-from attncli.message import N_, InputError, Message
+from attncli.message import N_, InputError, Listed, Message
 from attncli.problems.problem import Problem
 from attncli.record import Record
 from attncli.report import Column, Report, Span, Spans, Table
@@ -144,7 +144,7 @@ def _about_softmax(logits: tuple[float, ...]) -> tuple[Any, ...]:
                 " the largest power is e^0 = 1 and nothing can overflow. The weights stay the same, because the factor"
                 " e^−{most} cancels in the division."
             ),
-            types=", ".join(lost),
+            types=Listed(lost),
             most=max(logits),
         )
     else:
@@ -184,7 +184,7 @@ def _about_order(hidden: float, found: Mapping[str, Limits]) -> tuple[Any, ...]:
     scores = (*_VISIBLE, hidden)
     table = Table(
         "order",
-        Message(N_("Scores {scores}, the last one hidden by the mask"), scores=", ".join(f"{s:g}" for s in scores)),
+        Message(N_("Scores {scores}, the last one hidden by the mask"), scores=Listed(f"{s:g}" for s in scores)),
         (
             Column("type", Message(N_("type"))),
             Column("maximum", Message(N_("maximum over"))),
@@ -210,7 +210,7 @@ def _about_order(hidden: float, found: Mapping[str, Limits]) -> tuple[Any, ...]:
                 " visible ones, which are at most {best}. In {types} every visible e^x becomes 0, so does the sum, and 0/0 is"
                 " NaN: the row is lost."
             ),
-            types=", ".join(lost),
+            types=Listed(lost),
             **fields,
         ), enough  # fmt: skip
     return table, Message(

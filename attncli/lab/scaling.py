@@ -181,8 +181,9 @@ def _about_softmax(measured: list[Measured], keys: int) -> tuple[Any, ...]:
         Message(
             N_(
                 "Here each of {queries} queries meets {keys} keys. At d_k = {d} the largest weight is {largest} on average"
-                " without the scale, and {largest_scaled} with it (all alike would be {alike}). The gradient that gets through"
-                " softmax (the norm of its Jacobian) is {gradient} without and {gradient_scaled} with it. The nearer one weight"
+                " without the scale, and {largest_scaled} with it (all alike would be {alike}). How much gradient gets through"
+                " softmax (the norm of its Jacobian, the table of how much every weight moves with every score) is {gradient}"
+                " without and {gradient_scaled} with it. The nearer one weight"
                 " comes to 1, the less gradient is left for the scores to learn from: that is why they are divided by √d_k."
             ),
             queries=_QUERIES,

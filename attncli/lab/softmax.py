@@ -52,16 +52,17 @@ def _opening(logits: FloatArray, *, given: bool, seed: int) -> Message:
     if given:
         return Message(
             N_(
-                "Your {keys} logits, times a factor. At factor 0 all weights are {alike} and the entropy is ln {keys} = {most},"
-                " the most there can be; the larger the factor, the more of the weight goes to the largest logit."
+                "Your {keys} logits, times a factor. At factor 0 all weights are {alike} and the entropy, which says how evenly"
+                " they are spread, is ln {keys} = {most}, the most there can be; the larger the factor, the more of the weight"
+                " goes to the largest logit. An entropy of 0 means: one key has all of it."
             ),
             **fields,
         )
     return Message(
         N_(
             "{keys} random logits (mean 0, variance 1, seed {seed}), times a factor. At factor 0 all weights are {alike} and"
-            " the entropy is ln {keys} = {most}, the most there can be; the larger the factor, the more of the weight goes"
-            " to the largest logit."
+            " the entropy, which says how evenly they are spread, is ln {keys} = {most}, the most there can be; the larger the"
+            " factor, the more of the weight goes to the largest logit. An entropy of 0 means: one key has all of it."
         ),
         seed=seed,
         **fields,

@@ -18,6 +18,7 @@ from typing import IO, Any
 from attncli.message import N_, AttnError, InputError, Message, closest
 from attncli.problems.answers import Sheet, answer, sheet, sheet_from_arrays
 from attncli.problems.source import arrays_from_npz, as_text, open_bounded, parse_json, read_bounded
+from attncli.reasons import of_system, of_toml
 from attncli.record import Record
 
 #: Bytes one sheet may have; a page of numbers has a few thousand.
@@ -142,7 +143,7 @@ def _toml(text: str) -> Any:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError("is not valid TOML: {what}.", what=str(error)[:200]) from None
+        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
     except RecursionError:
         raise InputError("is nested too deep to be read.") from None
 
@@ -191,7 +192,7 @@ def _check(path: str) -> None:
         raise InputError(
             "{path}: cannot be opened ({reason}). Give a folder of sheets, a .jsonl or .csv file, or -.",
             path=path,
-            reason=getattr(error, "strerror", None) or str(error),
+            reason=of_system(error),
         ) from None
 
 

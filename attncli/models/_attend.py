@@ -10,7 +10,7 @@ import numpy as np
 
 from attncli.graph import Axis, Graph, show_shape
 from attncli.matrix import BoolArray, as_matrix
-from attncli.message import N_, InputError, Message, ShapeError
+from attncli.message import N_, InputError, Listed, Message, ShapeError
 from attncli.models import Given, Setting
 from attncli.models._mask import mask_of
 from attncli.models._softmax import hidden_rows, softmax
@@ -21,7 +21,11 @@ SETTINGS = (
     Setting("mask", "mask", N_("numbers added to the scaled scores: 0 = visible, -inf = hidden")),
     Setting("keep", "booleans", N_("true = this key may be seen")),
     Setting("hide", "booleans", N_("true = this key is hidden")),
-    Setting("alibi", "slopes", N_("true: what is farther away loses, by each head's slope 2^(−8h/H); or the slopes")),
+    Setting(
+        "alibi",
+        "slopes",
+        N_("true: what is farther away loses, in head h of H by the slope 2^(−8h/H); or the slopes themselves"),
+    ),
     Setting("scale", "scale", N_("sqrt: divide by √d_k (the default); none; or a number that multiplies")),
     Setting("softcap", "positive", N_("c: bend scores softly into −c … c, before the mask")),
     Setting("window", "window", N_("[left, right]: how far back and ahead a token sees; -1 = no limit")),
@@ -251,5 +255,5 @@ def _empty_note(empty: BoolArray) -> Message:
             "Nothing at all is visible in {row} {which}. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax;"
             " other frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
         ),
-        which=", ".join(map(str, rows)),
+        which=Listed(rows),
     )

@@ -96,16 +96,30 @@ def joined(graph: Graph, attended: str, prefix: str) -> str:
         width=width.size,
         joined=head.size * width.size,
         axis="heads·d_v",
-        why=Message(N_("The heads' outputs are put side by side, one {column} from each head."))
-        if width.size == 1
-        else Message(
+        why=joined_why(head.size, width.size),
+    )
+
+
+def joined_why(heads: int, width: int) -> Message:
+    """Which columns come from which head."""
+    if heads == 1:
+        return Message(N_("There is one head, so there is nothing to put beside it."))
+    if width == 1:
+        return Message(N_("The heads' outputs are put side by side, one {column} from each head."))
+    if heads == 2:
+        return Message(
             N_(
-                "The heads' outputs are put side by side: in every {row}, {columns} 1 to {d} come from head 1, the next {d} from"
-                " head 2, up to head {heads}."
+                "The outputs of both heads are put side by side: the first {d} {columns} of every {row} come from head 1, the last {d} from head 2."
             ),
-            d=width.size,
-            heads=head.size,
+            d=width,
+        )
+    return Message(
+        N_(
+            "The heads' outputs are put side by side: in every {row}, {columns} 1 to {d} come from head 1, the next {d} from"
+            " head 2, up to head {heads}."
         ),
+        d=width,
+        heads=heads,
     )
 
 
@@ -173,7 +187,13 @@ def split_why(name: str, heads: int, width: int) -> Message:
         return Message(N_("There is one head, and it takes all {columns} of {name}."), name=name)
     if width == 1:
         return Message(
-            N_("Every head takes one {column} of {name}: head 1 the first, up to head {heads}."), name=name, heads=heads
+            N_("Every head takes one {column} of {name}: head 1 the first, head 2 the second, and so on."), name=name
+        )
+    if heads == 2:
+        return Message(
+            N_("Head 1 takes the first {d} {columns} of every {row} of {name}, head 2 the last {d}."),
+            d=width,
+            name=name,
         )
     return Message(
         N_("Head 1 takes {columns} 1 to {d} of every {row} of {name}, head 2 the next {d}, up to head {heads}."),

@@ -59,7 +59,14 @@ def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
         beta = _beta(given, name)
         value = 1.0 - float(beta.values) ** t
         entry = ("-", ("num", "1"), ("^", next(iter(beta.each())), ("num", str(t))))
-        why = Message(N_("1 − β to the power of t, with β = {beta} and t = {t}."), beta=f"{float(beta.values):g}", t=t)
+        why = Message(
+            N_(
+                "1 − β^t = 1 − {beta}^{t}, t counting the updates. A running mean that began at 0 is too small by just this factor,"
+                " so it is divided by it."
+            ),
+            beta=f"{float(beta.values):g}",
+            t=t,
+        )
         matrix = Matrix(as_matrix([[value]]).values, None, (entry,))
         ids.append(
             graph.input(
@@ -105,10 +112,16 @@ def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tupl
             rest=_rest(_beta(given, name)),
             square=square,
             label=rf"\beta_{name[-1]}",
+            why=Message(_MEAN_SQUARE) if square else None,
         )
         means.append(graph.apply(unbiased.OP, f"{one.id}_{kind}_hat", mean, correction, symbol=f"{symbol}'"))
     eps: Matrix = given.setting("adam_eps", as_matrix(1e-8))
     graph.apply(adam_update.OP, f"{one.id}_new", one.id, *means, symbol=_with(one.symbol, "new"), eta=eta, eps=eps)
+
+
+_MEAN_SQUARE = N_(
+    "The same memory for the squared gradient: squares have no sign, so this says how large the gradient usually is."
+)
 
 
 def _remembered(graph: Graph, given: Given, one: Input, kind: str) -> str:

@@ -21,10 +21,10 @@ LAYERS = ("layers", 0)
 #: Keys and values of earlier tokens, by layer; with 0 layers and a single attention without the head axis.
 _CACHES = (
     Argument(
-        "K_past", ("kv_head", "past_key", "d_k"), N_("with 0 layers: cached keys that go before K"), required=False
+        "K_past", ("kv_head", "past_key", "d_k"), N_("with layers = 0: cached keys that go before K"), required=False
     ),
     Argument(
-        "V_past", ("kv_head", "past_key", "d_v"), N_("with 0 layers: cached values that go before V"), required=False
+        "V_past", ("kv_head", "past_key", "d_v"), N_("with layers = 0: cached values that go before V"), required=False
     ),
     *(
         cache.changed(name=f"layerN.self.{cache.name}", repeat=LAYERS)
@@ -35,16 +35,23 @@ _CACHES = (
 
 _PARAMETERS = (
     _embed.ARGUMENTS[0],
-    Argument("P", ("position", "d_model"), N_("learned positions, one row for each place"), required=False),
+    Argument(
+        "P", ("position", "d_model"), N_("learned positions, one row for each place, from place 0"), required=False
+    ),
     *(weight.changed(required=False) for weight in _project.WEIGHTS),
-    Argument("W_O", ("heads·d_v", "d_model"), N_("with 0 layers: mixes the joined heads"), required=False),
+    Argument("W_O", ("heads·d_v", "d_model"), N_("with layers = 0: mixes the joined heads"), required=False),
     *(
         weight.changed(required=weight.required and "ffn." not in weight.name)
         for weight in _block.encoder_arguments("layerN.", LAYERS)
     ),
-    Argument("final.gamma", ("d_model",), N_("γ of the last norm, in pre-norm"), required=False),
-    Argument("final.beta", ("d_model",), N_("β of the last norm, in pre-norm"), required=False),
-    Argument("W_out", ("d_model", "vocabulary"), N_("weights from a token's vector to the logits"), required=False),
+    Argument("final.gamma", ("d_model",), N_("γ of the last norm, where norm = pre"), required=False),
+    Argument("final.beta", ("d_model",), N_("β of the last norm, where norm = pre"), required=False),
+    Argument(
+        "W_out",
+        ("d_model", "vocabulary"),
+        N_("weights from a token's vector to the logits, one score for every entry of the vocabulary"),
+        required=False,
+    ),
     Argument("b_out", ("vocabulary",), N_("bias of the logits"), required=False),
 )
 
@@ -131,7 +138,8 @@ def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
         differentiable=False,
         why=Message(N_("The places of the tokens, counted from 0.")),
     )
-    return graph.apply(look_up.OP, "X_P", table, places, symbol="X_P", rows=np.arange(past, past + rows))
+    said = Message(N_("Each place names a {row} of P: what the model has learned about standing there."))
+    return graph.apply(look_up.OP, "X_P", table, places, symbol="X_P", why=said, rows=np.arange(past, past + rows))
 
 
 def _bare(graph: Graph, x: str, given: Given) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from attncli.graph import Graph
+from attncli.matrix import as_matrix
 from attncli.message import N_
 from attncli.models import Given, Model, Setting, _positions
 
 
 def build(graph: Graph, given: Given) -> str:
     """→ PE (token d_model)."""
-    return _positions.positions(graph, given, _positions.needed(given, "n"), _positions.needed(given, "d_model"))
+    count = _positions.needed(given, "n")
+    code = _positions.positions(graph, given, count, _positions.needed(given, "d_model"))
+    first = float(given.setting("start", as_matrix(0.0)).values)
+    # Positions are counted from 0, so that t1 would be a misleading name for the first of them.
+    graph.labels["token"] = tuple(f"p={first + place:g}" for place in range(count))
+    return code
 
 
 MODEL = Model(

@@ -18,7 +18,9 @@ def build(graph: Graph, given: Given) -> str:
         "O",
         a,
         v,
-        why=Message(N_("Each output {row} is a weighted average of the {rows} of V; weight j belongs to {row} j.")),
+        why=Message(
+            N_("Each output {row} adds up the {rows} of V, each times its weight; weight j belongs to {row} j.")
+        ),
     )
 
 

@@ -103,11 +103,19 @@ MODEL = Model(
         Argument("X", ("source", "d_model"), N_("the source sequence, one row per token")),
         Argument("Y", ("token", "d_model"), N_("the sequence that is written, one row per token")),
         *_block.encoder_arguments("encoder.layerN.", _LAYERS),
-        Argument("encoder.norm.gamma", ("d_model",), N_("γ of the encoder's last norm, in pre-norm"), required=False),
-        Argument("encoder.norm.beta", ("d_model",), N_("β of the encoder's last norm, in pre-norm"), required=False),
+        Argument(
+            "encoder.norm.gamma", ("d_model",), N_("γ of the encoder's last norm, where norm = pre"), required=False
+        ),
+        Argument(
+            "encoder.norm.beta", ("d_model",), N_("β of the encoder's last norm, where norm = pre"), required=False
+        ),
         *_block.decoder_arguments("decoder.layerN.", _LAYERS),
-        Argument("decoder.norm.gamma", ("d_model",), N_("γ of the decoder's last norm, in pre-norm"), required=False),
-        Argument("decoder.norm.beta", ("d_model",), N_("β of the decoder's last norm, in pre-norm"), required=False),
+        Argument(
+            "decoder.norm.gamma", ("d_model",), N_("γ of the decoder's last norm, where norm = pre"), required=False
+        ),
+        Argument(
+            "decoder.norm.beta", ("d_model",), N_("β of the decoder's last norm, where norm = pre"), required=False
+        ),
         Argument("W_out", ("d_model", "vocabulary"), N_("weights from the output to the logits"), required=False),
         Argument("b_out", ("vocabulary",), N_("bias of the logits"), required=False),
     ),

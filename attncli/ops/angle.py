@@ -67,8 +67,8 @@ OP = Op(
     numbers=numbers,
     terms=terms,
     why=N_(
-        "Position p, counted from 0, turns each pair of {columns} i by its own angle: the first pair fast, every later"
-        " one more slowly."
+        "Position p gives each pair of {columns} i its own angle (both are counted from 0): the first pair turns fast,"
+        " every later one more slowly."
     ),
     mistakes=mistakes,
 )

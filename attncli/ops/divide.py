@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import as_matrix
-from attncli.message import N_
+from attncli.message import N_, Message
 from attncli.ops import Mistake, Op, at, fixed, instead, multiply, row_sum, scale, values_for_gradients, with_operands
 from attncli.terms import Index, Term, number
 
@@ -35,7 +35,12 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
 
 
 def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
-    graph.apply(OP, id, upstream, step.inputs[1], **step.params)
+    why = Message(
+        N_(
+            "Forward, the {row} was divided by this number, so a change in it counts that much less: divide the gradient too."
+        )
+    )
+    graph.apply(OP, id, upstream, step.inputs[1], why=why, **step.params)
 
 
 def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:

@@ -26,7 +26,8 @@ def formula(params: Params, columns: bool) -> str:
 
 def numbers(params: Params) -> str:
     eps = float(params["eps"].values)
-    return rf"\sqrt{{{{{{0}} + {eps:g}}}}}" if eps else r"\sqrt{{{0}}}"
+    written = f"{eps:g}".replace("e-0", "e-")  # 1e-5, as one types it
+    return rf"\sqrt{{{{{{0}} + {written}}}}}" if eps else r"\sqrt{{{0}}}"
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
@@ -37,11 +38,12 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
 
 def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """∂√(a + ε)/∂a = 1/(2√(a + ε))."""
-    half = graph.apply(scale.OP, f"{id}_half", upstream, symbol="h", factor=as_matrix(0.5), why=Message(_SLOPE))
-    graph.apply(divide.OP, id, half, step.id, why=Message(_SLOPE))
+    half = graph.apply(scale.OP, f"{id}_half", upstream, symbol="h", factor=as_matrix(0.5), why=Message(_HALF))
+    graph.apply(divide.OP, id, half, step.id, why=Message(_BY_ROOT))
 
 
-_SLOPE = N_("The slope of √x is 1/(2√x).")
+_HALF = N_("The slope of √x is 1/(2√x): first the half …")
+_BY_ROOT = N_("… then divided by the root itself, which the way forward has worked out already.")
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:

@@ -64,7 +64,7 @@ def gradient_vector(position: int) -> Rule:
         arriving = upstream
         if position == 1 and step.params["gamma"]:
             why = Message(N_("What each {row} would like the factor to do: its gradient times what was multiplied."))
-            arriving = graph.apply(multiply.OP, f"{id}_product", upstream, step.inputs[0], why=why)
+            arriving = graph.apply(multiply.OP, f"{id}_product", upstream, step.inputs[0], symbol=r"P_\gamma", why=why)
         graph.apply(column_sum.OP, id, arriving)
 
     return gradient

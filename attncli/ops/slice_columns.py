@@ -36,5 +36,5 @@ OP = Op(
     axes="n d -> n =column:length",
     formula=formula,
     terms=terms,
-    why=N_("The {columns} that belong to this part."),
+    why=N_("Forward, both parts were put side by side; on the way back each takes its own {columns} again."),
 )

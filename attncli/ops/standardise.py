@@ -25,14 +25,15 @@ def gradient_divisor(graph: Graph, step: Step, upstream: str, id: str) -> None:
         symbol="P",
         why=Message(N_("How much each entry would pull on the common divisor of its {row}.")),
     )
-    total = graph.apply(row_sum.OP, f"{id}_total", product, symbol="p")
+    pulls = Message(N_("All entries of a {row} share one divisor, so their pulls on it are added up."))
+    total = graph.apply(row_sum.OP, f"{id}_total", product, symbol="p", why=pulls)
     share = graph.apply(
         divide.OP,
         f"{id}_share",
         total,
         step.inputs[1],
         symbol="q",
-        why=Message(N_("The slope of a/b with respect to b is −(a/b)/b.")),
+        why=Message(N_("If the divisor b grows, a/b falls by (a/b)/b. This is that size; the minus comes next.")),
     )
     why = Message(N_("A larger divisor makes every entry of the {row} smaller, hence the minus."))
     graph.apply(scale.OP, id, share, factor=as_matrix(-1.0), why=why)

@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import as_matrix
-from attncli.message import N_
+from attncli.message import N_, Message
 from attncli.ops import Mistake, Op, Params, at, fixed, instead, pass_on, row_sum, scale
 from attncli.terms import Index, Term
 
@@ -39,13 +39,20 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
 
 
 def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
-    graph.apply(pass_on.OP, id, upstream)
+    why = Message(N_("A difference grows one to one with what is subtracted from: the gradient passes unchanged."))
+    graph.apply(pass_on.OP, id, upstream, why=why)
 
 
 def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """Minus one for every entry it was taken from."""
-    total = graph.apply(row_sum.OP, f"{id}_total", upstream) if step.params.get("column") else upstream
-    graph.apply(scale.OP, id, total, factor=as_matrix(-1.0))
+    total = upstream
+    if step.params.get("column"):
+        added = Message(
+            N_("The same number was taken from every entry of the {row}, so what they send back is added up.")
+        )
+        total = graph.apply(row_sum.OP, f"{id}_total", upstream, symbol="t", why=added)
+    why = Message(N_("It was subtracted: if it grows, what is left falls as much, hence the minus."))
+    graph.apply(scale.OP, id, total, factor=as_matrix(-1.0), why=why)
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:

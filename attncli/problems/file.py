@@ -19,6 +19,7 @@ from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings
 from attncli.problems.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
 from attncli.problems.text import Written, brief
+from attncli.reasons import of_toml
 
 #: Cells that a seeded random input may have.
 MOST_RANDOM = 1_000_000
@@ -142,7 +143,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=Written)
     except tomllib.TOMLDecodeError as error:
-        raise InputError("is not valid TOML: {what}.", what=str(error)[:200]) from None
+        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
     except RecursionError:
         raise InputError("is nested too deep to be read. Write it flatter.") from None
     except ValueError:  # Python reads no integer of more than 4300 digits

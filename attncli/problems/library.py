@@ -9,12 +9,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attncli.message import N_, Message, unknown
+from attncli.message import InputError, Listed
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Problem
 
 _NAME = "worked_examples"
+#: Ids that an error names.
+_MOST_NEAR = 8
 _PARTS = re.compile(r"\d+|\D+")
 
 
@@ -43,8 +45,42 @@ def path(id: str) -> Path:
     """
     paths = _paths()
     if id not in paths:
-        raise unknown(Message(N_("The worked example")), id, list(paths))
+        raise _unknown(id, list(paths))
     return paths[id]
+
+
+def _unknown(id: str, known: list[str]) -> InputError:
+    """The error for an id that no worked example has, with those it may have meant: not all of them."""
+    near = _near(id.casefold()[:100], known)
+    if not near:
+        return InputError("The worked example “{id}” does not exist. All of them: attncli examples list.", id=id[:100])
+    return InputError(
+        "The worked example “{id}” does not exist. Did you mean {likely}? All of them: attncli examples list.",
+        id=id[:100],
+        likely=Listed([f"“{one}”" for one in near[:_MOST_NEAR]] + ["…"] * (len(near) > _MOST_NEAR)),
+    )
+
+
+def _near(word: str, known: list[str]) -> list[str]:
+    """Those that begin with the word as a whole (a1 for a1-pronoun), else with its letters, else hold it, else look like it."""
+    from difflib import get_close_matches
+
+    if not word.strip():
+        return []
+    folded = {id.casefold(): id for id in known}
+    found = (
+        [id for id in folded if id.startswith(f"{word}-")]
+        or [id for id in folded if id.startswith(word)]
+        or [id for id in folded if len(word) > 2 and word in id]
+        or get_close_matches(word, list(folded), n=3, cutoff=0.65)
+    )
+    return [folded[id] for id in found]
+
+
+def of_model(name: str) -> list[str]:
+    """The ids of the worked examples that this model calculates, in teaching order; the files are only searched."""
+    line = re.compile(rf'^model = "{re.escape(name)}"$', re.MULTILINE)
+    return [id for id, file in _paths().items() if line.search(file.read_text(encoding="utf-8"))]
 
 
 def load(id: str) -> Problem:

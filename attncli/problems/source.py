@@ -18,6 +18,7 @@ from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, closest
 from attncli.problems.settings import matrix_of, real_array
 from attncli.problems.text import Written, parse_matrix
+from attncli.reasons import of_json, of_system
 
 MOST_TEXT_BYTES = 16_000_000
 MOST_ARRAY_BYTES = 512_000_000
@@ -149,7 +150,7 @@ def open_bounded(path: str, most: int, *, stored: bool = False) -> IO[bytes]:
         raise _not_found(path) from None
     except (OSError, ValueError) as error:
         raise InputError(
-            "cannot be opened ({reason}). Check the name and the permissions.", reason=_reason(error)
+            "cannot be opened ({reason}). Check the name and the permissions.", reason=of_system(error)
         ) from None
     if size > most:
         file.close()
@@ -157,10 +158,6 @@ def open_bounded(path: str, most: int, *, stored: bool = False) -> IO[bytes]:
             "has {size} bytes; the limit here is {limit}. Give a smaller file.", size=f"{size:,}", limit=f"{most:,}"
         )
     return file
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def _not_found(path: str) -> InputError:
@@ -183,7 +180,7 @@ def read_bounded(path: str, most: int) -> bytes:
         try:
             data = file.read(most + 1)
         except OSError as error:
-            raise InputError("cannot be read ({reason}).", reason=_reason(error)) from None
+            raise InputError("cannot be read ({reason}).", reason=of_system(error)) from None
     if len(data) > most:
         raise InputError("has more than {limit} bytes, the limit here. Give a smaller file.", limit=f"{most:,}")
     return data
@@ -236,7 +233,7 @@ def _json(text: str, **reading: Any) -> Any:
             "is not valid JSON at line {line}, column {column}: {what}.",
             line=error.lineno,
             column=error.colno,
-            what=error.msg,
+            what=of_json(error.msg),
         ) from None
     except RecursionError:
         raise InputError("is nested too deep to be read. Write it flatter.") from None

@@ -8,7 +8,7 @@ from attncli.cost.claims import Finding
 from attncli.cost.comparison import Comparison, Entry, Model
 from attncli.cost.count import Line
 from attncli.cost.sizes import LATENT, ROTARY, Assumed
-from attncli.message import N_, Language, Message
+from attncli.message import N_, Language, Listed, Message
 from attncli.record import Record
 from attncli.render._compare_words import (
     ASSUMED,
@@ -101,7 +101,7 @@ class Document:
         models = [model.title for model in self.comparison.models if model.title]
         if not models:
             return self.say(Message(N_("{variants} at your sizes"), variants=variants))
-        return self.say(Message(N_("{variants} at the sizes of {models}"), variants=variants, models=", ".join(models)))
+        return self.say(Message(N_("{variants} at the sizes of {models}"), variants=variants, models=Listed(models)))
 
     def _sizes(self, model: Model) -> str:
         """Its sizes in words and letters; a star marks those that nobody gave."""
@@ -113,7 +113,7 @@ class Document:
                 continue
             letter = "" if name == "bytes" else f"{LETTERS[name]}="
             found.append(self.say(Message(words, size=f"{letter}{number(value)}{'*' if name in assumed else ''}")))
-        text = ", ".join(found)
+        text = self.say(Listed(found))
         return self._after(model.title, text) if model.title else text
 
     def _assumed(self, model: Model) -> list[Assumed]:
@@ -141,11 +141,11 @@ class Document:
                 yield Paragraph(self._after(model.title, model.source), aside=True)
                 yield Paragraph(entries, aside=True)
             if model.source and model.given:
-                given = ", ".join(LETTERS[name] for name in model.given)
+                given = Listed(LETTERS[name] for name in model.given)
                 yield Paragraph(self.say(Message(N_("Given by you instead: {sizes}."), sizes=given)), aside=True)
             assumed = [self._reason(model, one) for one in self._assumed(model)]
             if assumed:
-                what = Message(N_("* Not given, so taken: {sizes}."), sizes="; ".join(assumed))
+                what = Message(N_("* Not given, so taken: {sizes}."), sizes=Listed(assumed, N_("{one}; {another}")))
                 yield Paragraph(self.say(what), aside=True)
 
     def _reason(self, model: Model, assumed: Assumed) -> str:

@@ -7,17 +7,20 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from attncli.message import N_, Message
+from attncli.message import N_, Listed, Message
 from attncli.problems.published import Checked
-from attncli.render._view import View, localized
+from attncli.render._view import Item, View, localized
 from attncli.render.table import Page
 
+#: The source of the exercises that were made here.
+_OWN = N_("Our own numbers, calculated by attncli, whose steps are tested against PyTorch")
+
 _HOW = {
-    "rounded": N_("rounded"),
     "carried": N_("rounded values carried on"),
     "truncated": N_("cut off, not rounded"),
     "shape": N_("shape"),
 }
+_WRONG = N_("wrong in the source")
 
 
 def question(view: View, console: Console, *, hint: bool) -> Iterator[RenderableType]:
@@ -29,7 +32,8 @@ def question(view: View, console: Console, *, hint: bool) -> Iterator[Renderable
     yield Text()
     yield from page.inputs()
     if problem.source:
-        yield page.say(Message(N_("Source: {source}"), source=problem.source), "dim")
+        source = Message(_OWN) if problem.source == _OWN else problem.source
+        yield page.say(Message(N_("Source: {source}"), source=source), "dim")
     if hint:
         yield page.say(Message(N_("Hint: {hint}"), hint=localized(problem.hint, code)))
     else:
@@ -58,8 +62,7 @@ def after(
     if checks:
         yield Text()
         yield page.say(N_("The printed numbers"), "bold underline")
-        for checked in checks:
-            yield from _checked(page, checked)
+        yield from _printed(page, checks)
     if contrast is not None:
         yield Text()
         yield page.say(N_("For comparison"), "bold underline")
@@ -78,11 +81,36 @@ def after(
         yield page.text(notice)
 
 
+def _printed(page: Page, checks: Sequence[Checked]) -> Iterator[RenderableType]:
+    """The steps that were printed digit for digit as they stand above, in one line; the others one by one."""
+    shown = {item.id: _digits(item) for item in (*page.view.inputs, *page.view.steps)}
+    same = [
+        one
+        for one in checks
+        if one.ok and one.how == "rounded" and " ".join(one.printed.split()) == shown.get(one.step)
+    ]
+    if len(same) == len(checks):
+        yield page.paragraph(Message(N_("✓ every one of them as it stands above ({count})"), count=len(same)), "green")
+    elif same:
+        steps = Listed(one.step for one in same)
+        yield page.paragraph(Message(N_("✓ printed just as it stands above: {steps}"), steps=steps), "green")
+    for checked in checks:
+        if checked not in same:
+            yield from _checked(page, checked)
+
+
+def _digits(item: Item) -> str:
+    """A step's numbers as they are shown, written as a problem file writes a matrix."""
+    heads = ["; ".join(" ".join(map(item.text, row)) for row in block.values) for block in item.blocks]
+    return " | ".join(heads).replace("−∞", "-inf").replace("∞", "inf")
+
+
 def _checked(page: Page, checked: Checked) -> Iterator[RenderableType]:
     mark, style = ("✓", "green") if checked.ok else ("✗", "bold red")
-    how = _HOW.get(checked.how)
-    said = page.view.say(how or N_("wrong in the source"))
     printed = "; ".join(line.strip() for line in checked.printed.strip().splitlines())
-    yield page.text(f"{mark} {checked.step}: {printed}  ({said})", style)
+    line = f"{mark} {checked.step}: {printed}"
+    if checked.how != "rounded" or not checked.ok:
+        line += f"  ({page.view.say(_HOW.get(checked.how, _WRONG))})"
+    yield page.text(line, style)
     if checked.message is not None:
         yield page.say(checked.message)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attncli.locale.wrap import columns, padded, wrap
-from attncli.message import Language, Message
+from attncli.message import Language, Listed, Message
 from attncli.render._chart import MARKS, Bar, Line, bars, figure, plot, scale_of_shades, shades
 from attncli.render._glyphs import fitted
 from attncli.render._numbers import padded as aligned
@@ -218,6 +218,8 @@ def _filled(message: Message, language: Language) -> Message:
 
 
 def _as_field(value: object, language: Language) -> object:
+    if isinstance(value, Listed):
+        return value
     if isinstance(value, Message):
         return _filled(value, language)
     return figure(value) if isinstance(value, float) else value

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from attncli.render._arithmetic import cell_term
+from attncli.render._names import cell_name
 from attncli.render._numbers import constant_text, number_latex, number_text
-from attncli.render._view import Block, Item, View, cell_name, printable
+from attncli.render._view import Block, Item, View, printable
 from attncli.terms import Index, Term
 
 #: amsmath's bmatrix has at most this many columns unless told otherwise.

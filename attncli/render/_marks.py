@@ -15,7 +15,7 @@ from attncli.marking.catalogue import look
 from attncli.marking.explain import Named
 from attncli.marking.mark import Marked, StepMark
 from attncli.marking.report import data, json_text
-from attncli.message import N_, Language, Message
+from attncli.message import N_, Language, Listed, Message
 from attncli.record import Record
 from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._glyphs import fitted
@@ -171,7 +171,7 @@ class Sheet:
         """The steps that were asked for and not written, in one paragraph."""
         blank = [step.id for step in self.marked.steps if step.verdict == "blank"]
         if blank:
-            yield self.text(self.say(Message(N_("· left blank: {steps}"), steps=", ".join(blank))), "dim")
+            yield self.text(self.say(Message(N_("· left blank: {steps}"), steps=Listed(blank))), "dim")
 
     def _line(self, message: Message | str, style: str = "") -> Line:
         return Line(((self.say(message), style),))
@@ -198,7 +198,7 @@ class Sheet:
         earlier = sorted({named.step for named in step.mistakes if named.step != step.id})
         if earlier:
             yield self._line(
-                Message(N_("This happened at {steps}, which you did not write down."), steps=", ".join(earlier))
+                Message(N_("This happened at {steps}, which you did not write down."), steps=Listed(earlier))
             )
         if step.mistakes:
             yield self._line(look(step.mistakes[0].id), "italic")

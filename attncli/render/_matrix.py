@@ -18,8 +18,9 @@ from attncli.message import N_, Message
 from attncli.record import Record
 from attncli.render._glyphs import fitted
 from attncli.render._lines import Lines
+from attncli.render._names import cell_name
 from attncli.render._numbers import number_text, padded
-from attncli.render._view import Block, Item, View, cell_name
+from attncli.render._view import Block, Item, View
 
 #: A matrix with more lines than this shows only its first ones, unless all were asked for.
 MOST_LINES = 24

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from attncli.graph import Axis, Input, Step, show_shape
-from attncli.message import ENGLISH, N_, Language, Message
+from attncli.message import ENGLISH, Language, Message
 from attncli.record import Record
 from attncli.render._math import latex_text
+from attncli.render._names import cell_name, operands
 from attncli.render._numbers import constant_text, number_latex, number_text
+from attncli.render._summary import summary
 from attncli.run import Run
 from attncli.terms import Index
 
-_PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k"}
+_PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k", "source": "s"}
 
 
 class Block(Record):
@@ -164,14 +166,6 @@ def localized(texts: Mapping[str, str], code: str) -> str:
     return texts.get(code) or texts.get("en") or next(iter(texts.values()), "")
 
 
-def cell_name(name: str, index: Index, layout: str = "rows") -> str:
-    """S[1,2], counted from 1; with tokens as columns, row and column change places."""
-    shown = [i + 1 for i in index]
-    if layout == "columns" and len(shown) > 1:
-        shown[-2:] = shown[:-3:-1]
-    return f"{name}[{','.join(map(str, shown))}]"
-
-
 def view(
     run: Run,
     language: Language = ENGLISH,
@@ -184,23 +178,24 @@ def view(
     """What is to be shown of `run`."""
     turned = layout == "columns"
     graph, trace = run.graph, run.trace
+    operand = operands(graph)
     inputs = tuple(
-        _item(run, graph.inputs[id], turned)
+        _item(run, graph.inputs[id], turned, operand)
         for id in graph.inputs
         if id in trace.numbers and graph.inputs[id].phase == "input"
     )
     late = {
-        id: _item(run, graph.inputs[id], turned)
+        id: _item(run, graph.inputs[id], turned, operand)
         for id in graph.inputs
         if graph.inputs[id].phase != "input" and id in trace.numbers
     }
-    steps = _with_late_inputs(run, late, turned)
+    steps = _with_late_inputs(run, late, turned, operand)
     return View(
         run,
         inputs,
         steps,
         tuple(graph.notes),
-        tuple(_summary(run)),
+        tuple(summary(run)),
         language.with_columns() if turned else language,
         expand,
         layout,
@@ -209,7 +204,9 @@ def view(
     )
 
 
-def _with_late_inputs(run: Run, late: dict[str, Item], turned: bool) -> tuple[Item, ...]:
+def _with_late_inputs(
+    run: Run, late: dict[str, Item], turned: bool, operand: Callable[[str, str], str]
+) -> tuple[Item, ...]:
     """The steps shown, a target put before the first step that uses it, an upstream gradient before the backward part."""
     items: list[Item] = []
     waiting = dict(late)
@@ -218,16 +215,16 @@ def _with_late_inputs(run: Run, late: dict[str, Item], turned: bool) -> tuple[It
         for name, item in list(waiting.items()):
             if step.phase == "backward" or (name in step.inputs and item.phase == "target"):
                 items.append(waiting.pop(name))
-        items.append(_item(run, step, turned))
+        items.append(_item(run, step, turned, operand))
     return tuple([*items, *waiting.values()] if len(run.shown) == len(run.graph.steps) else items)
 
 
-def _item(run: Run, node: Step | Input, turned: bool) -> Item:
+def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, str], str]) -> Item:
     values = run.trace.numbers[node.id]
     step = node if isinstance(node, Step) else None
     formula = numbers = ""
     if step is not None:
-        symbols = [run.graph.symbol(id) for id in step.inputs]
+        symbols = [operand(id, step.id) for id in step.inputs]
         formula = step.op.formula(step.params, turned).format(*symbols)
         if step.op.numbers is not None:
             with_numbers = step.op.numbers(step.params).format(*symbols)
@@ -267,6 +264,8 @@ def _blocks(
 def names(axis: Axis, labels: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Names of the lines of an axis: tokens where given, q1, q2 … for queries, ids for the vocabulary."""
     given = labels.get(axis.name)
+    if axis.name == "position" and not given:
+        return tuple(map(str, range(axis.size)))
     if axis.name == "vocabulary":
         return tuple(f"{i} {printable(given[i])}" if given else str(i) for i in range(axis.size))
     if given and len(given) == axis.size:
@@ -284,89 +283,3 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or unicodedata.category(c) == "Zs" else "\N{REPLACEMENT CHARACTER}" for c in text
     )
-
-
-def _summary(run: Run) -> Iterator[Message]:
-    """What to take away, from the numbers of the run."""
-    output = run.graph.output
-    if output in run.shown and run.trace.numbers[output].ndim == 2 and run.trace.numbers[output].size <= 24:
-        rows = "; ".join(" ".join(number_text(v, run.places(output)) for v in row) for row in run.trace.numbers[output])
-        yield Message(N_("Result: {output} = {rows}"), output=output, rows=rows)
-    yield from _carried(run)
-    yield from _lost(run)
-    yield from _tiny(run)
-
-
-def _carried(run: Run) -> Iterator[Message]:
-    """Where carrying rounded values changes a printed digit."""
-    if run.full is None:
-        return
-    for id in run.shown:
-        carried, full = run.trace.numbers[id], run.full.numbers[id]
-        for index in np.ndindex(carried.shape):
-            ours, theirs = (number_text(v[index], run.places(id)) for v in (carried, full))
-            if _filled(ours) != _filled(theirs):
-                yield Message(
-                    N_(
-                        "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
-                        " Both are right answers on paper."
-                    ),
-                    cell=cell_name(id, index, run.problem.layout),
-                    carried=ours,
-                    full=theirs,
-                )
-                return
-
-
-def _filled(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _lost(run: Run) -> Iterator[Message]:
-    """Rows without a value, and how they lost it: 0/0, or ∞/∞."""
-    for id in run.shown:
-        step = run.graph.steps[id]
-        values = run.trace.numbers[id]
-        if not step.weights or values.dtype != np.float64 or not np.isnan(values).any():
-            continue
-        totals = run.trace.numbers[step.inputs[1]]
-        without = np.isnan(values).any(axis=-1, keepdims=True)
-        for lost, why in (
-            (
-                without & (totals == 0),
-                N_(
-                    "{Row} {which}: lost. Every e^x there became 0, so the sum is 0, and 0/0 has no value (NaN)."
-                    " The maximum that was subtracted is far above everything visible."
-                ),
-            ),
-            (
-                without & np.isinf(totals),
-                N_(
-                    "{Row} {which}: lost. e^x has grown to ∞ there, and ∞/∞ has no value (NaN)."
-                    " Subtracting each {row}'s maximum first prevents it."
-                ),
-            ),
-        ):
-            rows = sorted({int(index[-2]) + 1 for index in np.argwhere(lost)})
-            if rows:
-                yield Message(why, which=", ".join(map(str, rows)))
-
-
-def _tiny(run: Run) -> Iterator[Message]:
-    """Numbers that are not 0 but look like it."""
-    for id in run.shown:
-        values = run.trace.numbers[id]
-        if values.dtype != np.float64 or not values.size:
-            continue
-        small = np.abs(values[(values != 0) & np.isfinite(values)])
-        if small.size and small.max() < 0.5 * 10.0 ** -run.places(id):
-            yield Message(
-                N_("{id} is not 0, only too small for {places} decimals. See more with --decimals {more}."),
-                id=id,
-                places=run.places(id),
-                more=min(15, int(np.ceil(-np.log10(small.max()))) + 3),
-            )
-            return

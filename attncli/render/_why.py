@@ -8,7 +8,8 @@ from rich.tree import Tree
 
 from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
-from attncli.render._view import View, cell_name
+from attncli.render._names import cell_name
+from attncli.render._view import View
 from attncli.terms import Index
 
 #: Lines after which the rest is left out; a cell of a long chain refers to hundreds.

@@ -17,6 +17,7 @@ from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
 from attncli.render._lines import Lines
 from attncli.render._matrix import MatrixTables
+from attncli.render._parts import opened
 from attncli.render._view import Item, View
 
 #: Characters a line has where nothing says otherwise.
@@ -89,12 +90,16 @@ class Page:
             )
         phase = ""
         number = 0
+        beginning = opened(view.steps) if len(view.run.shown) == len(view.run.graph.steps) else {}
         for item in view.steps:
             yield Text()
             title = _PHASES.get(item.phase, phase)
             if title != phase:
                 phase = title
                 yield self.say(title, "bold underline")
+                yield Text()
+            if item.id in beginning:
+                yield self.say(beginning[item.id], "bold cyan")
                 yield Text()
             number += item.step is not None
             yield from self.item(item, number if item.step is not None else None)
@@ -174,7 +179,7 @@ class Page:
         if lines or view.run.verification is not None:
             yield Text()
         for line in lines:
-            yield self.say(line, "bold" if line.template.startswith("Result") else "")
+            yield self.say(line, "bold" if line.template.startswith(("Result", "Loss")) else "")
         if view.run.verification is not None:
             yield from self._verification()
 

@@ -1,0 +1,101 @@
+"""Why a file could not be read or written, in our own words: those of the parsers and of the system are English only."""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from attncli.message import N_, Message
+
+_QUOTE = N_("a quotation mark is missing at the end of a text")
+_TWICE = N_("a name stands there twice")
+_BACKSLASH = N_("a backslash in a text needs a second one before it")
+_SIGN = N_("a sign that must not stand there")
+
+#: The beginnings of what Python's TOML reader says (spaces as _), and what it means.
+_TOML = (
+    ("Expected_'='", N_("a name is not followed by =")),
+    ("Invalid_value", N_('the value cannot be read; text and matrices stand in quotes, like "1 2; 3 4"')),
+    ("Unclosed_array", N_("a [ is not closed, or a comma is missing behind it")),
+    ("Unclosed_inline_table", N_("a {{ is not closed, or a comma is missing behind it")),
+    ("Unterminated_string", _QUOTE),
+    ('Expected_"', _QUOTE),
+    ("Expected_']", N_("the name of a table is not closed by ]")),
+    ("Expected_newline", N_("the line goes on where it should end; a matrix or a text needs quotes")),
+    ("Invalid_statement", N_("this is no entry; write name = value")),
+    ("Cannot_overwrite", _TWICE),
+    ("Cannot_declare", _TWICE),
+    ("Cannot_redefine", _TWICE),
+    ("Cannot_mutate", _TWICE),
+    ("Duplicate", _TWICE),
+    ("Unescaped", _BACKSLASH),
+    ("Invalid_hex", _BACKSLASH),
+    ("Escaped", _BACKSLASH),
+    ("Illegal_character", _SIGN),
+    ("Found_invalid_character", _SIGN),
+    ("Invalid_initial_character", N_("a name is missing, or begins with a sign that names do not have")),
+    ("Invalid_date", N_("this date does not exist")),
+)
+
+#: The same for JSON.
+_JSON = (
+    ("Expecting_value", N_("a value is missing, or cannot be read")),
+    ("Expecting_property_name", N_("a name in double quotes is missing; before }} stands no comma")),
+    ("Expecting_':'", N_("a : is missing behind a name")),
+    ("Expecting_','", N_("a comma or a closing bracket is missing")),
+    ("Illegal_trailing_comma", N_("there is a comma too many before a closing bracket")),
+    ("Unterminated_string", _QUOTE),
+    ("Invalid_control_character", N_("a line break or another control character stands in a text")),
+    ("Invalid_\\", _BACKSLASH),
+    ("Extra_data", N_("there is more behind the end")),
+)
+
+#: What the system says by number.
+_SYSTEM = {
+    errno.EACCES: N_("that is not allowed to you"),
+    errno.EPERM: N_("that is not allowed to you"),
+    errno.ENOENT: N_("there is no such file or folder"),
+    errno.ENOTDIR: N_("a part of the path is no folder"),
+    errno.EISDIR: N_("it is a folder"),
+    errno.ENOSPC: N_("the disk is full"),
+    errno.EROFS: N_("the disk can only be read"),
+    errno.ENAMETOOLONG: N_("the name is too long"),
+    errno.EEXIST: N_("a file of that name is there already"),
+    errno.EMFILE: N_("too many files are open"),
+}
+
+_PLACE = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL)
+
+
+def of_toml(error: ValueError) -> Message:
+    """What is wrong with a TOML text, and where."""
+    said = str(error)[:200]
+    found = _PLACE.fullmatch(said)
+    if found is None:
+        return _plain(said)
+    what = _known(found["what"], _TOML)
+    if found["line"] is None:
+        return Message(N_("{what} (at the end of the file)"), what=what)
+    return Message(N_("{what} (line {line}, column {column})"), what=what, line=found["line"], column=found["column"])
+
+
+def of_json(said: str) -> Message:
+    """What is wrong with a JSON text."""
+    return _known(said, _JSON)
+
+
+def of_system(error: Exception) -> Message:
+    """Why the system refused to read or write."""
+    number = getattr(error, "errno", None)
+    if number in _SYSTEM:
+        return Message(_SYSTEM[number])
+    return _plain(getattr(error, "strerror", None) or str(error))
+
+
+def _known(said: str, table: tuple[tuple[str, str], ...]) -> Message:
+    return next((Message(text) for start, text in table if said.replace(" ", "_").startswith(start)), _plain(said))
+
+
+def _plain(text: str) -> Message:
+    """Words that nobody has translated, as they are."""
+    return Message("{words}", words=text)

@@ -1,0 +1,45 @@
+"""Names in a formula: a cell of a step, and an operand with the part of the model that it comes from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from attncli.graph import Graph, part_of
+from attncli.terms import Index
+
+
+def cell_name(name: str, index: Index, layout: str = "rows") -> str:
+    """S[1,2], counted from 1; with tokens as columns, row and column change places."""
+    shown = [i + 1 for i in index]
+    if layout == "columns" and len(shown) > 1:
+        shown[-2:] = shown[:-3:-1]
+    return f"{name}[{','.join(map(str, shown))}]"
+
+
+def operands(graph: Graph) -> Callable[[str, str], str]:
+    """How an operand is called in the formula of a step (its id, the step's id): its symbol, in LaTeX.
+
+    Where another part of the model has something of the same symbol, the part is named: in a block the residual adds
+    Y_{norm1} + Y, the norm's and the sublayer's, not Y + Y.
+    """
+    parts: dict[str, set[str]] = defaultdict(set)
+    for id in (*graph.inputs, *graph.steps):
+        parts[graph.symbol(id)].add(part_of(id))
+
+    def operand(id: str, of: str) -> str:
+        symbol = graph.symbol(id)
+        theirs, ours = part_of(id).split(".")[:-1], part_of(of).split(".")[:-1]
+        while theirs and ours and theirs[0] == ours[0]:
+            theirs, ours = theirs[1:], ours[1:]
+        return _marked(symbol, ".".join(theirs)) if theirs and len(parts[symbol]) > 1 else symbol
+
+    return operand
+
+
+def _marked(symbol: str, mark: str) -> str:
+    r"""Y and norm1 give Y_{norm1}, G_R gives G_{R,norm1}, \sigma^2 gives \sigma_{norm1}^2."""
+    base, power, exponent = symbol.partition("^")
+    head, _, index = base.partition("_")
+    index = index[1:-1] if index.startswith("{") else index
+    return f"{head}_{{{index},{mark}}}{power}{exponent}" if index else f"{head}_{{{mark}}}{power}{exponent}"

@@ -1,0 +1,103 @@
+"""What to take away from a run: sentences about its numbers, which come below its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attncli.message import N_, Listed, Message
+from attncli.render._names import cell_name
+from attncli.render._numbers import number_text
+from attncli.run import Run
+
+
+def summary(run: Run) -> Iterator[Message]:
+    """What to take away, from the numbers of the run."""
+    output = run.graph.output
+    if output in run.shown and run.trace.numbers[output].ndim == 2 and run.trace.numbers[output].size <= 24:
+        rows = "; ".join(" ".join(number_text(v, run.places(output)) for v in row) for row in run.trace.numbers[output])
+        yield Message(N_("Result: {output} = {rows}"), output=output, rows=rows)
+    loss = run.graph.loss
+    if loss is not None and loss in run.shown and len(run.shown) > 1:
+        yield Message(
+            N_("Loss: {id} = {value}"), id=loss, value=number_text(run.trace.numbers[loss][0, 0], run.places(loss))
+        )
+    yield from _carried(run)
+    yield from _lost(run)
+    yield from _tiny(run)
+
+
+def _carried(run: Run) -> Iterator[Message]:
+    """Where carrying rounded values changes a printed digit."""
+    if run.full is None:
+        return
+    for id in run.shown:
+        carried, full = run.trace.numbers[id], run.full.numbers[id]
+        for index in np.ndindex(carried.shape):
+            ours, theirs = (number_text(v[index], run.places(id)) for v in (carried, full))
+            if _filled(ours) != _filled(theirs):
+                yield Message(
+                    N_(
+                        "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
+                        " Both are right answers on paper."
+                    ),
+                    cell=cell_name(id, index, run.problem.layout),
+                    carried=ours,
+                    full=theirs,
+                )
+                return
+
+
+def _filled(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _lost(run: Run) -> Iterator[Message]:
+    """Rows without a value, and how they lost it: 0/0, or ∞/∞."""
+    for id in run.shown:
+        step = run.graph.steps[id]
+        values = run.trace.numbers[id]
+        if not step.weights or values.dtype != np.float64 or not np.isnan(values).any():
+            continue
+        totals = run.trace.numbers[step.inputs[1]]
+        without = np.isnan(values).any(axis=-1, keepdims=True)
+        for lost, why in (
+            (
+                without & (totals == 0),
+                N_(
+                    "{Row} {which}: lost. Every e^x there became 0, so the sum is 0, and 0/0 has no value (NaN)."
+                    " The maximum that was subtracted is far above everything visible."
+                ),
+            ),
+            (
+                without & np.isinf(totals),
+                N_(
+                    "{Row} {which}: lost. e^x has grown to ∞ there, and ∞/∞ has no value (NaN)."
+                    " Subtracting each {row}'s maximum first prevents it."
+                ),
+            ),
+        ):
+            rows = sorted({int(index[-2]) + 1 for index in np.argwhere(lost)})
+            if rows:
+                yield Message(why, which=Listed(rows))
+
+
+def _tiny(run: Run) -> Iterator[Message]:
+    """Numbers that are not 0 but look like it."""
+    for id in run.shown:
+        values = run.trace.numbers[id]
+        if values.dtype != np.float64 or not values.size:
+            continue
+        small = np.abs(values[(values != 0) & np.isfinite(values)])
+        if small.size and small.max() < 0.5 * 10.0 ** -run.places(id):
+            yield Message(
+                N_("{id} is not 0, only too small for {places} decimals. See more with --decimals {more}."),
+                id=id,
+                places=run.places(id),
+                more=min(15, int(np.ceil(-np.log10(small.max()))) + 3),
+            )
+            return
