@@ -16,7 +16,7 @@ from attncli.arithmetic import Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.graph import Graph, Step, Swap
-from attncli.marking.spread import Tries, tightened, unit_of
+from attncli.marking.spread import Sides, Tries, tightened, unit_of
 from attncli.matrix import Entry, Matrix
 
 Settle = Callable[[str, Value], Value]
@@ -213,6 +213,7 @@ class Chain:
         self._middle: dict[str, tuple[Value, Any]] = {}
         self._tries: Tries | None = None
         self._units: dict[str, float] = {} if base is None else base._units
+        self.sides: Sides = Sides() if base is None else base.sides
 
     def fork(self, given: Mapping[str, Value] | None = None, swap: Mapping[str, Swap] | None = None) -> Chain:
         """The same chain with some steps given or swapped."""

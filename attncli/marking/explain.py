@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.interval import Interval
-from attncli.graph import Graph, Swap
+from attncli.graph import Graph, Step, Swap
 from attncli.marking.catalogue import rank
 from attncli.marking.chain import Chain, followers
 from attncli.marking.slips import cell_slips
@@ -22,6 +22,10 @@ MOST_PAIRS = 800
 #: Unwritten steps before one that are searched for a mistake that comes with another.
 _MOST_OPEN = 6
 
+#: Steps worked out in bounds for single mistakes that come near a line; in a deep stack those that come nearest are
+#: looked into first, and the rest is left.
+MOST_STEPS = 2500
+
 #: Units in the last place that bounds may be apart and still explain a number to the last digit.
 _WIDE = 4.0
 
@@ -32,6 +36,9 @@ _FAR_TOGETHER = 3.0
 
 #: What goes wrong where operands do not fit the other way round.
 MISFITS = (ValueError, IndexError, RecursionError)
+
+
+builtin_id = id
 
 
 class Named(Record):
@@ -97,19 +104,37 @@ class Explainer:
         chains : the learner's own numbers, and the right ones
         open_steps : unwritten steps before this one that reach it without passing a written one
         """
-        found: dict[tuple[str, str], Found] = {}
-        for chain in chains:
-            sieve = _Sieve(chain, id, written, decimals)
-            for where in (id, *reversed(open_steps)):
-                for mistake in self._near(sieve, where):
-                    key = (where, mistake.id)
-                    if key in found:
-                        continue
-                    reached = self._reached(chain, mistake.swap, id)
-                    if reached is not None and _explained(written, _either_way(reached, written), decimals):
-                        named = (Named(where, mistake.id),)
-                        found[key] = Found(named, chain, mistake.swap, _width(reached, decimals))
+        found: dict[tuple[str, str, int], Found] = {}
+        for chain, where, mistake in self._nearest(id, written, chains, decimals, open_steps):
+            # What is made at several steps at once may go on in several ways from here.
+            key = (where, mistake.id, builtin_id(mistake) if len(mistake.swap) > 1 else 0)
+            if key in found:
+                continue
+            reached = self._reached(chain, mistake.swap, id)
+            if reached is not None and _explained(written, _either_way(reached, written), decimals):
+                named = (Named(where, mistake.id),)
+                found[key] = Found(named, chain, mistake.swap, _width(reached, decimals))
         return sorted(sharp(list(found.values())), key=lambda one: _order(one.named[0], id))
+
+    def _nearest(
+        self, id: str, written: Written, chains: Iterable[Chain], decimals: int, open_steps: Sequence[str]
+    ) -> list[tuple[Chain, str, Mistake]]:
+        """The mistakes that come near what was written; where they are too many, those that come nearest."""
+        near: list[tuple[Chain, str, Mistake]] = []
+        distances, costs = [], []
+        for chain in chains:
+            sieve = Sieve(chain, id, written, decimals)
+            for where in (id, *reversed(open_steps)):
+                for mistake, distance in self._near(sieve, where):
+                    near.append((chain, where, mistake))
+                    distances.append(distance)
+                    costs.append(self.steps_between(mistake.swap, id, open_steps))
+        return [near[i] for i in affordable(distances, costs, MOST_STEPS)]
+
+    def steps_between(self, wrong: Iterable[str], id: str, open_steps: Sequence[str]) -> int:
+        """How many steps have to be worked out anew where these are done otherwise."""
+        after = frozenset[str]().union(*(self._followers[at] for at in wrong))
+        return 1 + sum(step in after for step in open_steps)
 
     def with_slip(
         self, id: str, written: Written, chains: Iterable[Chain], decimals: int, open_steps: Sequence[str]
@@ -117,10 +142,10 @@ class Explainer:
         """A mistake here or at an earlier unwritten step, and a slip in a cell of this one."""
         most = max(1, written.values.size // 3)
         for chain in chains:
-            sieve = _Sieve(chain, id, written, decimals, _FAR_TOGETHER, most)
+            sieve = Sieve(chain, id, written, decimals, _FAR_TOGETHER, most)
             for where in [id, *reversed(open_steps)][: _MOST_OPEN + 1]:
                 found = []
-                for mistake in self._near(sieve, where):
+                for mistake, _ in self._near(sieve, where):
                     reached = self._reached(chain, mistake.swap, id)
                     if reached is None or reached.shape != written.values.shape or _is_unbounded(written, reached):
                         continue
@@ -139,7 +164,7 @@ class Explainer:
         left = MOST_PAIRS
         places = [id, *reversed(open_steps)][: _MOST_OPEN + 1]
         for chain in chains:
-            sieve = _Sieve(chain, id, written, decimals, _FAR_TOGETHER)
+            sieve = Sieve(chain, id, written, decimals, _FAR_TOGETHER)
             for at, earlier in enumerate(places):
                 found: dict[tuple[str, str, str], Found] = {}
                 shape = self.graph.shape(earlier)
@@ -168,33 +193,24 @@ class Explainer:
             return None
         return reached
 
-    def _near(self, sieve: _Sieve, where: str) -> Iterator[Mistake]:
-        """The mistakes at `where` that come near what was written, in plain numbers: all side by side.
-
-        One that is made at several steps at once (heads cut wrongly in Q, K and V) is not sifted.
-        """
-        yield from (mistake for mistake in self.mistakes(where) if [*mistake.swap] != [where])
+    def _near(self, sieve: Sieve, where: str) -> Iterator[tuple[Mistake, float]]:
+        """The mistakes at `where` that come near what was written, in plain numbers, and how near: all side by side."""
+        for mistake in self.mistakes(where):
+            if [*mistake.swap] != [where]:
+                yield from _kept_alone(sieve, mistake, sieve.swapped(mistake.swap))
         results = list(self._plain(sieve, where, {}))
         if where == sieve.id:
-            results = [(mistake, _either_way(value, sieve.written)) for mistake, value in results]
-        usual = [one for one in results if one[1].shape == self.graph.shape(where)]
-        for group in [usual, *([one] for one in results if one not in usual)] if where == sieve.id else [usual]:
-            if where == sieve.id:
-                yield from (
-                    mistake
-                    for mistake, value in group
-                    if value.ndim == sieve.written.values.ndim and sieve.keeps(value)
-                )
-            elif group:
-                yield from _kept(sieve, [mistake for mistake, _ in group], self._carried_on(sieve, where, group))
-        if where != sieve.id:
             for mistake, value in results:
-                if value.shape != self.graph.shape(where):
-                    reached = sieve.reached({where: value})
-                    if reached is not None and reached.ndim == sieve.written.values.ndim and sieve.keeps(reached):
-                        yield mistake
+                yield from _kept_alone(sieve, mistake, value)
+            return
+        usual = [one for one in results if one[1].shape == self.graph.shape(where)]
+        if usual:
+            yield from _kept(sieve, [mistake for mistake, _ in usual], self._carried_on(sieve, where, usual))
+        for mistake, value in results:
+            if value.shape != self.graph.shape(where):
+                yield from _kept_alone(sieve, mistake, sieve.reached({where: value}))
 
-    def _carried_on(self, sieve: _Sieve, where: str, group: Sequence[tuple[Mistake, Any]]) -> Any:
+    def _carried_on(self, sieve: Sieve, where: str, group: Sequence[tuple[Mistake, Any]]) -> Any:
         """What the step comes out as with each of these numbers at an earlier one, side by side."""
         reached = sieve.reached({where: np.stack([value for _, value in group])})
         if group[0][1].ndim == sieve.written.values.ndim and reached is not None:
@@ -210,26 +226,22 @@ class Explainer:
         return np.stack(alone)
 
     def _near_pairs(
-        self, sieve: _Sieve, first: Sequence[tuple[Mistake, Any]], earlier: str, later: str
+        self, sieve: Sieve, first: Sequence[tuple[Mistake, Any]], earlier: str, later: str
     ) -> Iterator[tuple[Mistake, Mistake]]:
         wrong = {earlier: np.stack([value for _, value in first])}
         for other, value in self._plain(sieve, later, wrong):
             reached = value if later == sieve.id else sieve.reached({**wrong, later: value})
-            for one in _kept(sieve, [mistake for mistake, _ in first], reached):
+            for one, _ in _kept(sieve, [mistake for mistake, _ in first], reached):
                 yield one, other
 
-    def _plain(self, sieve: _Sieve, where: str, wrong: Mapping[str, Any]) -> Iterator[tuple[Mistake, Any]]:
+    def _plain(self, sieve: Sieve, where: str, wrong: Mapping[str, Any]) -> Iterator[tuple[Mistake, Any]]:
         """What a step comes out as with each of its mistakes, in plain numbers."""
-        known = dict(wrong)
+        known, after = dict(wrong), sieve.after(wrong)
         for mistake in self.mistakes(where):
             if [*mistake.swap] != [where]:
                 continue
-            swap = mistake.swap[where]
             try:
-                yield (
-                    mistake,
-                    swap.op.compute(FLOATING, *[sieve.number(i, known) for i in swap.inputs], **swap.params),
-                )
+                yield mistake, sieve.done(mistake.swap[where], known, after)
             except MISFITS:
                 continue  # the operands do not fit that way round
 
@@ -244,15 +256,37 @@ def _either_way(value: Any, written: Written) -> Any:
     return value.reshape(shape)
 
 
-def _kept(sieve: _Sieve, mistakes: Sequence[Mistake], reached: Any) -> Iterator[Mistake]:
-    """Those of several calculations side by side that come near what was written."""
+def _kept(sieve: Sieve, mistakes: Sequence[Mistake], reached: Any) -> Iterator[tuple[Mistake, float]]:
+    """Those of several calculations side by side that come near what was written, and how near."""
     if reached is None or reached.ndim != sieve.written.values.ndim + 1 or len(reached) != len(mistakes):
         return
     for i in np.flatnonzero(sieve.keeps(reached)).tolist():
-        yield mistakes[i]
+        yield mistakes[i], sieve.distance(reached[i])
 
 
-class _Sieve:
+def _kept_alone(sieve: Sieve, mistake: Mistake, reached: Any) -> Iterator[tuple[Mistake, float]]:
+    """The mistake, if it comes near what was written, and how near."""
+    if reached is None:
+        return
+    reached = _either_way(reached, sieve.written)
+    if reached.ndim == sieve.written.values.ndim and sieve.keeps(reached):
+        yield mistake, sieve.distance(reached)
+
+
+def affordable(distances: Sequence[float], costs: Sequence[int], most: int) -> list[int]:
+    """Which of several calculations are made, in their order: the nearest ones until so many steps are worked out."""
+    if sum(costs) <= most:
+        return list(range(len(costs)))
+    chosen, left = [], most
+    for i in sorted(range(len(costs)), key=lambda i: distances[i]):
+        left -= costs[i]
+        if left < 0:
+            break
+        chosen.append(i)
+    return sorted(chosen)
+
+
+class Sieve:
     """Plain numbers in the middle of a chain's bounds: what is far from the written ones need not be looked into.
 
     Parameters
@@ -286,25 +320,51 @@ class _Sieve:
             return near.all(axes)
         return np.count_nonzero(~near, axes) <= self.most
 
-    def number(self, id: str, known: dict[str, Any]) -> Any:
-        """What is carried on from a step, with `known` in place of some and all that follows from them."""
+    def distance(self, value: Any) -> float:
+        """How far the farthest cell is from what was written, in what counts as far."""
+        values = self.written.values
+        with np.errstate(invalid="ignore"):
+            off = np.where((value == values) | self.written.blank, 0.0, np.abs(value - values))
+        return float(off.max(initial=0.0)) / self._near
+
+    def swapped(self, swap: Mapping[str, Swap]) -> Any:
+        """What the step comes out as with several steps done otherwise; None where they do not fit."""
+        known: dict[str, Any] = {}
+        after = self.after(swap)
+        try:
+            for id in self.chain.graph.steps:
+                if id in swap:
+                    known[id] = self.done(swap[id], known, after)
+        except MISFITS:
+            return None
+        return known[self.id] if self.id in swap else self._reached(known, after)
+
+    def after(self, wrong: Iterable[str]) -> frozenset[str]:
+        """All that follows from these steps."""
+        return frozenset[str]().union(*(self.chain.followers[id] for id in wrong))
+
+    def number(self, id: str, known: dict[str, Any], after: frozenset[str]) -> Any:
+        """What is carried on from a step, with `known` in place of some; what follows from those is `after` them."""
         found = known.get(id)
         if found is None:
             chain = self.chain
-            if not chain.is_given(id) and any(id in chain.followers[wrong] for wrong in known):
-                doing = chain.swap.get(id) or chain.graph.steps[id]
-                found = doing.op.compute(FLOATING, *[self.number(i, known) for i in doing.inputs], **doing.params)
-            else:
+            if id not in after or chain.is_given(id):
                 return chain.middle(id)
-            known[id] = found
+            found = known[id] = self.done(chain.swap.get(id) or chain.graph.steps[id], known, after)
         return found
+
+    def done(self, doing: Step | Swap, known: dict[str, Any], after: frozenset[str]) -> Any:
+        """What a step, or another op in its place, comes out as in plain numbers."""
+        operands = [self.number(i, known, after) for i in doing.inputs]
+        return doing.op.compute(FLOATING, *operands, **doing.params)
 
     def reached(self, wrong: Mapping[str, Any]) -> Any:
         """What the step comes out as with these numbers in place of others; None where they do not fit."""
-        known = dict(wrong)
-        doing = self.chain.swap.get(self.id) or self.chain.graph.steps[self.id]
+        return self._reached(dict(wrong), self.after(wrong))
+
+    def _reached(self, known: dict[str, Any], after: frozenset[str]) -> Any:
         try:
-            return doing.op.compute(FLOATING, *[self.number(i, known) for i in doing.inputs], **doing.params)
+            return self.done(self.chain.swap.get(self.id) or self.chain.graph.steps[self.id], known, after)
         except MISFITS:
             return None
 

@@ -12,7 +12,7 @@ import numpy as np
 from attncli.arithmetic.interval import Interval
 from attncli.marking.catalogue import did, rank
 from attncli.marking.chain import Chain
-from attncli.marking.explain import MISFITS, Found, Named
+from attncli.marking.explain import MISFITS, Found, Named, Sieve, affordable
 from attncli.marking.judge import Judgement, judge
 from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.parts import parts_wrong
@@ -34,6 +34,9 @@ _MOST_WAYS = 6
 _TOLD = 3
 #: Units in the last place that cutting off may make, once it has gone through a line or two.
 _NEAR = 4.0
+
+#: Steps worked out in bounds for other right ways to one line, the nearest in plain numbers first.
+MOST_STEPS_OF_ROUTES = 1500
 
 #: Wrong cells of a step that are named in a message.
 _MOST_CELLS = 6
@@ -290,7 +293,7 @@ class Marking:
                 own.append(chain)
                 continue
             written = answer.written()
-            if sorted(written.values.shape) != sorted(shape) or max(shape, default=0) != math.prod(shape):
+            if not _may_be_written_as(shape, written.values.shape):
                 continue
             written = written.at(lambda cells, shape=shape: cells.reshape(shape))
             found = judge(written, chain, id, places, self.cut)
@@ -317,7 +320,7 @@ class Marking:
     def _by_a_route(self, id: str, written: Written, places: int, said: tuple[Message, ...]) -> StepMark | None:
         """Another right way that comes to what was written, from the right numbers or from the learner's own."""
         for chain in (self.true, *self.own):
-            for route in self._open_routes(chain, id):
+            for route in self._near_routes(chain, id, written, places):
                 other = chain.fork(swap=route.swap)
                 found = judge(written, other, id, places, self.cut)
                 if found.verdict != "wrong":
@@ -329,9 +332,13 @@ class Marking:
                 return self._take(chain, chain, Route(frozenset(), {}, free), id, written, found, places, said)
         return None
 
-    def _open_routes(self, chain: Chain, id: str) -> Iterator[Route]:
-        """Routes through steps that were not written down before this one; then two of them together."""
-        near = {id, *self._open_steps(id)}
+    def _near_routes(self, chain: Chain, id: str, written: Written, places: int) -> list[Route]:
+        """Routes through steps that were not written down before this one; then two of them together.
+
+        Where many steps lie between, those whose plain numbers come nearest to what was written.
+        """
+        open_steps = self._open_steps(id)
+        near = {id, *open_steps}
         fresh = [
             route
             for route in self.marker.routes
@@ -339,11 +346,23 @@ class Marking:
             and not (set(route.swap) & (self.done | set(chain.swap)))
             and route.is_open(chain)
         ]
-        yield from fresh
-        for i, one in enumerate(fresh):
-            for other in fresh[i + 1 :]:
-                if not set(one.swap) & set(other.swap):
-                    yield Route(one.at | other.at, {**one.swap, **other.swap}, other.said)
+        pairs = [
+            Route(one.at | other.at, {**one.swap, **other.swap}, other.said)
+            for i, one in enumerate(fresh)
+            for other in fresh[i + 1 :]
+            if not set(one.swap) & set(other.swap)
+        ]
+        ways = [*fresh, *pairs]
+        costs = [self.marker.explainer.steps_between(way.swap, id, open_steps) for way in ways]
+        if sum(costs) <= MOST_STEPS_OF_ROUTES:
+            return ways
+        sieve = Sieve(chain, id, written, places)
+        numbers = [sieve.swapped(way.swap) for way in ways]
+        distances = [
+            sieve.distance(one) if one is not None and one.shape == written.values.shape else math.inf
+            for one in numbers
+        ]
+        return [ways[i] for i in affordable(distances, costs, MOST_STEPS_OF_ROUTES)]
 
     def _take(
         self,
@@ -535,6 +554,13 @@ def _named(explained: Sequence[Found], id: str) -> list[Named]:
         return list(explained[0].named)
     unique = {(one.step, one.id): one for found in explained for one in found.named}
     return sorted(unique.values(), key=lambda one: (one.step != id, rank(one.id)))
+
+
+def _may_be_written_as(shape: Sequence[int], on_paper: Sequence[int]) -> bool:
+    """Whether numbers of this shape may stand on paper like that: a vector either way, a single head without its axis."""
+    if tuple(on_paper) in (tuple(shape), tuple(shape[1:]) if shape[0] == 1 else ()):
+        return True
+    return sorted(on_paper) == sorted(shape) and max(shape, default=0) == math.prod(shape)
 
 
 def _is_close(written: Written, reached: Interval, places: int) -> bool:
