@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from attncli.marking.explain import Named
-from attncli.message import Message
+from attncli.message import ENGLISH, Message
 from attncli.problems.problem import Problem
 from attncli.record import Record
 
@@ -79,3 +79,11 @@ class Marked(Record):
     @property
     def ok(self) -> bool:
         return all(step.verdict in RIGHT or step.verdict == "blank" for step in self.steps)
+
+    def __str__(self) -> str:
+        """The sheet in words, as a page of feedback."""
+        from attncli.render._marks import as_markdown
+
+        return as_markdown(self, ENGLISH)
+
+    _repr_markdown_ = __str__

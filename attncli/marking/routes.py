@@ -46,7 +46,7 @@ def routes(graph: Graph) -> Iterator[Route]:
             continue
         if step.op.name == "row_max":
             yield from _without_maximum(graph, step)
-        elif step.op.name == "scale" and step.params.get("root") is not None:
+        elif step.op.name == "scale":
             yield from _queries_scaled(graph, step)
         elif step.op.name == "mask":
             yield from _mask_first(graph, step)

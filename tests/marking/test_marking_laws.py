@@ -14,6 +14,7 @@ from learner import CARRYING, Learner, as_text, make_case, rounded
 from simulation import FAMILIES, FINE, problem, right_trial, wrong_trial
 from wrongs import kinds
 
+import attncli
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 
@@ -340,6 +341,23 @@ def test_queries_scaled_first_and_the_gradient_of_what_came_of_that(seed, decima
     kept = [id for id in values if rng.random() < 0.8 or id in ("scores", "G_scores")]
     one = marked(case, decimals, {id: as_text(values[id], decimals) for id in kept})
     assert one.ok, verdicts(one)
+
+
+@pytest.mark.parametrize("scale", ["sqrt", "0.3", "1/7"])
+def test_queries_scaled_first_by_any_scale(scale: str) -> None:
+    """√d_k or a number of the exercise's own: a factor may go in at either place."""
+    inputs = {"Q": "1 2; 0 1", "K": "1 0.5; 0 1", "V": "2 0; 0 4"}
+    exercise = attncli.problem("attention", inputs=inputs, settings={"scale": scale})
+    factor = {"sqrt": 0.5**0.5, "0.3": 0.3, "1/7": 1 / 7}[scale]
+    early = " ; ".join(" ".join(f"{factor * x:.3f}" for x in row) for row in ((2, 2), (0.5, 1)))
+    done = attncli.mark(exercise, {"scores": early, "scaled": early})
+    assert [step.verdict for step in done.steps[:2]] == ["route", "correct"], str(done)
+
+
+def test_a_marked_sheet_prints_as_feedback() -> None:
+    exercise = attncli.problem("attention", inputs={"Q": "1 2", "K": "1 0; 0 1", "V": "2 0; 0 4"})
+    text = str(attncli.mark(exercise, {"scores": "1 2", "A": "0.269 0.731"}))
+    assert "`scores`" in text and "Look again at the scale" in text
 
 
 def test_who_did_not_scale_first_has_lost_the_factor() -> None:
