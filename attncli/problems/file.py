@@ -12,7 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from attncli import models
 from attncli.gradient import gradient_id
-from attncli.matrix import Matrix
+from attncli.graph import Graph
+from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.complaint import complaint
 from attncli.problems.problem import Problem
@@ -173,8 +174,8 @@ def from_data(data: Any, *, check: bool = False) -> Problem:
     return problem
 
 
-#: Backward steps whose names do not begin with G_: in a file without a gradient they are not known yet.
-_BACKWARD = ("weighted", "row_dot", "deviation", "E_new", "L", "error")
+#: Steps of a loss: in a file without a gradient nobody knows yet which loss there will be.
+_OF_A_LOSS = ("L", "error")
 
 
 def _check_names(file: ProblemFile, problem: Problem) -> None:
@@ -201,11 +202,25 @@ def _check_names(file: ProblemFile, problem: Problem) -> None:
             gradient=gradient_id(graph.output),
             written=_as_key(gradient_id(graph.output)),
         )
+    whole = graph
     for table, steps in tables.items():
         for step in steps:
-            later = not problem.has_gradient and (step.rpartition(".")[2].startswith("G_") or step in _BACKWARD)
-            if step not in graph and not later:
-                raise unknown(Message(N_("{table}: the step"), table=table), step, [*graph.inputs, *graph.steps])
+            if step in whole:
+                continue
+            if not problem.has_gradient:
+                whole = _with_gradients(problem, graph)
+            if step not in whole and (problem.has_gradient or step not in _OF_A_LOSS):
+                raise unknown(Message(N_("{table}: the step"), table=table), step, [*whole.inputs, *whole.steps])
+
+
+def _with_gradients(problem: Problem, graph: Graph) -> Graph:
+    """The calculation as it will be once a gradient and, where there are updates, a learning rate are given."""
+    ones = as_matrix(np.ones(graph.shape(graph.output)))
+    settings = dict(problem.settings)
+    if any(setting.name == "eta" for setting in models.get(problem.model).settings):
+        settings.setdefault("eta", 1)
+    arriving = ones.transposed() if problem.layout == "columns" else ones
+    return problem.changed(upstream=arriving, settings=settings).graph()
 
 
 def _problem(file: ProblemFile) -> Problem:

@@ -162,3 +162,26 @@ def test_damaged_arrays(noise: bytes, at: int, zipped: bool) -> None:
         matrix_from_file(name)
     except InputError as error:
         assert len(str(error)) < 500
+
+
+FEED = {"X": "1 2", "W_1": "1 0; 0 1", "W_2": "1 0; 0 1"}
+BARE = {"E": "1 2; 0 1; 1 1", "T": "0 1", "W_Q": "1; 0", "W_K": "0; 1", "W_V": "1; 1", "W_out": "1 0 2"}
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "step"),
+    [
+        ("feed_forward", FEED, "slope"),
+        ("feed_forward", FEED, "G_hidden"),
+        ("gpt", BARE, "weighted"),
+        ("gpt", BARE, "W_out_new"),
+        ("gpt", BARE, "E_new"),
+        ("attention", {"Q": "1 2", "K": "1 2; 0 1", "V": "1; 0"}, "L"),
+    ],
+)
+def test_a_file_without_a_gradient_may_name_what_comes_back(model: str, inputs: dict[str, str], step: str) -> None:
+    """The gradient or the loss comes from the command line; every step that it brings has a name already."""
+    data = {"model": model, "inputs": inputs, "decimals": {"default": 3, step: 4}}
+    assert file.from_data(data, check=True).decimals_of(step) == 4
+    with pytest.raises(InputError, match="the step"):
+        file.from_data({**data, "decimals": {"default": 3, f"{step}s": 4}}, check=True)
