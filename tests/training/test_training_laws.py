@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_the_windows_of_a_training_are_the_text() -> None:
 PROBABILITIES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=8).map(lambda p: np.array(p) / sum(p))
 
 
-@given(probabilities=PROBABILITIES, temperature=st.floats(0.05, 50.0), seed=st.integers(0, 999))
+@given(probabilities=PROBABILITIES, temperature=st.floats(5e-324, 1000.0), seed=st.integers(0, 999))
 def test_the_only_one_that_may_be_chosen_is_the_likeliest(
     probabilities: np.ndarray, temperature: float, seed: int
 ) -> None:
@@ -155,3 +156,29 @@ def test_a_saved_training_is_a_plain_npz(tmp_path: Path) -> None:
     with np.load(file, allow_pickle=False) as arrays:
         assert set(state.numbers) <= set(arrays.files)
         np.testing.assert_array_equal(arrays["losses"], state.losses)
+
+
+@given(trained=specs())
+def test_the_memory_of_a_step_is_not_thought_too_small(trained: tuple[Spec, str]) -> None:
+    """The bound that is looked at before a graph is made holds for the graph."""
+    trainer = Trainer(begin(*trained))
+    cells = sum(step.cells for step in trainer.graph.steps.values())
+    assert cells <= trainer.spec.cells(trainer.length) + 2000
+
+
+def test_a_long_text_is_measured_in_some_of_its_windows() -> None:
+    trainer = Trainer(begin(Spec(tuple("ab"), "characters", 2), "ab" * 5000))
+    starts = trainer.measured()
+    assert 400 <= len(starts) <= 500
+    assert len({after - before for before, after in pairwise(starts)}) == 1
+    assert trainer.windows - starts[-1] <= starts[1]
+    short = Trainer(begin(Spec(tuple("ab"), "characters", 2), "ababab"))
+    assert list(short.measured()) == [0, 2]
+
+
+def test_a_last_step_that_is_too_large_is_said() -> None:
+    """The loss before it was a number still; the numbers it leaves behind give none."""
+    trainer = Trainer(begin(Spec(tuple("ab"), "characters", 3), "abab"))
+    trainer.numbers = {name: np.full_like(values, 1e308) for name, values in trainer.numbers.items()}
+    with np.errstate(all="ignore"), pytest.raises(InputError, match="the loss is no longer a number"):
+        trainer.loss()
