@@ -42,7 +42,7 @@ def _draw(rng: random.Random) -> Case:
 
 
 def _drawn(rng: random.Random) -> Case:
-    layers, heads, d = rng.choice((0, 0, 1)), heads_of(rng), 2
+    layers, heads, d = rng.choice((0, 1, 1)), heads_of(rng), 2
     n, width, count = rng.randint(2, 3), rng.randint(3, 4), rng.randint(3, 4)
     is_bare = layers == 0 and rng.random() < 0.5
     settings = {} if layers == 0 else block_settings(rng, heads)
@@ -58,7 +58,7 @@ def _drawn(rng: random.Random) -> Case:
         if layers == 0:
             settings |= {"heads": heads[0], **({"kv_heads": heads[1]} if heads[1] != heads[0] else {})}
         part = "layer1.self." if layers else ""
-        shapes |= attention_shapes(part, width, width, heads, d, rng.random() < 0.2)
+        shapes |= attention_shapes(part, width, width, heads, d, layers > 0 and rng.random() < 0.2)
     if layers:
         shapes |= norm_shapes(rng, "layer1.norm1.", width, settings["normalisation"])
         if rng.random() < 0.7:
