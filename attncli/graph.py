@@ -16,7 +16,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.matrix import FloatArray, Matrix
-from attncli.message import N_, InputError, Message, ShapeError
+from attncli.message import N_, InputError, LimitError, Message, ShapeError
 from attncli.ops import Op, join_axes
 from attncli.record import Record
 
@@ -341,21 +341,25 @@ class Graph:
                     values[id] = given[id] if id in given else arithmetic.enter(input.matrix)
             xp = arithmetic.recording(cells)
             settle, replaced = xp.settle, {*given, *swap}
-            for id, compute, inputs, params in lines:
-                if id in replaced:
-                    if id in given:
-                        values[id] = given[id]
-                        continue
-                    other = swap[id]
-                    compute, inputs, params = other.op.compute, other.inputs, other.params
-                # Operands one by one: to hand over a list of them takes as long as many an op of small matrices.
-                if len(inputs) == 2:
-                    value = compute(xp, values[inputs[0]], values[inputs[1]], **params)
-                elif len(inputs) == 1:
-                    value = compute(xp, values[inputs[0]], **params)
-                else:
-                    value = compute(xp, *[values[operand] for operand in inputs], **params)
-                values[id] = settle(value)
+            id = ""
+            try:
+                for id, compute, inputs, params in lines:
+                    if id in replaced:
+                        if id in given:
+                            values[id] = given[id]
+                            continue
+                        other = swap[id]
+                        compute, inputs, params = other.op.compute, other.inputs, other.params
+                    # Operands one by one: to hand over a list of them takes as long as many an op of small matrices.
+                    if len(inputs) == 2:
+                        value = compute(xp, values[inputs[0]], values[inputs[1]], **params)
+                    elif len(inputs) == 1:
+                        value = compute(xp, values[inputs[0]], **params)
+                    else:
+                        value = compute(xp, *[values[operand] for operand in inputs], **params)
+                    values[id] = settle(value)
+            except LimitError as error:
+                raise error.at(id) from None  # the steps before it can still be asked for
         return Trace(self, arithmetic.name, values)
 
     def _check_shape(self, id: str, shape: tuple[int, ...]) -> None:

@@ -10,17 +10,23 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
+from attncli.arithmetic.digits import Digits
 from attncli.arithmetic.floating import FLOATING
-from attncli.arithmetic.shorten import Shortener
+from attncli.arithmetic.shorten import Shortener, length
 from attncli.matrix import BoolArray, Entry, Matrix
 from attncli.message import N_, InputError, LimitError, Message
 
 #: Exact expressions grow with every step; beyond these sizes they say nothing to a reader and take minutes.
 MAX_CELLS = 400
-MAX_OPERATIONS = 4000
+MAX_OPERATIONS = 2000
+#: Operations of all results together: some seconds of work, the same limit on every machine.
+MAX_TOGETHER = 250_000
 MAX_POWER = 1000
 MAX_DIGITS = 100
 MAX_SECONDS = 20.0
+#: Operations of a number beyond which SymPy is not asked whether a root or a power of it can be written otherwise: it
+#: would work the number out again and again to find its sign.
+_LONG = 60
 
 _WHAT_TO_DO = N_("Leave out --exact, or use a smaller example with rounder numbers.")
 
@@ -39,12 +45,15 @@ class Exact:
             ) from None
         self.sympy = sympy
         self._settled: dict[Any, Any] = {}
-        self._sizes: dict[Any, Any] = {}
+        self._endless = (sympy.oo, -sympy.oo, sympy.zoo, sympy.nan)
+        self._digits = Digits(sympy)
         self._shortener = Shortener(sympy)
         self._until = float("inf")
-        self.exp = self._each(sympy.exp)
+        self._together = 0
+        self.exp = self._each(lambda number: sympy.exp(number, evaluate=not self._is_long(number)))
         self.log = self._each(sympy.log)
-        self.sqrt = self._each(sympy.sqrt)
+        half = sympy.Rational(1, 2)
+        self.sqrt = self._each(lambda number: sympy.Pow(number, half, evaluate=not self._is_long(number)))
         self.tanh = self._each(sympy.tanh)
         self.erf = self._each(sympy.erf)
         self.sin = self._each(sympy.sin)
@@ -141,7 +150,7 @@ class Exact:
         if found is None:
             number = self.sympy.sympify(number)
             self._check_size(number)
-            found = number if number.is_finite is False or number.is_Rational else self._shortener.short(number)
+            found = number if number.is_Rational or number.has(*self._endless) else self._shortener.short(number)
             self._settled[number] = self._settled[found] = found
         return found
 
@@ -159,6 +168,17 @@ class Exact:
                     limit=MAX_OPERATIONS,
                 )
             waiting.extend(part.args)
+
+        self._together += operations
+        if self._together > MAX_TOGETHER:
+            raise LimitError(
+                "The exact results have grown past {limit} operations altogether, too many to read."
+                " Leave out --exact, show fewer steps with --step, or use rounder numbers.",
+                limit=f"{MAX_TOGETHER:,}",
+            )
+
+    def _is_long(self, number: Any) -> bool:
+        return length(number) > _LONG
 
     def _check_time(self) -> None:
         if time.monotonic() > self._until:
@@ -211,11 +231,8 @@ class Exact:
         return np.moveaxis(out, -1, axis)
 
     def _size(self, number: Any) -> Any:
-        size = self._sizes.get(number)
-        if size is None:
-            self._check_time()
-            size = self._sizes[number] = self.sympy.N(number, 30)
-        return size
+        self._check_time()
+        return self._digits.of(number)
 
     def sum(self, a: Value, axis: int | tuple[int, ...]) -> Value:
         return np.add.reduce(a, axis, keepdims=True)

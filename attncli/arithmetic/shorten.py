@@ -13,16 +13,20 @@ from fractions import Fraction
 from math import gcd, isqrt
 from typing import Any, TypeAlias
 
-#: What a term is besides its coefficient: (n of √n, other factors with powers, exponent of e).
-#: An exponent is a sum of SymPy numbers with fractions in front, like other factors sorted by their text.
+#: SymPy numbers with a fraction in front or above, sorted by their text: an exponent, or factors with their powers.
 Parts: TypeAlias = tuple[tuple[Any, Any], ...]
-Kind: TypeAlias = tuple[int, Parts, Parts]
+#: What a term is besides its coefficient: (n of √n, other factors with powers, exponent of e), the last two by the
+#: number that `_Tables` knows them by, 0 for none. To look up a tuple of fractions takes longer than to multiply them.
+Kind: TypeAlias = tuple[int, int, int]
 Sum: TypeAlias = dict[Kind, Fraction]
 
-_ONE: Kind = (1, (), ())
+_ONE: Kind = (1, 0, 0)
 #: Terms a numerator may have, and products of terms one number may take, before it is left as it is.
 MOST_TERMS = 120
-MOST_WORK = 20_000
+MOST_WORK = 4_000
+#: A long number is left as it is where multiplying out has made it so many times as long.
+_LONG = 100
+_MUCH = 1.5
 
 
 class TooLong(Exception):
@@ -37,19 +41,90 @@ class Quotient:
     below: dict[frozenset[tuple[Kind, Fraction]], int] = field(default_factory=dict)
 
 
+class _Tables:
+    """Every `Parts` that has turned up, by number, with what is asked of it again and again."""
+
+    def __init__(self) -> None:
+        self.parts: list[Parts] = [()]
+        self._numbers: dict[Parts, int] = {(): 0}
+        self._texts: dict[Any, str] = {}
+        self._floats: dict[Any, float] = {}
+        self._joined: dict[tuple[int, int], int] = {}
+        self._inverse: dict[int, int] = {0: 0}
+        self._values: dict[int, float] = {0: 0.0}
+
+    def number(self, parts: dict[Any, Any]) -> int:
+        """The number of these parts, those that are none left out."""
+        key = tuple(sorted(((part, c) for part, c in parts.items() if c), key=lambda pair: self._text(pair[0])))
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.parts)
+            self.parts.append(key)
+        return found
+
+    def _text(self, part: Any) -> str:
+        text = self._texts.get(part)
+        if text is None:
+            text = self._texts[part] = str(part)
+        return text
+
+    def text(self, number: int) -> str:
+        """What factors are sorted by among themselves."""
+        return "".join(f"{self._text(part)}^{c} " for part, c in self.parts[number])
+
+    def joined(self, a: int, b: int) -> int:
+        """e^a · e^b: the powers added."""
+        if not a or not b:
+            return a or b
+        found = self._joined.get((a, b))
+        if found is None:
+            parts = dict(self.parts[a])
+            for part, c in self.parts[b]:
+                parts[part] = parts.get(part, 0) + c
+            found = self._joined[a, b] = self._joined[b, a] = self.number(parts)
+        return found
+
+    def inverse(self, a: int) -> int:
+        """1/e^a: the powers with the other sign."""
+        found = self._inverse.get(a)
+        if found is None:
+            found = self._inverse[a] = self.number({part: -c for part, c in self.parts[a]})
+            self._inverse[found] = a
+        return found
+
+    def value(self, exponent: int) -> float:
+        """How large an exponent is."""
+        found = self._values.get(exponent)
+        if found is None:
+            found = self._values[exponent] = sum(self._float(part) * float(c) for part, c in self.parts[exponent])
+        return found
+
+    def _float(self, part: Any) -> float:
+        found = self._floats.get(part)
+        if found is None:
+            found = self._floats[part] = float(part.evalf(20))
+        return found
+
+
 class Shortener:
-    """Finds short forms and remembers them."""
+    """Finds short forms and remembers them.
+
+    Attributes
+    ----------
+    work : products of terms and steps of divisions so far, by which a caller can tell that it is enough
+    """
 
     def __init__(self, sympy: Any) -> None:
         self.sympy = sympy
+        self.work = 0
         self._quotients: dict[Any, Quotient] = {}
-        self._texts: dict[Any, str] = {}
-        self._sizes: dict[Any, float] = {}
-        self._work = 0
+        self._tables = _Tables()
+        self._orders: dict[Kind, tuple[float, int, str]] = {}
+        self._most = 0
 
     def short(self, number: Any) -> Any:
         """The shortest of a few ways to write a finite real number."""
-        self._work = 0
+        self._most = self.work + MOST_WORK
         try:
             quotient = self._quotient(number)
         except TooLong:
@@ -59,7 +134,8 @@ class Shortener:
             ways.append(self.sympy.Add(*(self._fraction_of(part) for part in number.args)))
         if not quotient.below:
             ways.append(number)  # below a line its powers of e would be negative: e^x/(1 + e^x), not 1/(1 + e^-x)
-        return min(ways, key=length)
+        best = min(ways, key=length)
+        return number if _LONG < length(best) > length(number) * _MUCH else best
 
     def _fraction_of(self, part: Any) -> Any:
         """One summand, written as one fraction."""
@@ -89,14 +165,14 @@ class Shortener:
                 result = self._multiplied(result, self._quotient(part))
             return result
         if number == sympy.E:
-            return Quotient({(1, (), self._exponent(sympy.Integer(1))): Fraction(1)})
+            return Quotient({(1, 0, self._exponent(sympy.Integer(1))): Fraction(1)})
         if isinstance(number, sympy.exp):
-            return Quotient({(1, (), self._exponent(number.exp)): Fraction(1)})
+            return Quotient({(1, 0, self._exponent(number.exp)): Fraction(1)})
         if isinstance(number, (sympy.sinh, sympy.cosh)):
             return self._quotient(number.rewrite(sympy.exp))
         if number.is_Pow:
             return self._powered(number)
-        return Quotient({(1, ((number, 1),), ()): Fraction(1)})
+        return Quotient({(1, self._tables.number({number: 1}), 0): Fraction(1)})
 
     def _powered(self, number: Any) -> Quotient:
         base, power = number.as_base_exp()
@@ -111,37 +187,29 @@ class Shortener:
             return result
         if base.is_Integer and base > 0 and power.is_Rational and power.q == 2:
             whole = Fraction(int(base)) ** ((int(power.p) - 1) // 2)
-            return Quotient({(int(base), (), ()): whole})
-        return Quotient({(1, ((number, 1),), ()): Fraction(1)})
+            return Quotient({(int(base), 0, 0): whole})
+        return Quotient({(1, self._tables.number({number: 1}), 0): Fraction(1)})
 
-    def _exponent(self, number: Any) -> Parts:
+    def _exponent(self, number: Any) -> int:
         """x of e^x, as a sorted sum of (irrational part, fraction)."""
         parts = number.expand().as_coefficients_dict()
-        return self._sorted({part: Fraction(int(c.p), int(c.q)) for part, c in parts.items()})
-
-    def _sorted(self, parts: dict[Any, Any]) -> Parts:
-        return tuple(sorted(((part, c) for part, c in parts.items() if c), key=lambda pair: self._text(pair[0])))
-
-    def _text(self, part: Any) -> str:
-        text = self._texts.get(part)
-        if text is None:
-            text = self._texts[part] = str(part)
-        return text
+        return self._tables.number({part: Fraction(int(c.p), int(c.q)) for part, c in parts.items()})
 
     # --- calculating -----------------------------------------------------------------------------
 
     def _count(self, work: int) -> None:
-        self._work += work
-        if self._work > MOST_WORK:
+        self.work += work
+        if self.work > self._most:
             raise TooLong
 
     def _product(self, a: Sum, b: Sum) -> Sum:
         self._count(len(a) * len(b))
         out: Sum = {}
+        joined = self._tables.joined
         for (n, t, x), c in a.items():
             for (m, u, y), d in b.items():
                 common = gcd(n, m)
-                kind = n * m // common**2, self._joined(t, u), self._joined(x, y)
+                kind = n * m // common**2, joined(t, u), joined(x, y)
                 value = out.get(kind, 0) + c * d * common
                 if value:
                     out[kind] = Fraction(value)
@@ -150,14 +218,6 @@ class Shortener:
         if len(out) > MOST_TERMS:
             raise TooLong
         return out
-
-    def _joined(self, a: Parts, b: Parts) -> Parts:
-        if not a or not b:
-            return a or b
-        parts = dict(a)
-        for part, c in b:
-            parts[part] = parts.get(part, 0) + c
-        return self._sorted(parts)
 
     def _multiplied(self, a: Quotient, b: Quotient) -> Quotient:
         below = dict(a.below)
@@ -205,10 +265,9 @@ class Shortener:
         above = self._product(above, {self._reciprocal(only): 1 / c / only[0]})
         return Quotient(above, {frozenset(rest.items()): 1})
 
-    @staticmethod
-    def _reciprocal(kind: Kind) -> Kind:
+    def _reciprocal(self, kind: Kind) -> Kind:
         n, t, x = kind
-        return n, tuple((part, -power) for part, power in t), tuple((part, -c) for part, c in x)
+        return n, self._tables.inverse(t), self._tables.inverse(x)
 
     def _rational(self, a: Sum) -> tuple[Sum, Sum]:
         """a, and what it is multiplied by to lose one of its roots; nothing where it holds more than roots."""
@@ -226,18 +285,14 @@ class Shortener:
         if a[max(a, key=self._order)] < 0:
             content = -content
         root = gcd(*(n for n, _, _ in a))
-        single: Sum = {(root, (), lowest[2]): content}
-        return single, self._product(a, {(root, (), self._reciprocal(lowest)[2]): 1 / content / root})
+        single: Sum = {(root, 0, lowest[2]): content}
+        return single, self._product(a, {(root, 0, self._tables.inverse(lowest[2])): 1 / content / root})
 
     def _order(self, kind: Kind) -> tuple[float, int, str]:
-        return self._value(kind[2]), kind[0], str(kind[1])
-
-    def _value(self, exponent: Parts) -> float:
-        size = self._sizes.get(exponent)
-        if size is None:
-            size = sum(float(part.evalf(20)) * float(c) for part, c in exponent)
-            self._sizes[exponent] = size
-        return size
+        found = self._orders.get(kind)
+        if found is None:
+            found = self._orders[kind] = self._tables.value(kind[2]), kind[0], self._tables.text(kind[1])
+        return found
 
     def _cancelled(self, a: Quotient) -> Quotient:
         """a without the factors below that divide what is above."""
@@ -258,16 +313,17 @@ class Shortener:
     def _divided(self, a: Sum, b: Sum) -> Sum | None:
         """a / b where b divides a: long division, the largest power of e first."""
         lead = max(b, key=self._order)
-        if sum(self._value(kind[2]) == self._value(lead[2]) for kind in b) > 1:
+        if sum(self._tables.value(kind[2]) == self._tables.value(lead[2]) for kind in b) > 1:
             return None  # several terms lead, which this division does not handle
         inverse = {self._reciprocal(lead): 1 / b[lead] / lead[0]}
-        lowest = min(self._value(kind[2]) for kind in a) - min(self._value(kind[2]) for kind in b)
+        lowest = min(self._tables.value(kind[2]) for kind in a) - min(self._tables.value(kind[2]) for kind in b)
         rest, result = dict(a), Sum()
         while rest:
+            self._count(len(rest))
             top = max(rest, key=self._order)
             step = self._product({top: rest[top]}, inverse)
             ((kind, c),) = step.items()
-            if self._value(kind[2]) < lowest - 1e-9 or kind in result or len(result) > MOST_TERMS:
+            if self._tables.value(kind[2]) < lowest - 1e-9 or kind in result or len(result) > MOST_TERMS:
                 return None
             result[kind] = c
             for taken, d in self._product(step, b).items():
@@ -299,9 +355,9 @@ class Shortener:
 
     def _term(self, kind: Kind) -> Any:
         n, t, x = kind
-        sympy = self.sympy
-        exponent = sympy.Add(*(self._fraction(c) * part for part, c in x))
-        return sympy.Mul(sympy.sqrt(n), *(part**power for part, power in t), sympy.exp(exponent))
+        sympy, parts = self.sympy, self._tables.parts
+        exponent = sympy.Add(*(self._fraction(c) * part for part, c in parts[x]))
+        return sympy.Mul(sympy.sqrt(n), *(part**power for part, power in parts[t]), sympy.exp(exponent))
 
 
 def length(number: Any) -> int:
