@@ -37,6 +37,33 @@ def test_an_unknown_id_suggests_the_likely_one() -> None:
     assert "The worked example “a1-pronown” does not exist." in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("a2", "“a2-first-by-hand”"),
+        ("a1", "“a1-pronoun”"),  # not a10 and a11
+        ("f", "“f1-bare-gpt”, “f2-gpt-block”, “f3-adam”, “f4-cross-entropy”"),
+        ("causal", "“a9-causal-mask”, “a11-causal-self-attention”, “rasbt-causal-attention”"),
+    ],
+)
+def test_an_id_that_is_not_whole_names_those_near_it_and_no_others(typed: str, near: str) -> None:
+    with pytest.raises(InputError) as error:
+        library.load(typed)
+    assert f"Did you mean {near}? All of them: attncli examples list." in str(error.value)
+
+
+def test_an_id_like_no_other_names_none() -> None:
+    with pytest.raises(InputError) as error:
+        library.load("zzzz")
+    assert str(error.value) == "The worked example “zzzz” does not exist. All of them: attncli examples list."
+
+
+def test_the_examples_of_a_model() -> None:
+    """Found by searching the files; the same by reading each."""
+    for model in ("positions", "gpt", "attention"):
+        assert library.of_model(model) == [id for id in library.ids() if library.load(id).model == model]
+
+
 def test_a_path_is_not_an_id() -> None:
     with pytest.raises(InputError):
         library.load("../pyproject")
