@@ -82,8 +82,13 @@ class Spec(Record):
         return vocabulary.encode(text)
 
     def settings(self) -> dict[str, Any]:
-        """The settings of the model `gpt`."""
-        return {
+        """The settings of the model `gpt`: those that its calculation asks for, since it refuses others."""
+        idle = {
+            "norm": self.layers == 0,
+            "normalisation": self.layers == 0,
+            "activation": self.layers == 0 or self.d_ff == 0,
+        }
+        found = {
             "vocabulary": list(self.tokens),
             "split": self.split,
             "layers": self.layers,
@@ -96,10 +101,12 @@ class Spec(Record):
             "normalisation": self.normalisation,
             "activation": self.activation,
         }
+        return {name: value for name, value in found.items() if not idle.get(name)}
 
     def learning(self, t: int) -> dict[str, Any]:
-        """The settings of the update number t, counted from 1."""
-        return {"eta": self.eta, "optimizer": self.optimizer, "t": t}
+        """The settings of the update number t, counted from 1; plain gradient descent does not count."""
+        counted = {"t": t} if self.optimizer == "adam" else {}
+        return {"eta": self.eta, "optimizer": self.optimizer, **counted}
 
     def checked(self) -> Spec:
         """The same, if its parts go together.
