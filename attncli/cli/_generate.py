@@ -72,7 +72,7 @@ def _ids(state: State, prompt: str) -> list[int]:
     try:
         return state.spec.encode(text)
     except AttnError as error:
-        raise error.at(Message(N_("PROMPT"))) from None
+        raise error.at("PROMPT") from None
 
 
 def _worst(state: State, prompt: list[int], tokens: list[Token]) -> float:

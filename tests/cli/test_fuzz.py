@@ -50,6 +50,55 @@ def test_any_words(command: str, complete: bool, words: list[str | tuple[str, st
         assert out, argv
 
 
+#: Options of the newer commands; a training has few steps, whatever else it is told.
+REPORTS = {
+    "compare": ("--preset", "--config", "--d-model", "--heads", "--kv-heads", "--d-head", "--d-c", "--d-c-q", "--d-rope", "--layers", "--context", "--window", "--bytes", "--bias", "--prefill", "--expand"),
+    "train": ("--eta", "--optimizer", "--split", "--context", "--d-model", "--d-k", "--d-v", "--heads", "--kv-heads", "--layers", "--d-ff", "--positions", "--rotary", "--norm", "--normalisation", "--activation", "--tied", "--seed", "--load", "--save", "--decimals", "--full"),
+    "generate": ("--length", "--temperature", "--top", "--seed", "--trace", "--verify", "--decimals"),
+    "lab": ("--seed", "--d-k", "--samples", "--keys", "--logits", "--factors", "--hidden", "--text", "--heads", "--d-model", "--causal", "--matrix", "--ranks", "--size", "--width", "--rank"),
+}  # fmt: skip
+NUMBERS = st.sampled_from(
+    ["1", "2", "3", "4", "0", "-1", "1.5", "nan", "inf", "-inf", "1e400", "1e308", "5e-324", "1_000", "９", "²", "", "1 2", "1 2; 3 4", "2 4 8", "x", "99999999999999999999"]
+)  # fmt: skip
+WORDS = st.sampled_from(
+    ["abab", "我爱我", "a b a", "a\x1b[31mb", "a\u200db", "\udcff", "@", "@nowhere", "@/dev/null", "mha", "mla", "gqa", "gpt2", "deepseek-v2", "config.json", "scaling", "softmax", "overflow", "heads", "rank", "adam", "sgd", "words", "characters", "learned", "none", "post", "rms", "relu", "swiglu", "fp8", "full", "causal", "json", "csv", "markdown", "svg", "nowhere/x.npz", "mine", "/", "/dev/null", "/dev/full", "d1-two-heads"]
+)  # fmt: skip
+
+
+@settings(max_examples=250, deadline=None, derandomize=True, database=None)
+@given(st.data())
+def test_any_words_for_a_report(data: st.DataObject) -> None:
+    command = data.draw(st.sampled_from(sorted(REPORTS)))
+    option = st.sampled_from([*REPORTS[command], "--format", "-o", "--lang", "--help"])
+    first = {
+        "compare": st.just(()),
+        "train": st.sampled_from(
+            [("abcab", "--steps", "2"), ("a b a b", "--split=words", "--step", "1"), ("--steps=1",)]
+        ),
+        "generate": st.sampled_from([("nowhere.npz", "a"), ()]),
+        "lab": st.sampled_from(
+            [("scaling", "--samples=20"), ("softmax",), ("overflow",), ("heads",), ("rank", "--size=8"), ()]
+        ),
+    }[command]
+    argv = [command, *data.draw(first)]
+    for word in data.draw(st.lists(option | NUMBERS | WORDS | st.tuples(option, NUMBERS | WORDS), max_size=4)):
+        argv += [word] if isinstance(word, str) else word
+    files = [argv[i + 1 : i + 2] for i, word in enumerate(argv) if word in ("-o", "--output", "--save")]
+    if any(name[:1] not in ([], ["/"], ["/dev/null"], ["/dev/full"], ["nowhere/x.npz"], [""]) for name in files):
+        return  # it would write where the tests run
+    status, out, err = run(*argv, stdin=b"1 2")
+    assert status in (0, 2), argv
+    assert "Traceback" not in err and "Warning" not in err
+    assert "\x1b" not in out
+    if status == 2:
+        assert out == "", argv
+        if "--lang" not in argv and "zh" not in argv:
+            one_message(err)
+    else:
+        assert err == "", argv
+        assert out or "/dev/null" in argv, argv
+
+
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(st.lists(st.text(max_size=10), max_size=4))
 def test_any_text(argv: list[str]) -> None:

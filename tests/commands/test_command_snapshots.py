@@ -9,6 +9,7 @@ import re
 
 import pytest
 from rich.cells import cell_len
+from saved import with_file
 from syrupy.assertion import SnapshotAssertion
 from typed import EVERYWHERE, WIDTHS, WIDTHS_IN_CHINESE
 from whole_command import Done, run
@@ -25,7 +26,7 @@ LISTS = {"examples-list": library.ids, "models": models.names}
 
 
 def shown(name: str, width: int, language: str) -> Done:
-    return run(*EVERYWHERE[name], COLUMNS=width, ATTNCLI_LANG=language)
+    return run(*with_file(EVERYWHERE[name]), COLUMNS=width, ATTNCLI_LANG=language)
 
 
 @pytest.mark.parametrize(("name", "width", "language"), [case for case in SHOWN if case[0] not in LISTS])

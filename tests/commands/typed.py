@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from saved import SAVED
+
 A1 = ("-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4")
 IDENTITY = "1 0; 0 1"
 SELF = tuple(
@@ -23,6 +25,14 @@ EVERYWHERE = {
     "examples-run": ("examples", "run", "a1-pronoun"),
     "models": ("models",),
     "models-one": ("models", "self_attention"),
+    "compare": ("compare",),
+    "compare-models": ("compare", "--preset", "gpt2,mistral-7b,deepseek-v2"),
+    "compare-expand": ("compare", "gqa", "mla", "--d-model", "64", "--heads", "8", "--expand"),
+    "train": ("train", "abab", "--steps", "4"),
+    "generate": ("generate", SAVED, "我", "--length", "6"),
+    "lab-heads": ("lab", "heads", SAVED),
+    "wrong-config": ("compare", "config.json"),
+    "wrong-sizes": ("train", "ab", "--heads", "3", "--kv-heads", "2"),
     "wrong-shape": ("forward", "-Q", "1 2 3", "-K", "1 0; 0 1", "-V", "2 0; 0 4"),
 }
 WIDTHS = (40, 60, 80, 200)

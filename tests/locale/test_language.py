@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import catalogue
 import pytest
+from saved import SAVED, with_file
 
+from attncli import lab
 from attncli.cli import _say, main
 from attncli.locale.wrap import columns
 from attncli.message import Language
@@ -41,7 +43,7 @@ class Terminal:
                 patch.setenv(name, value)
             patch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding, write_through=True))
             patch.setattr(sys, "stderr", io.TextIOWrapper(err, encoding=encoding, write_through=True))
-            status = main.main(list(words))
+            status = main.main(list(with_file(words)))
             sys.stdout.flush()
             data, wrong = out.getvalue(), err.getvalue()
         return Said(status, data.decode(encoding), wrong.decode(encoding), data)
@@ -80,6 +82,24 @@ COMMANDS: Sequence[tuple[str, ...]] = (
     ("forward", "--help"),
     ("backward", "--help"),
     ("why", "--help"),
+    ("compare",),
+    ("compare", "mla", "--preset", "deepseek-v2", "--expand"),
+    ("compare", "--preset", "gpt2,mistral-7b", "--context", "512"),
+    ("train", "我喜欢数学", "--steps", "20"),
+    ("train", "我 喜欢 数学 我 喜欢 你", "--split", "words", "--steps", "5", "--layers", "1", "--d-ff", "4"),
+    ("train", "abcab", "--steps", "0"),
+    ("train", "abcab", "--step", "2"),
+    ("generate", SAVED, "我", "--length", "6", "--verify"),
+    ("generate", SAVED, "我", "--length", "2", "--trace"),
+    *(("lab", name) for name in lab.names()),
+    ("lab", "heads", SAVED),
+    ("lab", "overflow", "--logits", "2 1", "--hidden", "5"),
+    ("lab", "rank", "--matrix", "1 2; 3 4; 5 6"),
+    ("compare", "--help"),
+    ("train", "--help"),
+    ("generate", "--help"),
+    ("lab", "--help"),
+    *(("lab", name, "--help") for name in lab.names()),
     ("examples",),
     ("examples", "run", "--help"),
     ("examples", "verify", "--help"),
@@ -110,6 +130,32 @@ ERRORS: Sequence[tuple[str, ...]] = (
     ("examples", "show", "a0"),
     ("examples", "shw"),
     ("models", "atention"),
+    ("compare", "gpt2"),
+    ("compare", "--preset", "gpt3"),
+    ("compare", "--kv-heads", "5"),
+    ("compare", "--bytes", "fp17"),
+    ("compare", "--config", "nothing.json"),
+    ("compare", "--config", ""),
+    ("train",),
+    ("train", "a"),
+    ("train", "a\u200db"),
+    ("train", "ab", "--heads", "3", "--kv-heads", "2"),
+    ("train", "ab", "--eta", "0"),
+    ("train", "abcab", "--eta", "1e6", "--optimizer", "sgd"),
+    ("train", "ab" * 4000, "--context", "4096"),
+    ("train", "ab", "--save", "mine"),
+    ("train", "ab", "-o", "mine.html"),
+    ("train", "ab", "--save", "nowhere/mine.npz"),
+    ("train", "--load", "nothing.npz"),
+    ("train", "--load", "/dev/null"),
+    ("train", "--load", SAVED, "--seed", "1"),
+    ("generate", SAVED, "猫"),
+    ("generate", SAVED, "我", "--temperature", "-1"),
+    ("generate", SAVED, "我", "--trace", "--length", "51"),
+    ("lab", "softmx"),
+    ("lab", "scaling", "--d-k", "0"),
+    ("lab", "rank", "--matrix", "1e301 1"),
+    ("lab", "heads", "--text", "a"),
 )
 EXAMPLES = [("examples", "run", id) for id in library.ids()]
 
@@ -178,7 +224,8 @@ def test_every_terminal_shows_every_command(terminal: Terminal, words: tuple[str
     if encoding == "gbk":
         assert "\\u" not in said.out and "\\x" not in said.out
         assert re.search(r"[\u4e00-\u9fff]", said.out)
-    elif not any(word in library.ids() for word in words):  # examples hold Chinese words, which have no sign here
+    elif not any(word in library.ids() or word == SAVED or not word.isascii() for word in words):
+        # Examples and texts hold Chinese words, which have no sign here.
         assert "\\u" not in said.out and "\\x" not in said.out
 
 
@@ -202,7 +249,7 @@ def test_gbk_bytes_are_chinese(terminal: Terminal) -> None:
 #: What stands in Chinese output as it is: commands, options, symbols, ids in a row, quoted input.
 KEPT = re.compile(
     r"attncli(?: [a-z][\w-]*)+|--?[\w-]+(?:[ =][\w|]+)?|“[^”]*”|\"[^\"]*\"|[\w.-]*_[\w.-]*|pip install '[^']*'"
-    r"|[a-z]+-[\w-]+|\w+\([^)]*\)|\[[^\]]*\]|可选：.*|没有填：.*|\([a-z_]+(?:, [a-z_]+)*\)|改为 [^：]*"
+    r"|Hugging Face|[a-z]+-[\w-]+|\w+\([^)]*\)|\[[^\]]*\]|可选：.*|没有填：.*|\([a-z_]+(?:, [a-z_]+)*\)|改为 [^：]*"
 )
 ENGLISH = re.compile(r"\b[A-Za-z]?[a-z]{2,}[,;:]? (?:[A-Za-z]?[a-z]{2,}|a|I)\b")
 #: Names of people, works and programs in the line of the source stay as they are, up to the next Chinese line.
