@@ -28,6 +28,19 @@ COMMANDS = st.sampled_from(
 COMPLETE = ["-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4"]
 
 
+def in_order(argv: list[str], status: int, out: str, err: str) -> None:
+    """Assert that there is a result or one message, never both, and nothing that drives the terminal."""
+    assert "Traceback" not in err and "Warning" not in err
+    assert "\x1b" not in out
+    if status == 2:
+        assert out == "", argv
+        if "--lang" not in argv and "zh" not in argv:
+            one_message(err)
+    else:
+        assert err == "", argv
+        assert out or "/dev/null" in argv, argv
+
+
 @settings(max_examples=250, deadline=None, derandomize=True, database=None)
 @given(COMMANDS, st.booleans(), st.lists(st.one_of(OPTIONS, VALUES, st.tuples(OPTIONS, VALUES)), max_size=5))
 @example("why", True, ["A", "1", "²"])
@@ -40,14 +53,7 @@ def test_any_words(command: str, complete: bool, words: list[str | tuple[str, st
         argv += [word] if isinstance(word, str) else word
     status, out, err = run(*argv, stdin=b"1 2")
     assert status in (0, 1, 2), argv
-    assert "Traceback" not in err
-    if status == 2:
-        assert out == "", argv
-        if "--lang" not in argv and "zh" not in argv:
-            one_message(err)
-    else:
-        assert err == "", argv
-        assert out, argv
+    in_order(argv, status, out, err)
 
 
 #: Options of the newer commands; a training has few steps, whatever else it is told.
@@ -88,15 +94,7 @@ def test_any_words_for_a_report(data: st.DataObject) -> None:
         return  # it would write where the tests run
     status, out, err = run(*argv, stdin=b"1 2")
     assert status in (0, 2), argv
-    assert "Traceback" not in err and "Warning" not in err
-    assert "\x1b" not in out
-    if status == 2:
-        assert out == "", argv
-        if "--lang" not in argv and "zh" not in argv:
-            one_message(err)
-    else:
-        assert err == "", argv
-        assert out or "/dev/null" in argv, argv
+    in_order(argv, status, out, err)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)

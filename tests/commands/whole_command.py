@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,14 +83,18 @@ def on_terminal(*words: str, columns: int = 80, **variables: Any) -> Done:
         [ATTNCLI, *words], env=environment(**variables), stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
     )
     os.close(theirs)
-    written = bytearray()
+    written = b"".join(pieces(ours))
+    os.close(ours)
+    return Done(process.wait(timeout=60), written.replace(b"\r\n", b"\n"), b"")
+
+
+def pieces(terminal: int) -> Iterator[bytes]:
+    """What a terminal is sent, as it comes, until its other end is closed."""
     while True:
         try:
-            piece = os.read(ours, 65536)
+            piece = os.read(terminal, 65536)
         except OSError:  # Linux says so when the other end is closed
-            break
+            return
         if not piece:
-            break
-        written += piece
-    os.close(ours)
-    return Done(process.wait(timeout=60), bytes(written).replace(b"\r\n", b"\n"), b"")
+            return
+        yield piece

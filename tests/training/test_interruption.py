@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from whole_command import ATTNCLI, environment, run
+from whole_command import ATTNCLI, environment, pieces, run
 
 FOREVER = ("train", "abcab", "--steps", "1000000")
 
@@ -29,13 +29,7 @@ def stopped(*words: str, by: signal.Signals | None) -> tuple[int, bytes, bytes]:
     )  # fmt: skip
     os.close(theirs)
     screen, asked = bytearray(), False
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # Linux says so when the other end is closed
-            break
-        if not piece:
-            break
+    for piece in pieces(ours):
         screen += piece
         if not asked and re.search(rb"loss \d", screen):
             asked = True
