@@ -586,7 +586,7 @@ def test_standard_input() -> None:
 OUTPUTS = {
     "nowhere/out.md": "-o nowhere/out.md: cannot be written (there is no such file or folder). Check that the folder exists",
     "folder": "-o folder: this is a folder. Give a file name in it, like folder/trace.md.",
-    "": "-o “”: this is a folder",
+    "": "-o “”: the name is empty. Give a file name, like trace.md",
     "good.npy/x": "cannot be written (a part of the path is no folder)",
     "/proc/out": "-o /proc/out: cannot be written",
     "/dev/full": "-o /dev/full: cannot be written (the disk is full)",
