@@ -103,7 +103,7 @@ def _mask(case: Case) -> Iterator[Kind]:
         yield Kind("masked", "bias-sign", put(hidden, -np.inf, -bias))
         if hidden.any():
             yield Kind("masked", "bias-left-out", put(hidden, -np.inf, 0))
-        if len(bias) > 1:
+        if bias.ndim == 3 and len(bias) > 1:
             yield Kind("masked", "bias-of-another-head", put(hidden, -np.inf, bias[::-1]))
     if not hidden.any():
         return
