@@ -41,6 +41,8 @@ class Digits:
             return mp.mpf(int(number.p)) / int(number.q)
         if number in (sympy.oo, -sympy.oo):
             return mp.inf if number == sympy.oo else -mp.inf
+        if number in (sympy.nan, sympy.zoo):
+            return mp.nan
         if number.is_Add:
             return mp.fsum(self._value(part) for part in number.args)
         if number.is_Mul:

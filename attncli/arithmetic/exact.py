@@ -18,7 +18,7 @@ from attncli.message import N_, InputError, LimitError, Message
 
 #: Exact expressions grow with every step; beyond these sizes they say nothing to a reader and take minutes.
 MAX_CELLS = 400
-MAX_OPERATIONS = 2000
+MAX_OPERATIONS = 500
 #: Operations of all results together: some seconds of work, the same limit on every machine.
 MAX_TOGETHER = 250_000
 MAX_POWER = 1000
@@ -58,7 +58,7 @@ class Exact:
         self.erf = self._each(sympy.erf)
         self.sin = self._each(sympy.sin)
         self.cos = self._each(sympy.cos)
-        self.positive = self._each(lambda number: number if self._size(number) > 0 else sympy.Integer(0))
+        self.positive = self._each(lambda number: sympy.Integer(0) if self._size(number) <= 0 else number)
         self.is_positive = self._each(lambda number: sympy.Integer(1 if self._size(number) > 0 else 0))
 
     def _each(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -127,9 +127,9 @@ class Shortener:
         self._most = self.work + MOST_WORK
         try:
             quotient = self._quotient(number)
+            ways = [self._built(quotient, True), self._built(quotient, False)]
         except TooLong:
             return number
-        ways = [self._built(quotient, True), self._built(quotient, False)]
         if number.is_Add:
             ways.append(self.sympy.Add(*(self._fraction_of(part) for part in number.args)))
         if not quotient.below:
