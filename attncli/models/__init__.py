@@ -51,19 +51,25 @@ class Setting(Record):
     text: str
     choices: tuple[str, ...] = ()
     least: int = 1
+    update: bool = False
 
 
 class Given(Record):
-    """What a model gets: matrices by name, text by name, settings read and checked."""
+    """What a model gets: matrices by name, text by name, settings read and checked.
+
+    `asked` collects the settings that the model looked at, for all its parts.
+    """
 
     inputs: Mapping[str, Matrix]
     texts: Mapping[str, str]
     settings: Mapping[str, Any]
+    asked: set[str]
 
     def __contains__(self, name: object) -> bool:
         return name in self.inputs or name in self.texts
 
     def setting(self, name: str, default: Any = None) -> Any:
+        self.asked.add(name)
         return self.settings.get(name, default)
 
 
@@ -177,6 +183,30 @@ def check(model: Model, given: Given) -> None:
             missing=", ".join(missing),
             example=" ".join(_example(arguments[name]) for name in missing[:3]),
         )
+
+
+def check_used(model: Model, given: Given, graph: Graph) -> None:
+    """Refuse inputs and settings that the finished graph made nothing of: who gave them meant something by it.
+
+    Raises
+    ------
+    InputError
+    """
+    updated = any(step.phase == "update" for step in graph.steps.values())
+    for argument in model.takes(given.settings):
+        if argument.name in given.inputs and argument.name not in graph.inputs and argument.listed:
+            raise InputError(
+                "{name} is given, but this calculation does not use it. Leave it out, or set what it belongs to.",
+                name=argument.name,
+            )
+    asked = {*given.asked, *(argument.repeat[0] for argument in model.arguments if argument.repeat)}
+    for setting in model.settings:
+        idle = setting.name not in asked and not (setting.update and not updated)
+        if idle and given.settings.get(setting.name) not in (None, False):
+            raise InputError(
+                "{setting} is given, but this calculation does not use it. Leave it out, or set what it belongs to.",
+                setting=setting.name,
+            )
 
 
 def _example(argument: Argument) -> str:

@@ -195,5 +195,5 @@ _OWN = ("causal", "window", "mask", "keep", "hide", "alibi", "rotary")
 
 def _across(given: Given) -> Given:
     settings: Mapping[str, Any] = {name: value for name, value in given.settings.items() if name not in _OWN}
-    masks = {own: given.settings[name] for name, own in _CROSS.items() if name in given.settings}
+    masks = {own: given.setting(name) for name, own in _CROSS.items() if name in given.settings}
     return given.changed(settings={**settings, **masks})

@@ -23,7 +23,10 @@ VOCABULARY_SETTINGS = (
     Setting("split", "choice", N_("how a text is cut into tokens"), ("characters", "words")),
 )
 
-SETTINGS = (*VOCABULARY_SETTINGS, Setting("eta", "positive", N_("learning rate η: adds the updated table E_new")))
+SETTINGS = (
+    *VOCABULARY_SETTINGS,
+    Setting("eta", "positive", N_("learning rate η: adds the updated table E_new"), update=True),
+)
 
 
 def vocabulary_of(given: Given) -> Vocabulary | None:

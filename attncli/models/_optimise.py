@@ -6,17 +6,17 @@ from attncli.gradient import gradient_id
 from attncli.graph import Graph, Input
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, InputError, Message
-from attncli.models import Argument, Given, Setting
+from attncli.models import Argument, Given, Setting, canonical
 from attncli.models._vector import one_row
 from attncli.ops import adam_update, moving_average, unbiased, update
 
 SETTINGS = (
-    Setting("eta", "positive", N_("learning rate η: adds the updated parameters, like E_new")),
-    Setting("optimizer", "choice", N_("how they are updated: sgd (a plain step, where nothing is said) or adam"), ("sgd", "adam")),
-    Setting("beta1", "number", N_("Adam: how much of the mean gradient is kept (0.9 where nothing is said)")),
-    Setting("beta2", "number", N_("Adam: how much of the mean squared gradient is kept (0.999 where nothing is said)")),
-    Setting("adam_eps", "eps", N_("Adam: added to the root, against division by zero (1e-8 where nothing is said)")),
-    Setting("t", "count", N_("Adam: which update this is (1 where nothing is said)")),
+    Setting("eta", "positive", N_("learning rate η: adds the updated parameters, like E_new"), update=True),
+    Setting("optimizer", "choice", N_("how they are updated: sgd (a plain step, where nothing is said) or adam"), ("sgd", "adam"), update=True),
+    Setting("beta1", "number", N_("Adam: how much of the mean gradient is kept (0.9 where nothing is said)"), update=True),
+    Setting("beta2", "number", N_("Adam: how much of the mean squared gradient is kept (0.999 where nothing is said)"), update=True),
+    Setting("adam_eps", "eps", N_("Adam: added to the root, against division by zero (1e-8 where nothing is said)"), update=True),
+    Setting("t", "count", N_("Adam: which update this is (1 where nothing is said)"), update=True),
 )  # fmt: skip
 
 #: What Adam remembers of a parameter from one update to the next.
@@ -33,12 +33,15 @@ def memories(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
     )
 
 
-def updated(graph: Graph, given: Given) -> None:
-    """W_new for every parameter W that has a gradient, where a learning rate was given."""
+def updated(graph: Graph, given: Given, arguments: tuple[Argument, ...]) -> None:
+    """W_new for every parameter W of these that has a gradient, where a learning rate was given."""
     eta = given.setting("eta")
     if eta is None:
         return
-    parameters = [input for input in graph.inputs.values() if input.differentiable and gradient_id(input.id) in graph]
+    names = {argument.name for argument in arguments}
+    parameters = [
+        input for input in graph.inputs.values() if canonical(input.id) in names and gradient_id(input.id) in graph
+    ]
     graph.phase = "update"
     if given.setting("optimizer", "sgd") == "sgd":
         for one in parameters:

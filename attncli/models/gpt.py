@@ -6,12 +6,15 @@ the bare causal attention: E, T → X → Q, K, V → O → logits.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from attncli.graph import Graph, show_shape
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, ShapeError
 from attncli.models import Argument, Given, Model, Setting, _block, _embed, _heads, _optimise, _project
+from attncli.models._attend import past_keys
 from attncli.models._positions import BASE, positions
 from attncli.models._vector import vector
 from attncli.ops import add_positions, affine, look_up, product
@@ -87,9 +90,9 @@ def build(graph: Graph, given: Given) -> str:
 
 def _past(given: Given, layers: int) -> int:
     """Tokens that are in the caches: as many in every layer."""
-    names = [f"layer{layer}.self.K_past" for layer in range(1, layers + 1)] if layers else ["K_past"]
-    lengths = {name: given.inputs[name].shape[-2] if name in given else 0 for name in names}
-    first = names[0]
+    parts = [f"layer{layer}.self." for layer in range(1, layers + 1)] or [""]
+    lengths = {f"{part}K_past": past_keys(given, part) for part in parts}
+    first = next(iter(lengths))
     for name, length in lengths.items():
         if length != lengths[first]:
             raise ShapeError(
@@ -201,5 +204,5 @@ MODEL = Model(
     ),
     settings=SETTINGS,
     build=build,
-    after=_optimise.updated,
+    after=partial(_optimise.updated, arguments=_PARAMETERS),
 )

@@ -86,12 +86,14 @@ class Problem(Record):
             {name: _as_kind(model, name, matrix, self.layout) for name, matrix in self.inputs.items()},
             self.texts,
             read_settings(model, self.settings, self.layout),
+            set(),
         )
         models.check(model, given)
         graph = Graph(self.model)
         graph.output = model.build(graph, given)
         if backward if backward is not None else self.has_gradient:
             self._backward(graph, model, given)
+        models.check_used(model, given, graph)
         self._label(graph)
         return graph
 
