@@ -16,7 +16,10 @@ def summary(run: Run) -> Iterator[Message]:
     """What to take away, from the numbers of the run."""
     output = run.graph.output
     if output in run.shown and run.trace.numbers[output].ndim == 2 and run.trace.numbers[output].size <= 24:
-        rows = "; ".join(" ".join(number_text(v, run.places(output)) for v in row) for row in run.trace.numbers[output])
+        cells = [[number_text(v, run.places(output)) for v in row] for row in run.trace.numbers[output]]
+        # Exact numbers have spaces inside: “1 - √2 1” could be two numbers or three.
+        between = ", " if any(" " in cell for row in cells for cell in row) else " "
+        rows = "; ".join(between.join(row) for row in cells)
         yield Message(N_("Result: {output} = {rows}"), output=output, rows=rows)
     loss = run.graph.loss
     if loss is not None and loss in run.shown and len(run.shown) > 1:

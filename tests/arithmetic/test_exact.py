@@ -21,6 +21,7 @@ from attncli.message import LimitError
 from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix
+from attncli.run import run
 
 
 def attention(Q: str, K: str, V: str, upstream: str | None = None, **settings: Any) -> Problem:
@@ -204,3 +205,10 @@ def test_a_number_that_is_too_long_to_be_written_shorter_is_left_as_it_is() -> N
     for id in ("A", "O"):
         close = [float(number) for number in exact[id].flat]
         np.testing.assert_allclose(close, plain[id].ravel(), rtol=1e-12, atol=1e-12)
+
+
+def test_numbers_with_spaces_inside_are_told_apart_in_the_result() -> None:
+    shown = run(library.load("e3-layer-norm"), backward=False, arithmetic="exact")
+    assert "Y = 15·√151/151, -30·√151/151 - 1, 1; 0, -1 + 60·√601/601, " in str(shown)
+    plain = run(library.load("e3-layer-norm"), backward=False)
+    assert ", " not in str(plain).partition("Result: Y = ")[2]
