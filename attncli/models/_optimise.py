@@ -22,6 +22,16 @@ SETTINGS = (
 #: What Adam remembers of a parameter from one update to the next.
 REMEMBERED = ("_m_past", "_v_past")
 
+#: How much Adam keeps where nothing is said (Kingma and Ba, arXiv 1412.6980, algorithm 1).
+BETAS = {"beta1": 0.9, "beta2": 0.999}
+#: The inputs that hold 1 − βᵗ, and of which β.
+CORRECTIONS = {"adam.c1": "beta1", "adam.c2": "beta2"}
+
+
+def correction(beta: float, t: int) -> float:
+    """1 − βᵗ: by this factor a running mean that began at 0 is too small after t updates."""
+    return 1.0 - beta**t
+
 
 def memories(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
     """For every parameter what Adam remembers of it, not listed by itself."""
@@ -58,9 +68,9 @@ def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
     """1 − β₁ᵗ and 1 − β₂ᵗ, as 1×1 inputs."""
     t = int(given.setting("t", 1))
     ids = []
-    for number, name in ((1, "beta1"), (2, "beta2")):
+    for id, name in CORRECTIONS.items():
         beta = _beta(given, name)
-        value = 1.0 - float(beta.values) ** t
+        value = correction(float(beta.values), t)
         entry = ("-", ("num", "1"), ("^", next(iter(beta.each())), ("num", str(t))))
         why = Message(
             N_(
@@ -72,15 +82,13 @@ def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
         )
         matrix = Matrix(as_matrix([[value]]).values, None, (entry,))
         ids.append(
-            graph.input(
-                f"adam.c{number}", matrix, ("", ""), symbol=f"c_{number}", differentiable=False, phase="update", why=why
-            )
+            graph.input(id, matrix, ("", ""), symbol=f"c_{id[-1]}", differentiable=False, phase="update", why=why)
         )
     return ids[0], ids[1]
 
 
 def _beta(given: Given, name: str) -> Matrix:
-    beta: Matrix = given.setting(name, as_matrix({"beta1": 0.9, "beta2": 0.999}[name]))
+    beta: Matrix = given.setting(name, as_matrix(BETAS[name]))
     if not 0 <= float(beta.values) < 1:
         raise InputError(
             "{name} is {value}, but it is the share of the old mean that is kept. Give a number from 0 up to, but not"

@@ -140,7 +140,7 @@ def chosen(probabilities: FloatArray, choice: Choice, random: np.random.Generato
         # The likeliest is 0 before it is divided, so it stays finite however cold it is.
         scores = (np.log(probabilities) - np.log(probabilities.max())) / choice.temperature
     if 0 < choice.top < len(scores):
-        scores[np.argsort(-scores, kind="stable")[choice.top :]] = -np.inf
+        scores[np.argsort(-probabilities, kind="stable")[choice.top :]] = -np.inf
     shares = softmax(scores)
     return int(
         np.searchsorted(np.cumsum(shares), random.random() * shares.sum(), side="right").clip(0, len(shares) - 1)

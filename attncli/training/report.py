@@ -88,7 +88,7 @@ def _curve(trainer: Trainer, loss: float) -> Iterator[Message | Plot | Table]:
         steps=len(losses),
         chance=math.exp(-loss),
     )
-    measured, all_windows = len(trainer.measured()), math.ceil(trainer.windows / trainer.length)
+    measured, all_windows = len(trainer.measured()), len(trainer.side_by_side())
     if measured < all_windows:
         yield Message(
             N_("The text is long: the last loss was measured in {measured} of its {all} windows, evenly spread."),

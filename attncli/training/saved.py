@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attncli.message import N_, AttnError, InputError, Message
+from attncli.models._optimise import REMEMBERED
 from attncli.npz import npz_bytes
 from attncli.problems.complaint import complaint
 from attncli.problems.source import MOST_TEXT_BYTES, arrays_from_npz, as_text, plain_json
@@ -100,7 +101,7 @@ def _load(path: str) -> State:
     numbers = {name: _numbers(name, arrays.get(name), shape) for name, shape in expected.items()}
     memory = {}
     for name, array in arrays.items():
-        parameter = name.removesuffix("_m_past").removesuffix("_v_past")
+        parameter = name.removesuffix(REMEMBERED[0]).removesuffix(REMEMBERED[1])
         if name not in expected and (parameter == name or parameter not in expected):
             raise InputError("holds an array “{name}” that belongs to no training of this kind.", name=name)
         if name not in expected:
@@ -146,7 +147,7 @@ def _losses(array: Any, step: int) -> tuple[float, ...]:
 
 def _check_memory(spec: Spec, step: int, memory: Mapping[str, Any]) -> None:
     """Adam remembers two arrays of every parameter from its first step on; gradient descent remembers nothing."""
-    remembered = {f"{name}{kind}" for name, _ in spec.shapes() for kind in ("_m_past", "_v_past")}
+    remembered = {f"{name}{kind}" for name, _ in spec.shapes() for kind in REMEMBERED}
     if spec.optimizer == "sgd":
         remembered = set()
     elif step == 0 and not memory:

@@ -12,6 +12,7 @@ from attncli.cross_entropy import one_hot
 from attncli.graph import Graph, Swap, Trace
 from attncli.matrix import FloatArray, Matrix, as_matrix
 from attncli.message import InputError
+from attncli.models._optimise import BETAS, CORRECTIONS, REMEMBERED, correction
 from attncli.problems.problem import Problem
 from attncli.record import Record
 from attncli.training.spec import Spec, diverged, first_numbers
@@ -70,7 +71,7 @@ class Trainer:
         self.graph = self.problem(self.window(self.step)).graph()
         #: Which step of an update gives every parameter, and everything that Adam remembers, its next numbers.
         self._updated = {id: f"{id}_new" for id in self.numbers}
-        past = [id for id in self.graph.inputs if id.endswith(("_m_past", "_v_past"))]
+        past = [id for id in self.graph.inputs if id.endswith(REMEMBERED)]
         self._remembered = {id: id.removesuffix("_past") for id in past}
         for id in self._remembered:
             self.memory.setdefault(id, np.zeros(self.graph.shape(id)))
@@ -134,7 +135,7 @@ class Trainer:
 
     def _unchanging_steps(self) -> dict[str, FloatArray]:
         """The steps that come from nothing that changes, like sinusoidal positions: worked out once."""
-        changing = {"T", "loss.Y", "adam.c1", "adam.c2", *self.numbers, *self.memory}
+        changing = {"T", "loss.Y", *CORRECTIONS, *self.numbers, *self.memory}
         for step in self.graph.steps.values():
             if changing.intersection(step.inputs):
                 changing.add(step.id)
@@ -143,11 +144,11 @@ class Trainer:
 
     def _corrections(self) -> dict[str, FloatArray]:
         """1 − βᵗ of Adam for this update."""
-        found = {}
-        for id, beta in (("adam.c1", 0.9), ("adam.c2", 0.999)):
-            if id in self.graph:
-                found[id] = np.array([[1.0 - beta ** (self.step + 1)]])
-        return found
+        return {
+            id: np.array([[correction(BETAS[beta], self.step + 1)]])
+            for id, beta in CORRECTIONS.items()
+            if id in self.graph
+        }
 
     def _here(self, start: int) -> tuple[dict[str, Any], dict[str, Swap]]:
         """What another window changes: the ids, the targets, and which rows of the table are looked up."""
@@ -179,21 +180,30 @@ class Trainer:
         return [step.id for step in self.graph.steps.values() if step.weights and not step.id.startswith("loss.")]
 
     def loss(self) -> float:
-        """The mean loss over the text, in the windows of `measured`.
+        """The mean loss over every token of the text that is to be predicted, in the windows of `measured`.
 
         Raises
         ------
         InputError
             The last step has made it no number.
         """
-        found = float(np.mean([self.evaluated(start)[1]["L"][0, 0] for start in self.measured()]))
+        surprises, covered = [], 0
+        for start in self.measured():
+            # Where two windows overlap, a token counts once.
+            surprises.append(self.evaluated(start)[1]["loss.surprise"][max(covered - start, 0) :, 0])
+            covered = start + self.length
+        found = float(np.concatenate(surprises).mean())
         if not math.isfinite(found):
             raise diverged(self.step, self.spec.eta)
         return found
 
+    def side_by_side(self) -> list[int]:
+        """Where the windows begin that hold the whole text; the last one ends with it and may overlap the one before."""
+        return sorted({*range(0, self.windows, self.length), self.windows - 1})
+
     def measured(self) -> Sequence[int]:
-        """Where the windows begin that the loss is measured in: side by side, in a long text some of them evenly spread."""
-        starts = range(0, self.windows, self.length)
+        """Where the windows begin that the loss is measured in: the whole text, of a long one some windows evenly spread."""
+        starts = self.side_by_side()
         most = max(8, min(_MOST_MEASURED, _MOST_MEASURED_CELLS // self.spec.cells(self.length)))
         return starts[:: math.ceil(len(starts) / most)]
 

@@ -173,7 +173,7 @@ def test_a_long_text_is_measured_in_some_of_its_windows() -> None:
     assert len({after - before for before, after in pairwise(starts)}) == 1
     assert trainer.windows - starts[-1] <= starts[1]
     short = Trainer(begin(Spec(tuple("ab"), "characters", 2), "ababab"))
-    assert list(short.measured()) == [0, 2]
+    assert list(short.measured()) == [0, 2, 3]
 
 
 def test_a_last_step_that_is_too_large_is_said() -> None:
@@ -182,3 +182,18 @@ def test_a_last_step_that_is_too_large_is_said() -> None:
     trainer.numbers = {name: np.full_like(values, 1e308) for name, values in trainer.numbers.items()}
     with np.errstate(all="ignore"), pytest.raises(InputError, match="the loss is no longer a number"):
         trainer.loss()
+
+
+@pytest.mark.parametrize("length", [9, 12, 13, 20])
+def test_the_loss_of_a_text_is_the_mean_over_every_token(length: int) -> None:
+    """Windows that do not fill a text overlap at its end; no token is left out, and none counts twice."""
+    text = "abcdefghijklmnopqrst"[:length]
+    ours = Trainer(begin(Spec(tuple(text), "characters", 4), text))
+    starts = [0, *range(4, length - 5, 4), length - 5]
+    surprises: dict[int, float] = {}
+    for start in starts:
+        trace = ours.problem(start, learning=False).graph().evaluate()
+        for place, surprise in enumerate(trace["loss.surprise"][:, 0], start=start):
+            surprises.setdefault(place, float(surprise))
+    assert sorted(surprises) == list(range(length - 1))
+    assert ours.loss() == pytest.approx(sum(surprises.values()) / (length - 1), rel=1e-12)
