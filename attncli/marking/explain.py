@@ -24,7 +24,7 @@ _MOST_OPEN = 6
 
 #: Steps worked out in bounds for single mistakes that come near a line; in a deep stack those that come nearest are
 #: looked into first, and the rest is left.
-MOST_STEPS = 2500
+MOST_STEPS = 1600
 
 #: Units in the last place that bounds may be apart and still explain a number to the last digit.
 _WIDE = 4.0

@@ -36,7 +36,7 @@ _TOLD = 3
 _NEAR = 4.0
 
 #: Steps worked out in bounds for other right ways to one line, the nearest in plain numbers first.
-MOST_STEPS_OF_ROUTES = 1500
+MOST_STEPS_OF_ROUTES = 800
 
 #: Wrong cells of a step that are named in a message.
 _MOST_CELLS = 6
