@@ -16,8 +16,8 @@ import numpy as np
 from attncli.arithmetic.interval import Interval
 from attncli.marking.company import Company, Seen
 from attncli.marking.spread import loose as is_loose
-from attncli.marking.written import around, has_fewer, meets
 from attncli.problems.answers import Answer
+from attncli.problems.written import around, has_fewer, meets
 
 if TYPE_CHECKING:
     from attncli.marking.mark import Marker

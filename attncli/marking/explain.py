@@ -13,8 +13,8 @@ from attncli.graph import Graph, Step, Swap
 from attncli.marking.catalogue import rank
 from attncli.marking.chain import Chain, followers
 from attncli.marking.slips import cell_slips
-from attncli.marking.written import Written, meets
 from attncli.ops import Mistake
+from attncli.problems.written import Written, meets
 from attncli.record import Record
 
 #: Pairs of mistakes tried for one step before giving up.

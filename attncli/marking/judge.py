@@ -6,8 +6,8 @@ import numpy as np
 
 from attncli.arithmetic.interval import Interval
 from attncli.marking.chain import Chain
-from attncli.marking.written import Written, meets
 from attncli.matrix import BoolArray
+from attncli.problems.written import Written, meets
 from attncli.record import Record
 
 

@@ -19,10 +19,10 @@ from attncli.marking.explain import Explainer, Named, fits
 from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.one import Marking, credit_of
 from attncli.marking.routes import routes
-from attncli.marking.written import meets
 from attncli.message import N_, Message
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem
+from attncli.problems.written import meets
 
 #: Sheets that `Marker.mark_many` takes up at once.
 CHUNK = 256

@@ -18,10 +18,10 @@ from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.parts import parts_wrong
 from attncli.marking.routes import Route, constant
 from attncli.marking.slips import slips
-from attncli.marking.written import Written
 from attncli.message import N_, Message
 from attncli.problems.answers import Answer
 from attncli.problems.problem import Problem
+from attncli.problems.written import Written
 
 if TYPE_CHECKING:
     from attncli.marking.company import Seen

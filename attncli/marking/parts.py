@@ -11,8 +11,8 @@ from attncli.arithmetic.interval import Interval
 from attncli.graph import Graph
 from attncli.marking.chain import Chain
 from attncli.marking.judge import judge
-from attncli.marking.written import Written, meets
 from attncli.message import N_, Message
+from attncli.problems.written import Written, meets
 from attncli.terms import Term
 
 #: What happened to a part, and how often it then counts.

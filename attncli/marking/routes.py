@@ -12,10 +12,10 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.interval import Interval
 from attncli.graph import Graph, Step, Swap
 from attncli.marking.chain import Chain
-from attncli.marking.written import Written
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
 from attncli.ops import instead, pass_on, with_operands
+from attncli.problems.written import Written
 from attncli.record import Record
 
 

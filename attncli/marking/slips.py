@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
-from attncli.marking.written import Written, around, meets
+from attncli.problems.written import Written, around, meets
 
 #: Powers of ten a decimal point slips by.
 _SLIPS = np.array([1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3])

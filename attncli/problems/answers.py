@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from attncli.matrix import EXACT, Entry, Matrix
 from attncli.message import N_, AttnError, InputError, Message
 from attncli.problems.settings import matrix_of
 from attncli.problems.text import parse_matrix
+from attncli.problems.written import Written, written
 from attncli.record import Record
-
-if TYPE_CHECKING:
-    from attncli.marking.written import Written
 
 #: Characters an answer to one step may have; a sheet is a page, not a library.
 MOST_CHARACTERS = 200_000
@@ -43,8 +41,6 @@ class Answer(Record):
 
     def written(self) -> Written:
         """The numbers with what they stand for."""
-        from attncli.marking.written import written
-
         assert self.matrix is not None
         return written(self.matrix, self.eps)
 
