@@ -17,16 +17,9 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.matrix import FloatArray, Matrix
 from attncli.message import N_, InputError, LimitError, Message, ShapeError
-from attncli.ops import Op, join_axes
+from attncli.names import Axis, count_axes, default_symbol, part_of, show_shape
+from attncli.ops import Op, Swap, join_axes
 from attncli.record import Record
-
-
-class Axis(Record):
-    """One axis of an array: its name ("query", "d_k"), its length, and the operand that set it."""
-
-    name: str
-    size: int
-    setter: str
 
 
 class Closed(Record):
@@ -77,14 +70,6 @@ class Step(Record):
     first: tuple[int, ...] | None = None
     weights: bool = False
     cells: int = 0
-
-
-class Swap(Record):
-    """Another op in a step's place, with its own inputs and parameters where they differ."""
-
-    op: Op
-    inputs: tuple[str, ...]
-    params: Mapping[str, Any]
 
 
 #: Of a step: id, what computes it, operands, parameters.
@@ -379,24 +364,6 @@ class Graph:
         return self._lines, self._cells
 
 
-def part_of(id: str) -> str:
-    """The part of a model that an id belongs to, with its dot: "layer2.ffn." for layer2.ffn.hidden, "" for scores."""
-    return id[: id.rfind(".") + 1]
-
-
-def default_symbol(id: str) -> str:
-    """The LaTeX symbol of an id: W_Q is W_Q, G_W_Q is G_{W_Q}, K_past is K_{past}."""
-    head, _, tail = id.rpartition(".")[2].partition("_")
-    if not tail:
-        return head
-    return f"{head}_{{{tail}}}" if len(tail) > 1 else f"{head}_{tail}"
-
-
-def show_shape(shape: Sequence[int]) -> str:
-    """3×2; a single number has the shape “1 number”."""
-    return "×".join(map(str, shape)) if shape else "1"
-
-
 def _check_numbers(id: str, values: FloatArray, hidden: bool) -> None:
     if values.size == 0:
         raise InputError(
@@ -424,11 +391,6 @@ def _counted(count: int, from_end: int, ndim: int) -> Message:
     if from_end == 2:
         return Message(N_("1 row")) if count == 1 else Message(N_("{count} rows"), count=count)
     return Message(N_("1 head")) if count == 1 else Message(N_("{count} heads"), count=count)
-
-
-def count_axes(count: int) -> Message:
-    """“2 axes”."""
-    return Message(N_("1 axis")) if count == 1 else Message(N_("{count} axes"), count=count)
 
 
 def _fix_for_axes(count: int) -> Message:

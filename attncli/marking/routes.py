@@ -10,7 +10,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.interval import Interval
-from attncli.graph import Graph, Step, Swap
+from attncli.graph import Graph, Step, Swap, part_of
 from attncli.marking.chain import Chain
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
@@ -125,7 +125,7 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
 
 def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -> Iterator[Route]:
     """The way back for scores that hold the factor already: it comes in behind them, at the queries."""
-    part = scores.id.removesuffix(scores.id.rpartition(".")[2])
+    part = part_of(scores.id)
     back = graph.steps.get(f"{part}G_{scores.id.removeprefix(part)}")
     if back is None or back.op is not step.op:
         return

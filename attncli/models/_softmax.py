@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.graph import Closed, Graph, Step
+from attncli.graph import Closed, Graph, Step, part_of
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, Message
 from attncli.ops import divide, exp, multiply, row_max, row_sum, subtract
@@ -105,7 +105,7 @@ def softmax(
 
 def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """∂L/∂s = A ⊙ (G_A − rowsum(G_A ⊙ A)): the Jacobian diag(a) − a aᵀ of each row, applied without building it."""
-    prefix = step.id.removesuffix(step.id.rpartition(".")[2])
+    prefix = part_of(step.id)
     weighted = graph.apply(
         multiply.OP,
         f"{prefix}weighted",

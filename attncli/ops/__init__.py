@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attncli.message import N_, Message, ShapeError
+from attncli.names import Axis, count_axes, show_shape
 from attncli.record import Record
 from attncli.terms import Index, Term, cell
 
 if TYPE_CHECKING:
-    from attncli.graph import Axis, Graph, Step, Swap
+    from attncli.graph import Graph, Step
 
 Params: TypeAlias = Mapping[str, Any]
 
@@ -65,18 +66,22 @@ class Op(Record):
     mistakes: Callable[[Graph, Step], Iterator[Mistake]] | None = None
 
 
+class Swap(Record):
+    """Another op in a step's place, with its own inputs and parameters where they differ."""
+
+    op: Op
+    inputs: tuple[str, ...]
+    params: Params
+
+
 def instead(id: str, step: Step, compute: Callable[..., Any], *inputs: str) -> Mistake:
     """The mistake `id`: at this step, `compute(arithmetic, *inputs)` is calculated instead."""
-    from attncli.graph import Swap
-
     wrong = Op(id, compute, "", fixed(""), _no_terms, "")
     return Mistake(id, {step.id: Swap(wrong, inputs, {})})
 
 
 def with_operands(id: str, step: Step, op: Op, inputs: Sequence[str], params: Params) -> Mistake:
     """The mistake `id`: at this step, an op is applied to other operands or the other way round."""
-    from attncli.graph import Swap
-
     return Mistake(id, {step.id: Swap(op, tuple(inputs), params)})
 
 
@@ -134,8 +139,6 @@ def join_axes(op: Op, id: str, params: Params, operands: Sequence[tuple[str, tup
     for (name, axes), letters in zip(operands, wanted, strict=True):
         extra = len(axes) - len(letters)
         if extra not in (0, 1):
-            from attncli.graph import count_axes
-
             raise _misfit(
                 op,
                 id,
@@ -184,8 +187,6 @@ def join_axes(op: Op, id: str, params: Params, operands: Sequence[tuple[str, tup
 
 
 def _result_axis(letter: str, bound: Mapping[str, tuple[Axis, str]], params: Params, id: str) -> Axis:
-    from attncli.graph import Axis
-
     if letter == "1":
         return Axis("", 1, id)
     if letter.startswith("="):
@@ -198,7 +199,5 @@ def _result_axis(letter: str, bound: Mapping[str, tuple[Axis, str]], params: Par
 
 
 def _misfit(op: Op, id: str, operands: Sequence[tuple[str, tuple[Axis, ...]]], what: Message) -> ShapeError:
-    from attncli.graph import show_shape
-
     shown = ", ".join(f"{name} {show_shape([axis.size for axis in axes])}" for name, axes in operands)
     return ShapeError("Step {id} cannot take {operands}: {what}.", id=id, operands=shown, what=what)

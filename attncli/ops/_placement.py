@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.ops import Mistake, instead, pass_on, with_operands
+from attncli.names import part_of
+from attncli.ops import Mistake, Swap, instead, pass_on, with_operands
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step, Swap
+    from attncli.graph import Graph, Step
 
 _ID = "norm-placement"
 
@@ -27,17 +28,17 @@ def misplaced(graph: Graph, step: Step) -> Iterator[Mistake]:
     users = [other for other in graph.steps.values() if other.phase == "forward" and other is not step]
     behind, before = _norm_of(graph, step.id), _norm_of(graph, x)
     if before is not None:  # pre-norm: that a norm follows too belongs to the next sublayer
-        fed = [other for other in users if before.result in other.inputs and _part(other.id) == _part(step.id)]
+        fed = [other for other in users if before.result in other.inputs and part_of(other.id) == part_of(step.id)]
         yield from _instead_of_pre(step, before, fed)
     elif behind is not None:
-        fed = [other for other in users if x in other.inputs and _part(other.id) == _part(step.id)]
+        fed = [other for other in users if x in other.inputs and part_of(other.id) == part_of(step.id)]
         yield from _instead_of_post(step, behind, fed)
 
 
 def misplaced_before(graph: Graph, step: Step) -> Iterator[Mistake]:
     """The same placements, told at a step that the sublayer begins with: its rows are normalised, or not."""
     for other in graph.steps.values():
-        if other.op.name == "residual" and _part(other.id) == _part(step.id):
+        if other.op.name == "residual" and part_of(other.id) == part_of(step.id):
             yield from (mistake for mistake in misplaced(graph, other) if step.id in mistake.swap)
 
 
@@ -63,14 +64,10 @@ def _norm_of(graph: Graph, source: str) -> Norm | None:
     """The norm that is taken of `source`."""
     for first in graph.steps.values():
         if first.op.name in _FIRST and first.inputs[0] == source:
-            part = _part(first.id)
-            steps = [step for step in graph.steps.values() if step.phase == "forward" and _part(step.id) == part]
+            part = part_of(first.id)
+            steps = [step for step in graph.steps.values() if step.phase == "forward" and part_of(step.id) == part]
             return Norm(steps, source) if part else None
     return None
-
-
-def _part(id: str) -> str:
-    return id[: id.rfind(".") + 1]
 
 
 def _instead_of_post(step: Step, norm: Norm, fed: list[Step]) -> Iterator[Mistake]:

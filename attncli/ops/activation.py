@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_, Message
+from attncli.names import part_of
 from attncli.ops import Op, Params, activation_slope, at, multiply
 from attncli.ops._bends import CUBIC, HALF, ONE, ROOT_2, ROOT_2_PI, bent, sigmoid, tanh_inside
 from attncli.terms import Index, Term, number
@@ -60,7 +61,7 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """The slope at every entry, times what arrives there."""
     slope = graph.apply(
         activation_slope.OP,
-        step.id.removesuffix(step.id.rpartition(".")[2]) + "slope",
+        part_of(step.id) + "slope",
         step.inputs[0],
         symbol="D",
         kind=step.params["kind"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_, Message
+from attncli.names import part_of
 from attncli.ops import Mistake, Op, Params, at, pass_on, values_for_gradients, with_operands
 from attncli.ops._placement import misplaced_before
 from attncli.terms import Index, Term
@@ -166,7 +167,7 @@ def of_other_sequence(graph: Graph, step: Step) -> Iterator[Mistake]:
 
 def _weights_beside(graph: Graph, id: str) -> Iterator[str]:
     """The other weight matrices of the same part of a model: W_K and W_V for W_Q, self.W_K for self.W_Q."""
-    part = id.removesuffix(id.rpartition(".")[2])
+    part = part_of(id)
     for other in graph.inputs:
         if other != id and other.startswith(f"{part}W_") and "." not in other.removeprefix(part):
             yield other

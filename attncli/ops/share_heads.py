@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
+from attncli.names import part_of
 from attncli.ops import Mistake, Op, at, fixed, instead, sum_groups
 from attncli.terms import Index, Term
 
@@ -31,7 +32,7 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     """The heads dealt out in turn, a, b, a, b: here, or in the keys and the values alike."""
-    group, prefix = step.params["group"], step.id.removesuffix(step.id.rpartition(".")[2])
+    group, prefix = step.params["group"], part_of(step.id)
     if group == 1 or graph.shape(step.inputs[0])[0] == 1:
         return
     here = instead("kv-heads-tiled", step, _tiled(group), step.inputs[0])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import Matrix
 from attncli.message import N_, Message
+from attncli.names import part_of
 from attncli.ops import Op, Params, at, cap_slope, multiply
 from attncli.terms import Index, Term, number
 
@@ -39,7 +40,7 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """tanh' = 1 − tanh², so the slope at each entry is 1 − (capped/c)²."""
     slope = graph.apply(
         cap_slope.OP,
-        step.id.removesuffix(step.id.rpartition(".")[2]) + "slope",
+        part_of(step.id) + "slope",
         step.id,
         symbol=r"\sigma",
         cap=step.params["cap"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
+from attncli.names import part_of
 from attncli.ops import Mistake, Op, Params, at, fixed, instead, merge_heads
 from attncli.terms import Index, Term
 
@@ -43,7 +44,7 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     yield here
     if step.phase != "forward":
         return
-    prefix = step.id.removesuffix(step.id.rpartition(".")[2])
+    prefix = part_of(step.id)
     ids = [f"{prefix}{name}_heads" for name in "QKV"]
     # A key or value with a single head is cut the same way either way.
     others = [graph.steps[id] for id in ids if id in graph.steps and graph.steps[id].params.get("heads", 1) > 1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
+from attncli.names import part_of
 from attncli.ops import Mistake, Op, Params, Rule, at, instead, pass_on, with_operands
 from attncli.terms import Index, Term
 
@@ -82,7 +83,7 @@ def _mistakes_of_norm(graph: Graph, step: Step) -> Iterator[Mistake]:
     paths = [path for path in step.inputs if path not in graph.steps or graph.steps[path].op.name not in _STATISTICS]
     if len(paths) == len(step.inputs):
         return
-    prefix = step.id.removesuffix(step.id.rpartition(".")[2])
+    prefix = part_of(step.id)
     value = prefix + step.id.removeprefix(prefix).removeprefix("G_")
     for norm in graph.steps.values():
         through = norm.inputs[0] if norm.op.name == "standardise" else value
@@ -94,7 +95,7 @@ def _mistakes_of_norm(graph: Graph, step: Step) -> Iterator[Mistake]:
         via = norm.id if through == value else through
         straight = f"{step.id}_{via.rpartition('.')[2]}"
         others = [path for path in paths if path != straight]
-        norm_prefix = norm.id.removesuffix(norm.id.rpartition(".")[2])
+        norm_prefix = part_of(norm.id)
         arriving = f"{norm_prefix}G_{norm.id.rpartition('.')[2]}"
         if straight in paths and via == norm.id:  # from what was written of it
             kept = [straight, *others]
