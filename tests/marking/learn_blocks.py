@@ -200,12 +200,15 @@ def _misplaced_pre(case: Case, kind: str, norm: str, x: str, f: Part, added: str
 
 
 def block_settings(rng: random.Random, heads: tuple[int, int]) -> dict[str, Any]:
-    settings: dict[str, Any] = {"heads": heads[0], "eps": rng.choice((0.001, 0.01, 0.1))}
+    settings: dict[str, Any] = {"heads": heads[0]}
+    eps = rng.choice((0.001, 0.01, 0.1))
     if heads[1] != heads[0]:
         settings["kv_heads"] = heads[1]
     if rng.random() < 0.5:
         settings["norm"] = rng.choice(("pre", "post", "pre"))
     settings["normalisation"] = rng.choice(("layer", "layer", "layer", "rms", "none"))
+    if settings["normalisation"] != "none":
+        settings["eps"] = eps
     if rng.random() < 0.3:
         settings["activation"] = rng.choice(("gelu", "silu"))
     return settings

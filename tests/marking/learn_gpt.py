@@ -52,7 +52,6 @@ def _drawn(rng: random.Random) -> Case:
     if settings["positions"] == "learned":
         shapes["P"] = (n + rng.randint(0, 1), width)
     if is_bare:
-        settings |= {"eps": 0.01}
         shapes |= {"W_Q": (width, d), "W_K": (width, d), "W_V": (width, rng.choice((d, width)))}
     else:
         if layers == 0:
@@ -64,6 +63,8 @@ def _drawn(rng: random.Random) -> Case:
         if rng.random() < 0.7:
             shapes |= forward_shapes("layer1.ffn.", width, rng.randint(2, 3), rng.random() < 0.3)
             shapes |= norm_shapes(rng, "layer1.norm2.", width, settings["normalisation"])
+        else:
+            settings.pop("activation", None)
         if settings.get("norm") == "pre":
             shapes |= norm_shapes(rng, "final.", width, settings["normalisation"])
     out = width if not is_bare else shapes["W_V"][1]

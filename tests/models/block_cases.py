@@ -59,6 +59,7 @@ ONE_HEAD = {"heads·d_k": 2, "kv_heads·d_k": 2, "kv_heads·d_v": 2, "heads·d_v
 TWO_HEADS = {"heads·d_k": 4, "kv_heads·d_k": 4, "kv_heads·d_v": 6, "heads·d_v": 6}
 SHARED = {"heads·d_k": 4, "kv_heads·d_k": 2, "kv_heads·d_v": 2, "heads·d_v": 4}
 BARE = ("P", "W_O", "b_out", "final.gamma", "final.beta")
+LAST_NORMS = tuple(f"{part}.norm.{name}" for part in ("encoder", "decoder") for name in ("gamma", "beta"))
 OF_BARE = ("W_Q", "W_K", "W_V", "W_O")
 
 
@@ -95,7 +96,7 @@ def block_cases() -> dict[str, list[tuple[dict[str, Any], dict[str, Any]]]]:
                 {"layers": 2, "heads": 2, "norm": "pre"},
             ),
             (
-                weights("transformer", {}, leave_out=NO_GATE, sizes=TWO_HEADS),
+                weights("transformer", {}, leave_out=NO_GATE, without=LAST_NORMS, sizes=TWO_HEADS),
                 {"heads": 2, "cross_keep": [[True, False]], "base": 50},
             ),
         ],
