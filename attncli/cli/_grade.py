@@ -17,13 +17,15 @@ from attncli.marking.earlier import kept
 from attncli.marking.grade import Grader, Picture, chunks, sheet_layout
 from attncli.marking.report import json_text
 from attncli.marking.submissions import Submission, submissions, unknown_columns
-from attncli.message import N_, InputError, Language, Message, unknown
+from attncli.message import N_, InputError, Message, unknown
 from attncli.problems.problem import Problem
 from attncli.reasons import of_system
 from attncli.record import Record
 
 FORMATS = ("table", "jsonl", "csv", "gradescope", "junit")
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
+#: Formats that are written as the results come.
+_STREAMED = ("jsonl", "csv")
 #: Chunks that may be on their way at once, for every process.
 _AHEAD = 4
 
@@ -68,9 +70,11 @@ def grade(
     target = Target(output, grader, *_kept(say, output, chosen, waiting, grader, names if feedback else None))
     with ExitStack() as stack:
         results = _mapped(work, waiting, processes, dask, stack)
-        results = _progress(results, stack, target.count, _total(sheets, all_sheets))
+        # Lines that run over the screen by themselves show how far it is.
+        if _on_terminal(sys.stderr) and not (chosen in _STREAMED and output is None and _on_terminal(sys.stdout)):
+            results = _progress(results, stack, target.count, _total(sheets, all_sheets))
         if feedback is not None:
-            results = _with_feedback(results, Path(feedback), names, say.language)
+            results = _with_feedback(results, Path(feedback), names)
         _WRITERS[chosen](say, results, target)
     return 0
 
@@ -288,27 +292,25 @@ def _in_order(hand: Callable[[list[Submission]], Handed], waiting: Iterator[Subm
         yield from running.popleft()()
 
 
-def _on_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
+def _on_terminal(stream: IO[str] | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def _total(sheets: Sequence[str], all_sheets: Callable[[], Iterator[Submission | None]]) -> int | None:
-    """How many sheets there are, where somebody looks on and all of them lie in files: these are read through once more."""
-    if not _on_terminal() or not all(Path(path).is_file() or Path(path).is_dir() for path in sheets):
+    """How many sheets there are, where all of them lie in files: these are read through once more."""
+    if not all(Path(path).is_file() or Path(path).is_dir() for path in sheets):
         return None
     return sum(sheet is not None for sheet in all_sheets())
 
 
 def _progress(results: Results, stack: ExitStack, done: int, total: int | None) -> Results:
-    """A progress bar on a terminal; silence in a pipe."""
-    if not _on_terminal():
-        return results
+    """The same with a progress bar on standard error."""
     from attncli.render._progress import counting
 
     return counting(results, sys.stderr, stack, done, total)
 
 
-def _with_feedback(results: Results, folder: Path, names: Names, language: Language) -> Results:
+def _with_feedback(results: Results, folder: Path, names: Names) -> Results:
     """Each student's feedback written to its own file; the result goes on without it."""
     from attncli.render._marks import unreadable_as_markdown
 

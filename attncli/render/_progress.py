@@ -29,3 +29,4 @@ def counting(
     for result in results:
         progress.advance(task)
         yield result
+    progress.stop()  # before anything is written below it

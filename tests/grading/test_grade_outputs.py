@@ -572,6 +572,19 @@ def test_progress_on_a_terminal_and_silence_in_a_pipe(class_file: Path) -> None:
     assert process(*argv[3:]).err == ""
 
 
+def test_the_bar_is_gone_before_the_table_is_written(class_file: Path) -> None:
+    seen, _ = on_a_terminal(command("grade", "a1-pronoun", class_file), stdout_too=True)
+    bar, _, table = seen.rpartition("\x1b[?25h")
+    assert "/40" in bar and "/40" not in table
+    assert "no-scale" in table and "no-scale" not in bar
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_lines_that_run_over_the_screen_have_no_bar_between_them(class_file: Path, format: str) -> None:
+    seen, _ = on_a_terminal(command("grade", "a1-pronoun", class_file, "--format", format), stdout_too=True)
+    assert "/40" not in seen and len(seen.splitlines()) >= 40
+
+
 def test_progress_of_a_stream_has_no_end(class_file: Path) -> None:
     """Nobody knows how many sheets a pipe brings; none of them may be read to find out."""
     argv = command("grade", "a1-pronoun", "-", "--format", "csv")
