@@ -6,7 +6,7 @@ Its gradient at the output is what the backward steps start from.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +18,9 @@ from attncli.message import N_, AttnError, InputError, Message, ShapeError, clos
 from attncli.ops import mean_square, scale, subtract, weighted_sum
 
 MOST_CHARACTERS = 10_000
+
+#: A loss with more terms, or longer numbers, stands as Σ G ⊙ O.
+_MOST_TERMS, _MOST_DIGITS = 8, 12
 
 _CALL = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<inside>[^()]*)\)\s*\Z")
 _TERM = re.compile(
@@ -90,7 +93,7 @@ def _output_named(graph: Graph, name: str) -> None:
         )
 
 
-def _weighted(graph: Graph, coefficients: Matrix, text: str) -> None:
+def _weighted(graph: Graph, coefficients: Matrix, text: str, written: str) -> None:
     given = upstream(
         graph,
         coefficients,
@@ -107,6 +110,7 @@ def _weighted(graph: Graph, coefficients: Matrix, text: str) -> None:
         given,
         symbol="L",
         ndim=coefficients.values.ndim,
+        written=written,
         why=Message(N_("The loss as it was asked for: {loss}."), loss=text),
     )
     graph.loss = "L"
@@ -116,7 +120,7 @@ def _sum(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> 
     if len(arguments) != 1 or not arguments[0]:
         raise InputError("sum takes one matrix. {forms}", forms=forms(graph.output))
     _output_named(graph, arguments[0])
-    _weighted(graph, as_matrix(np.ones(graph.shape(graph.output))), f"sum({graph.output})")
+    _weighted(graph, as_matrix(np.ones(graph.shape(graph.output))), f"sum({graph.output})", r"\sum {0}")
 
 
 def _linear(graph: Graph, text: str, parse_number: Callable[[str], Number]) -> None:
@@ -125,6 +129,7 @@ def _linear(graph: Graph, text: str, parse_number: Callable[[str], Number]) -> N
     shape = graph.shape(output)
     coefficients = np.zeros(shape)
     written: dict[tuple[int, ...], Entry] = {}
+    terms: list[tuple[Entry, list[int]]] = []
     position, plain = 0, text.translate(_SIGNS).strip()
     while position < len(plain):
         term = _TERM.match(plain, position)
@@ -145,6 +150,7 @@ def _linear(graph: Graph, text: str, parse_number: Callable[[str], Number]) -> N
                 shape=show_shape(shape),
             )
         factor, entry = _coefficient(term, plain, parse_number)
+        terms.append((entry, index))
         cell = tuple(i - 1 for i in index)
         coefficients[cell] += factor
         written[cell] = ("+", written[cell], entry) if cell in written else entry
@@ -156,7 +162,36 @@ def _linear(graph: Graph, text: str, parse_number: Callable[[str], Number]) -> N
     if not np.isfinite(coefficients).all():
         raise InputError("The loss “{loss}” has a factor that is not finite. Write ordinary numbers.", loss=plain[:60])
     entries = tuple(written.get(cell, ("num", "0")) for cell in np.ndindex(*shape))
-    _weighted(graph, Matrix(coefficients, None, entries), plain)
+    _weighted(graph, Matrix(coefficients, None, entries), plain, _formula(graph.symbol(output), terms))
+
+
+def _formula(symbol: str, terms: Sequence[tuple[Entry, list[int]]]) -> str:
+    r"""The loss as it was written, O[1,1] + 2 \cdot O[1,2], for a formula's template; empty where it is no short sum."""
+    if len(terms) > _MOST_TERMS:
+        return ""
+    text = ""
+    for entry, index in terms:
+        minus = entry[0] == "neg"
+        factor = _latex(entry[1] if minus else entry)
+        if factor is None:
+            return ""
+        sign = (" - " if minus else " + ") if text else "-" if minus else ""
+        times = "" if factor == "1" else rf"{factor} \cdot "
+        text += f"{sign}{times}{symbol}[{','.join(map(str, index))}]"
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _latex(entry: object) -> str | None:
+    """A number, a fraction or a root; anything else has none here."""
+    match entry:
+        case ("num", str(text)) if len(text) <= _MOST_DIGITS:
+            return text
+        case ("/", above, ("num", _) as below):
+            over, under = _latex(above), _latex(below)
+            return rf"\frac{{{over}}}{{{under}}}" if over and under else None
+        case ("sqrt", ("num", str(text))) if len(text) <= _MOST_DIGITS:
+            return rf"\sqrt{{{text}}}"
+    return None
 
 
 def _index(text: str) -> list[int]:

@@ -10,6 +10,7 @@ from attncli.graph import Trace
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
 from attncli.problems.problem import Problem
+from attncli.render._math import latex_text
 
 O = np.array([[4.8, 6.8], [0.5, 2.0]])  # noqa: E741
 FORMS = "Write sum(O), O[1,1] + 2*O[1,2], mse(O, target), or cross_entropy(O, classes)."
@@ -146,3 +147,22 @@ def test_a_target_needs_a_name_of_its_own(name: str) -> None:
 def test_nothing_is_evaluated_as_code() -> None:
     said = message("__import__('os').getcwd()*O[1,1]")
     assert "cannot be read" in said or "not a number" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("sum(O)", "Σ O"),
+        ("O[1,1] + 2*O[1,2]", "O[1,1] + 2 · O[1,2]"),
+        ("−O[1,1]-0.5·O[2,2]", "-O[1,1] - 0.5 · O[2,2]"),
+        ("1/3*O[1,1] - √2*O[1,2]/2", "1 / 3 · O[1,1] - √2 / 2 · O[1,2]"),
+        # No short sum: the coefficients stand in G_O.
+        ("exp(2)*O[1,1]", "Σ G_O ⊙ O"),
+        ("+".join(9 * ["O[1,1]"]), "Σ G_O ⊙ O"),
+    ],
+)
+def test_the_loss_is_shown_as_it_was_written(text: str, shown: str) -> None:
+    graph = problem(text).graph()
+    step = graph.steps["L"]
+    formula = step.op.formula(step.params, False).format(*map(graph.symbol, step.inputs))
+    assert latex_text(formula) == shown

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attncli.message import N_, Message
+from attncli.ops._norm import source_of
 from attncli.record import Record
+
+if TYPE_CHECKING:
+    from attncli.graph import Graph
 
 
 class Entry(Record):
@@ -59,6 +65,7 @@ CATALOGUE: dict[str, Entry] = {
     "no-exponential": Entry(0, N_("You divided the scores by their sum, without e^x."), N_("Look again at the middle of softmax: e^x first, then divide.")),
     "softmax-twice": Entry(1, N_("You applied softmax to weights that had been through softmax already."), N_("Look again at how often softmax is applied: once.")),
     "sum-of-logits": Entry(0, N_("You added up the scores, not their exponentials."), N_("Look again at what is added up: e^x, after the maximum was subtracted.")),
+    "table-not-transposed": Entry(0, N_("You multiplied by E as it stands. A logit compares a token's vector with one {row} of E, so it takes Eᵀ."), N_("Look again at how the logits use E: which way round must it be for one score a token of the vocabulary?")),
     "weights-transposed": Entry(1, N_("You multiplied the transposed weights by V."), _TRANSPOSE),
     "value-transposed": Entry(0, N_("You transposed V. Weight j belongs to {row} j of V, so V stays as it is."), _TRANSPOSE),
     "scores-for-weights": Entry(1, N_("You multiplied scores by V; softmax was forgotten."), N_("Look again at what weighs the values: A, after softmax.")),
@@ -113,6 +120,19 @@ CATALOGUE: dict[str, Entry] = {
     "cells-exchanged": Entry(0, N_("Two places are exchanged."), N_("Look again at where the marked numbers belong.")),
 }  # fmt: skip
 
+_FACTOR = N_("Look again at the formula of this step: one number multiplies every entry.")
+_ROOT_MEAN_SQUARE = N_(
+    "Look again at the norm: each {row} over the root of its mean square plus ε; no mean is taken away."
+)
+
+#: What the same mistake is called where the step is another: a factor that is no 1/√d_k, a norm without a mean.
+_ELSEWHERE: dict[tuple[str, str], Entry] = {
+    ("no-scale", "factor"): Entry(4, N_("You left out the factor that every score is multiplied by."), _FACTOR),
+    ("gradient-scale-lost", "factor"): Entry(2, N_("You left out the factor: every entry is multiplied by the same number here."), _FACTOR),
+    ("not-square-rooted", "rms"): Entry(1, N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE),
+    ("eps-outside-root", "rms"): Entry(5, N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE),
+}  # fmt: skip
+
 #: Slips of the pen come after a single wrong calculation, which teaches more.
 _SLIPS = frozenset({"layout-transposed", "sign", "decimal-point", "cells-exchanged"})
 
@@ -122,11 +142,33 @@ def rank(id: str) -> tuple[bool, int, int]:
     return id in _SLIPS, -CATALOGUE[id].seen, list(CATALOGUE).index(id)
 
 
-def did(id: str) -> Message:
-    """What was done, as a sentence."""
-    return Message(CATALOGUE[id].did)
+def did(id: str, graph: Graph | None = None, at: str = "") -> Message:
+    """What was done, as a sentence; of a known step in its own words."""
+    return Message(_entry(id, graph, at).did)
 
 
-def look(id: str) -> Message:
+def look(id: str, graph: Graph | None = None, at: str = "") -> Message:
     """What to look at again, without giving the answer away."""
-    return Message(CATALOGUE[id].look)
+    return Message(_entry(id, graph, at).look)
+
+
+def varies(id: str) -> bool:
+    """Whether the words depend on the step."""
+    return any(id == one for one, _ in _ELSEWHERE)
+
+
+def _entry(id: str, graph: Graph | None, at: str) -> Entry:
+    kind = _kind(graph, at) if graph is not None and at in graph.steps else ""
+    return _ELSEWHERE.get((id, kind), CATALOGUE[id])
+
+
+def _kind(graph: Graph, at: str) -> str:
+    """Whether a step multiplies by a number that is given, or belongs to an RMS norm."""
+    step = graph.steps[at]
+    if step.op.name == "scale" and step.params.get("factor") is not None:
+        return "factor"
+    root = graph.steps.get(step.inputs[1]) if step.op.name == "standardise" else step
+    if root is None or root.op.name != "root_eps":
+        return ""
+    square = graph.steps.get(root.inputs[0])
+    return "" if square is None or source_of(graph, square.inputs[0])[1] else "rms"

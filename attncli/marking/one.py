@@ -24,6 +24,7 @@ from attncli.problems.problem import Problem
 from attncli.problems.written import Written
 
 if TYPE_CHECKING:
+    from attncli.graph import Graph
     from attncli.marking.company import Seen
     from attncli.marking.mark import Marker
 
@@ -102,7 +103,7 @@ class Marking:
             ]
         except NotRight:
             return None
-        unknown = [self._unknown(name, answer) for name, answer in self.unknown.items()]
+        unknown = [self._unknown(name) for name in self.unknown]
         return Marked(self.marker.problem, self.student, (*steps, *unknown), self.notes)
 
     def all_right(self) -> Marked:
@@ -329,7 +330,7 @@ class Marking:
             if free is not None:
                 stands = written.rounded_to(places)
                 found = Judgement("correct", False, np.zeros_like(written.blank), stands)
-                return self._take(chain, chain, Route(frozenset(), {}, free), id, written, found, places, said)
+                return self._take(chain, chain, Route({}, free), id, written, found, places, said)
         return None
 
     def _near_routes(self, chain: Chain, id: str, written: Written, places: int) -> list[Route]:
@@ -347,7 +348,7 @@ class Marking:
             and route.is_open(chain)
         ]
         pairs = [
-            Route(one.at | other.at, {**one.swap, **other.swap}, other.said)
+            Route({**one.swap, **other.swap}, other.said)
             for i, one in enumerate(fresh)
             for other in fresh[i + 1 :]
             if not set(one.swap) & set(other.swap)
@@ -392,11 +393,11 @@ class Marking:
         mine = nearest.raw(id)
         off = judge(written, nearest, id, places, self.cut).wrong if self.own else found.wrong
         self.cuts |= _is_close(written, mine, places)
-        explained = self._explained(id, written, off, places)
+        explained = self._explained(id, written, places)
         named = _named(explained, id)
         operands: Mapping[str, Any] = {}
         if named:
-            said = (*said, *_told(explained, id))
+            said = (*said, *_told(explained, id, self.graph))
         else:
             words, operands = self._unexplained(id, written, off, places)
             said = (*said, *words)
@@ -444,7 +445,7 @@ class Marking:
         self.odd = True
         return Interval(stands.lo.reshape(shape), stands.hi.reshape(shape))
 
-    def _explained(self, id: str, written: Written, off: Any, places: int) -> list[Found]:
+    def _explained(self, id: str, written: Written, places: int) -> list[Found]:
         """Every single mistake or slip that explains the line; else the first pairs that do."""
         chains, open_steps, explainer = self._chains(), self._open_steps(id), self.marker.explainer
         found = explainer.singles(id, written, chains, places, open_steps)
@@ -526,11 +527,11 @@ class Marking:
             ways = [found.chain.fork(swap=found.swap) for found in explained[:_MOST_WAYS]]
             self.own = [way.fork(given={id: judge(written, way, id, places, self.cut).stands}) for way in ways]
         self.done.add(id)
-        said = (*self._read_as(answer), *_told(explained, id))
+        said = (*self._read_as(answer), *_told(explained, id, self.graph))
         cells = _cells(np.ones(written.values.shape, dtype=np.bool_))
         return self._mark(id, "wrong", mistakes=tuple(named), cells=cells, said=said, written=written.values)
 
-    def _unknown(self, name: str, answer: Answer) -> StepMark:
+    def _unknown(self, name: str) -> StepMark:
         from attncli.message import closest
 
         likely = closest(name, self.marker.ids)
@@ -585,9 +586,9 @@ def credit_of(problem: Problem, verdict: str) -> Fraction:
     return Fraction(0)
 
 
-def _told(explained: Sequence[Found], id: str) -> tuple[Message, ...]:
+def _told(explained: Sequence[Found], id: str, graph: Graph) -> tuple[Message, ...]:
     """What was done; where several mistakes give the same numbers, that is said before the likelier ones."""
-    sentences = tuple(dict.fromkeys(did(one.id) for one in _named(explained, id)[:_TOLD]))
+    sentences = tuple(dict.fromkeys(did(one.id, graph, one.step) for one in _named(explained, id)[:_TOLD]))
     if len(sentences) < 2:
         return sentences
     if len(explained[0].named) > 1:

@@ -9,6 +9,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import Matrix
 from attncli.message import N_
 from attncli.ops import Mistake, Op, Params, at, instead, with_operands
+from attncli.ops._written import in_formula
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ def compute(xp: Arithmetic, a: Value, mean: Value, square: Value, *, eta: Matrix
 
 
 def numbers(params: Params) -> str:
-    eta, eps = float(params["eta"].values), float(params["eps"].values)
-    return rf"{{0}} - {eta:g} \, \frac{{{{{{1}}}}}}{{{{\sqrt{{{{{{2}}}}}} + {eps:g}}}}}"
+    eta, eps = (in_formula(float(params[name].values)) for name in ("eta", "eps"))
+    return rf"{{0}} - {eta} \, \frac{{{{{{1}}}}}}{{{{\sqrt{{{{{{2}}}}}} + {eps}}}}}"
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:

@@ -120,6 +120,9 @@ def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
         yield from misplaced_before(graph, step)
         if b.rpartition(".")[2] == "W_O":
             yield with_operands("no-output-projection", step, pass_on.OP, (a,), {})
+    elif step.params.get("transpose_b"):
+        # A table that is used again: the logits of a model that is tied.
+        yield with_operands("table-not-transposed", step, OP, (a, b), {})
     else:
         yield from _mistakes_of_output(graph, step)
 

@@ -9,6 +9,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, Message
 from attncli.ops import Mistake, Op, Params, at, divide, instead, scale
+from attncli.ops._written import in_formula
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def formula(params: Params, columns: bool) -> str:
 
 def numbers(params: Params) -> str:
     eps = float(params["eps"].values)
-    written = f"{eps:g}".replace("e-0", "e-")  # 1e-5, as one types it
-    return rf"\sqrt{{{{{{0}} + {written}}}}}" if eps else r"\sqrt{{{0}}}"
+    return rf"\sqrt{{{{{{0}} + {in_formula(eps)}}}}}" if eps else r"\sqrt{{{0}}}"
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:

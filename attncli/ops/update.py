@@ -9,6 +9,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.matrix import Matrix
 from attncli.message import N_
 from attncli.ops import Mistake, Op, Params, at, instead, pass_on, scale
+from attncli.ops._written import in_formula
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def formula(params: Params, columns: bool) -> str:
 
 
 def numbers(params: Params) -> str:
-    return rf"{{0}} - {float(params['eta'].values):g} \cdot {{1}}"
+    return rf"{{0}} - {in_formula(float(params['eta'].values))} \cdot {{1}}"
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:

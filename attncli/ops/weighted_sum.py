@@ -9,15 +9,15 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.message import N_
-from attncli.ops import Op, Params, at, fixed
+from attncli.ops import Op, Params, at
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
     from attncli.graph import Step
 
 
-def compute(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2) -> Value:
-    """Σ a ⊙ coefficients, as a 1×1 array."""
+def compute(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2, written: str = "") -> Value:
+    """Σ a ⊙ coefficients, as a 1×1 array; `written` is how the loss was asked for, as a formula."""
     total = xp.sum(xp.multiply(a, coefficients), tuple(range(-len(a.shape), 0)))
     return xp.reshape(total, (1, 1))
 
@@ -25,6 +25,11 @@ def compute(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2) -> 
 def axes(params: Params) -> str:
     own = "i j" if params.get("ndim", 2) == 2 else "h i j"
     return f"{own}, {own} -> 1 1"
+
+
+def formula(params: Params, columns: bool) -> str:
+    written: str = params.get("written", "")
+    return written or r"\sum {1} \odot {0}"
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
@@ -43,7 +48,7 @@ OP = Op(
     name="weighted_sum",
     compute=compute,
     axes=axes,
-    formula=fixed(r"\sum {1} \odot {0}"),
+    formula=formula,
     terms=terms,
     why=N_("The loss: one number that says how far off we are."),
 )

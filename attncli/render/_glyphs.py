@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+#: 10⁻⁸ and 2.5 · 10⁻⁶, which are 1e-8 and 2.5e-6 where no small digits are.
+_POWER = re.compile(r"(?:(\d+(?:\.\d+)?) · )?10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+
 _PLAIN = {
     "γ": "gamma", "β": "beta", "μ": "mu", "α": "alpha", "λ": "lambda", "π": "pi", "θ": "theta", "φ": "phi", "ω": "omega", "ρ": "rho", "δ": "delta", "τ": "tau", "Φ": "Phi", "Θ": "Theta", "Π": "prod", "≈": "~", "±": "+-",
     "ᵀ": "^T", "²": "^2", "−": "-", "∞": "inf", "√": "sqrt", "×": "*", "·": "*", "⊙": "(*)", "Σ": "sum", "η": "eta",
@@ -25,6 +31,8 @@ def fitted(text: str, encoding: str) -> str:
     """The text with every sign that the encoding lacks replaced by one that it has."""
     if encoding.startswith("utf") or fits(text, encoding):
         return text
+    if not fits("⁻⁸", encoding):
+        text = _POWER.sub(lambda found: f"{found[1] or 1}e-{found[2].translate(_DIGITS)}", text)
     return "".join(_fitted_sign(sign, encoding) for sign in text)
 
 

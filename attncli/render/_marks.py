@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attncli.locale.wrap import wrap
-from attncli.marking.catalogue import look
+from attncli.marking.catalogue import look, varies
 from attncli.marking.explain import Named
 from attncli.marking.mark import Marked, StepMark
 from attncli.marking.report import data, json_text
@@ -179,7 +179,7 @@ class Sheet:
     def _nudge(self, step: StepMark) -> Iterator[Line]:
         """Where to look, without any right number."""
         if step.mistakes:
-            yield self._line(look(step.mistakes[0].id))
+            yield self._line(self._look(step))
         elif step.verdict == "wrong":
             yield self._line(N_("Work this line out once more from your own lines above it."))
         else:
@@ -201,7 +201,13 @@ class Sheet:
                 Message(N_("This happened at {steps}, which you did not write down."), steps=Listed(earlier))
             )
         if step.mistakes:
-            yield self._line(look(step.mistakes[0].id), "italic")
+            yield self._line(self._look(step), "italic")
+
+    def _look(self, step: StepMark) -> Message:
+        """Where to look again, in the words of the step that the likeliest mistake was made at."""
+        likeliest = step.mistakes[0]
+        graph = self.marked.problem.graph() if varies(likeliest.id) else None
+        return look(likeliest.id, graph, likeliest.step)
 
     def _arithmetic(self, step: StepMark) -> Iterator[Line]:
         """How the first wrong cell comes about from the learner's own numbers, where no known mistake explains it."""

@@ -14,6 +14,7 @@ _SIGNS = {
     r"\pi": "π", r"\Phi": "Φ", r"\ldots": "…",
     r"\mathbf": "", r"\operatorname": "", r"\text": "", r"\quad": " ",
 }  # fmt: skip
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)")
 
 
@@ -88,6 +89,8 @@ def _script(sign: str, text: str) -> str:
         return f"_{text}"
     if text in ("ᵀ", "2"):
         return {"ᵀ": "ᵀ", "2": "²"}[text]
+    if re.fullmatch(r"-\d+", text):
+        return text.translate(_RAISED)
     if text.startswith("(") and text.endswith(")"):
         return f" {text}"
     return f"^{text}" if re.fullmatch(r"[\w.]+", text) else f"^({text})"

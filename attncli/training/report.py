@@ -80,8 +80,9 @@ def _curve(trainer: Trainer, loss: float) -> Iterator[Message | Plot | Table]:
         yield _plot(losses, len(trainer.spec.tokens), guess)
     yield Message(
         N_(
-            "The loss is the mean of −ln p, with p the probability of the token that really follows. It went from {first} to"
-            " {last} in {steps} steps; e to the power of minus the loss is {chance}, about how surely the right token is named now."
+            "The loss is the mean of −ln p, with p the probability of the token that really follows. It went from {first}"
+            " before step 1 to {last} after step {steps}; e to the power of minus the loss is {chance}, about how surely the right"
+            " token is named now."
         ),
         first=losses[0],
         last=loss,
@@ -98,7 +99,7 @@ def _curve(trainer: Trainer, loss: float) -> Iterator[Message | Plot | Table]:
     rows = sorted({0, *(int(10**k) - 1 for k in range(1, 7) if 10**k < len(losses)), len(losses) - 1})
     yield Table(
         "losses",
-        Message(N_("The loss at some of the steps (--step K shows everything that step K calculates)")),
+        Message(N_("The loss before some of the steps (--step K shows everything that step K calculates)")),
         (Column("step", Message(N_("step"))), Column("loss", Message(N_("loss")))),
         tuple((row + 1, float(losses[row])) for row in rows),
     )

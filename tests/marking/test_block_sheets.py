@@ -12,7 +12,10 @@ from simulation import as_text
 from test_marked_stacks import with_gradient
 
 from attncli import mark
+from attncli.matrix import as_matrix
+from attncli.message import ENGLISH
 from attncli.problems.problem import Problem
+from attncli.render._marks import Sheet
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 from cases import CASES
@@ -210,3 +213,55 @@ def test_heads_cut_wrongly_by_habit_are_told_once_where_they_show_first() -> Non
     found = marked(problem, self__V_heads=cut("V"), self__scores=scores)
     assert ("self.V_heads", "split-without-transpose") in {(one.step, one.id) for one in found["self.V_heads"].mistakes}
     assert found["self.scores"].verdict == "follow_through"
+
+
+# --- words that fit the step ---------------------------------------------------------------------------------------------
+
+
+def words(problem: Problem, **lines: Any) -> tuple[str, str]:
+    """What the wrong line is told, and what --hint says."""
+    answers = {id.replace("__", "."): as_text(np.atleast_2d(values), PLACES) for id, values in lines.items()}
+    sheet = Sheet(mark(problem, answers), ENGLISH, reveal="hint")
+    (step,) = (step for step in sheet.marked.steps if step.verdict == "wrong")
+    return " ".join(map(sheet.say, step.said)), " ".join(line.plain for line in sheet.lines(step))
+
+
+def test_logits_of_a_tied_model_speak_of_the_table_and_not_of_values() -> None:
+    square = {
+        "E": [[0.5, -1.0], [1.5, 0.25]],
+        "W_Q": [[1.0], [0.5]],
+        "W_K": [[1.0], [-0.5]],
+        "W_V": [[1, 0.5], [-1, 2]],
+    }
+    inputs = {
+        **{id: as_matrix(np.array(rows)) for id, rows in square.items()},
+        "T": as_matrix(np.array([1.0, 0.0, 1.0])),
+    }
+    problem = Problem("gpt", inputs, settings={"tied": True}, decimals=PLACES)
+    known = right(problem)
+    wrong = known["O"] @ known["E"]
+    assert named(problem, logits=wrong) == {("logits", "table-not-transposed")}
+    told, hint = words(problem, logits=wrong)
+    assert "Eᵀ" in told and "logits use E" in hint and " V" not in told + hint
+
+
+@pytest.mark.parametrize("scale", ["0.5", "sqrt"])
+def test_a_scale_left_out_is_told_by_its_formula(scale: str) -> None:
+    problem = exercise("decoder_block", 0, scale=scale)
+    known = right(problem)
+    told, hint = words(problem, self__scaled=known["self.scores"])
+    assert ("√d_k" in told) == ("√d_k" in hint) == (scale == "sqrt")
+    assert ("factor" in told) == ("multiplies" in hint) == (scale == "0.5")
+    back, _ = words(problem, self__G_scores=known["self.G_scaled"])
+    assert ("√d_k" in back) == (scale == "sqrt")
+
+
+@pytest.mark.parametrize("line", ["rms", "normalised"])
+def test_the_norm_without_a_mean_is_not_told_of_one(line: str) -> None:
+    problem = exercise("rms_norm", 0, eps="0.05")
+    known = right(problem)
+    square = known["mean_square"]
+    for divisor in (square + 0.05, np.sqrt(square) + 0.05):  # without the root; ε after it
+        told, hint = words(problem, **{line: divisor if line == "rms" else known["X"] / divisor})
+        assert "variance" not in told + hint and "minus the mean" not in hint
+        assert "mean square" in told and "mean square" in hint

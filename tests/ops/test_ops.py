@@ -221,7 +221,12 @@ def loss_writes_it(text: str, name: str) -> Callable[[], None]:
             graph.output = "O"
             entry = "O[1,1]" if values.ndim == 2 else "O[1,1,1]"
             last = "O[2,3]" if values.ndim == 2 else "O[2,2,3]"
-            loss.apply(graph, text.format(entry, last), {"goal": as_matrix(values * 0.3 + 1)}, float)
+            loss.apply(
+                graph,
+                text.format(entry, last),
+                {"goal": as_matrix(values * 0.3 + 1)},
+                lambda text: (float(text), 1, ("num", text)),
+            )
             assert name in {step.op.name for step in graph.steps.values()}
             trace = graph.evaluate()
             found = slopes(lambda v, g=graph: float(g.evaluate(given={"O": v})["L"][0, 0]), values)

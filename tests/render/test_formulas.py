@@ -11,6 +11,8 @@ import pytest
 from rendering import all_formulas
 
 from attncli import models, ops
+from attncli.matrix import as_matrix
+from attncli.render._glyphs import fitted
 from attncli.render._latex import escaped, matrix, term_latex, upright
 from attncli.render._math import latex_text
 from attncli.render._mathml import mathml
@@ -129,3 +131,22 @@ def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
     assert term_text(Term("product", number(10.0), A), _shown, constant_text) == "10×2"
     assert term_text(Term("sum", A, Term("product", B, A)), _shown, constant_text) == "2 + (-0.5×2)"
     assert [constant_text(value) for value in (0.0, 100.0, 0.1, -2.5)] == ["0", "100", "0.1", "-2.5"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "ascii"),
+    [
+        (1e-8, "10⁻⁸", "1e-8"),
+        (2.5e-6, "2.5 · 10⁻⁶", "2.5e-6"),
+        (1e-12, "10⁻¹²", "1e-12"),
+        (0.1, "0.1", "0.1"),
+        (0.0001, "0.0001", "0.0001"),
+    ],
+)
+def test_a_small_number_of_a_formula_is_a_power_of_ten(value: float, text: str, ascii: str) -> None:
+    params = {"eta": as_matrix(0.5), "eps": as_matrix(value)}
+    shown = latex_text(ops.get("adam_update").numbers(params).format("E", "m", "v"))  # type: ignore[misc]
+    assert shown == f"E - 0.5 m / (√v + {text})"
+    assert fitted(shown, "ascii") == f"E - 0.5 m / (sqrtv + {ascii})"
+    assert fitted(shown, "gbk") == f"E - 0.5 m / (√v + {ascii.replace('*', '·')})"
+    assert mathml(ops.get("root_eps").numbers({"eps": as_matrix(value)}).format("v"))  # type: ignore[misc]

@@ -124,6 +124,14 @@ def test_json_is_one_line_and_csv_says_the_same() -> None:
         assert mine == [str(cell) for row in table["rows"] for cell in row]
 
 
+def test_the_last_row_of_the_table_stands_before_the_update_that_the_sentence_counts() -> None:
+    text = run("train", TEXT, "--steps", "9", ATTNCLI_LANG="en", COLUMNS=200).text
+    sentence = re.search(r"from (\S+) before step 1 to (\S+) after step 9;", text)
+    rows = re.findall(r"^ *(\d+) +([\d.]+)$", text, re.MULTILINE)
+    assert sentence is not None and "The loss before some of the steps" in text
+    assert rows[0] == ("1", sentence[1]) and rows[-1][0] == "9" and rows[-1][1] != sentence[2]
+
+
 def test_the_live_curve_is_only_on_a_terminal() -> None:
     words = ("train", TEXT, "--steps", "1500")
     assert run(*words).err == b""
