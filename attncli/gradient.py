@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from attncli.graph import Graph, Step, default_symbol, part_of
 from attncli.matrix import Matrix
 from attncli.message import N_, Message
 from attncli.ops import sum_paths
-
-
-class Use(NamedTuple):
-    """One use of an array: by which step, at which operand position."""
-
-    step: Step
-    position: int
 
 
 def gradient_id(id: str) -> str:
@@ -91,9 +83,9 @@ class Backward:
             depth[step.id] = max(known) + 1 if known else None
         return depth
 
-    def _uses(self) -> dict[str, list[Use]]:
-        """Every use of every id on a way to the output."""
-        uses: dict[str, list[Use]] = defaultdict(list)
+    def _uses(self) -> dict[str, list[Step]]:
+        """The steps that use every id on a way to the output; one that uses it twice stands there twice."""
+        uses: dict[str, list[Step]] = defaultdict(list)
         waiting, seen = [self.graph.output], set[str]()
         while waiting:
             id = waiting.pop()
@@ -101,8 +93,8 @@ class Backward:
                 continue
             seen.add(id)
             step = self.graph.steps[id]
-            for position, source in self._pulls(step):
-                uses[source].append(Use(step, position))
+            for _, source in self._pulls(step):
+                uses[source].append(step)
                 waiting.append(source)
         return uses
 
@@ -173,10 +165,10 @@ class Backward:
         self.done[id] = target
 
 
-def _path_name(step: Step, position: int, uses: list[Use]) -> str:
+def _path_name(step: Step, position: int, uses: list[Step]) -> str:
     """What tells one use of an array from the others: Q, or layer2_cross_K where several parts have a K, or error_2."""
     name = step.id.rpartition(".")[2]
-    if len({use.step.id for use in uses if use.step.id.rpartition(".")[2] == name}) > 1:
+    if len({use.id for use in uses if use.id.rpartition(".")[2] == name}) > 1:
         name = step.id.replace(".", "_")
-    again = sum(use.step.id == step.id for use in uses) > 1
+    again = sum(use.id == step.id for use in uses) > 1
     return f"{name}_{position + 1}" if again else name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from attncli.message import InputError
+from attncli.record import Record
 
 #: Tokens a vocabulary, and a text, may have.
 MOST = 100_000
@@ -36,8 +36,7 @@ def printable(text: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Record):
     """Tokens in the order of their ids, counted from 0.
 
     Parameters

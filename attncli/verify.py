@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from attncli.gradient import gradient_id
 from attncli.graph import Graph
 from attncli.matrix import FloatArray
 from attncli.message import N_, LimitError, Message
+from attncli.record import Record
 
 #: Numbers that may be moved; each costs two evaluations.
 MOST_ENTRIES = 5000
@@ -19,8 +19,7 @@ TOLERANCE = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Record):
     """One input's gradient against finite differences.
 
     Parameters
@@ -45,8 +44,7 @@ class Checked:
         return self.worst <= TOLERANCE
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Record):
     """All inputs' gradients against finite differences, with warnings where the check says little."""
 
     checked: tuple[Checked, ...]

@@ -236,7 +236,7 @@ def calculate(say: Say, *, backward: bool, verify: bool = False, **words: Any) -
     options = arithmetic_of(words)
     problem = problem_of(words.get("problem"), words, say)
     if not backward and not problem.has_gradient:
-        _no_gradients(words.get("step") or (), problem)
+        _no_gradients(words.get("step") or ())
     result = calculated(
         words.get("problem"), problem, words, backward=backward, steps=words.get("step") or (), check=verify, **options
     )
@@ -265,7 +265,7 @@ def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **o
 _CHANGING = ("queries", "keys", "values", "set_", "model", "causal", "mask", "scale", "upstream", "loss", "layout")
 
 
-def _no_gradients(steps: Sequence[str], problem: Problem) -> None:
+def _no_gradients(steps: Sequence[str]) -> None:
     for step in steps:
         if step.rpartition(".")[2].startswith("G_"):
             raise InputError(

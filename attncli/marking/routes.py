@@ -24,12 +24,10 @@ class Route(Record):
 
     Parameters
     ----------
-    at : the steps whose written values tell that it was taken
     swap : what is calculated instead, by step id
     after : what must have been calculated instead before, for this way to be open
     """
 
-    at: frozenset[str]
     swap: dict[str, Swap]
     said: Message
     after: Mapping[str, Swap] = MappingProxyType({})
@@ -63,13 +61,8 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
     if shifted is None:
         return
     source = shifted.inputs[0]
-    after = [
-        other.id for other in graph.steps.values() if other.op.name in ("exp", "row_sum") and other.phase == "forward"
-    ]
-    near = frozenset({step.id, shifted.id, *after})
     zero = lambda xp, s: xp.enter(as_matrix(np.zeros((*s.shape[:-1], 1))))  # noqa: E731
     yield Route(
-        near,
         _swaps(instead("zero", step, zero, source)),
         Message(
             N_(
@@ -80,7 +73,6 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
     masked = graph.steps.get(source)
     if masked is not None and masked.op.name == "mask":
         yield Route(
-            near,
             _swaps(with_operands("all", step, step.op, (masked.inputs[0],), {})),
             Message(
                 N_(
@@ -90,7 +82,6 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
         )
     whole = lambda xp, s: _spread_maximum(xp, s)  # noqa: E731
     yield Route(
-        near,
         _swaps(instead("whole", step, whole, source)),
         Message(
             N_("Right: you subtracted one maximum from the whole matrix. Any constant leaves the weights as they are.")
@@ -112,7 +103,6 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
         xp, xp.aside(step.op.compute(xp, q, **step.params)), k, **scores.params
     )
     early = Route(
-        frozenset({scores.id}),
         _swaps(
             instead("early", scores, scaled_early, *scores.inputs),
             with_operands("late", step, pass_on.OP, step.inputs, {}),
@@ -145,7 +135,7 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
             instead("early", after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs)
         )
     said = Message(N_("Right: your scores were scaled already, so their gradient is this; the factor comes in at Q."))
-    yield Route(frozenset({back.id}), _swaps(*swaps), said, {scores.id: early.swap[scores.id]})
+    yield Route(_swaps(*swaps), said, {scores.id: early.swap[scores.id]})
 
 
 def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
@@ -155,7 +145,6 @@ def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
         return
     early = lambda xp, s, m: scaled.op.compute(xp, xp.add(s, m), **scaled.params)  # noqa: E731
     yield Route(
-        frozenset({scaled.id}),
         _swaps(
             instead("early", scaled, early, scaled.inputs[0], step.inputs[1]),
             with_operands("late", step, pass_on.OP, (scaled.id,), {}),

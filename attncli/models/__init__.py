@@ -86,7 +86,6 @@ class Model(Record):
     settings: tuple[Setting, ...]
     build: Callable[[Graph, Given], str]
     after: Callable[[Graph, Given], None] | None = None
-    aliases: Mapping[str, str] | None = None
 
     def argument(self, name: str) -> Argument | None:
         """The input called `name`, in whichever layer."""

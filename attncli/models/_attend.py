@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.graph import Axis, Graph, show_shape
+from attncli.graph import Axis, Graph, default_symbol, show_shape
 from attncli.matrix import BoolArray, as_matrix
 from attncli.message import N_, InputError, Listed, Message, ShapeError
 from attncli.models import Given, Setting
@@ -220,7 +220,7 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -
             scores,
             symbol="S_{scaled}",
             root=as_matrix(width.size),
-            label=default_label(width.name),
+            label=default_symbol(width.name),
             why=Message(
                 N_(
                     "A sum of {d} products spreads about √{d} times as wide as one. Dividing by √{d} brings it back,"
@@ -239,13 +239,6 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -
             N_("Every score is multiplied by the scale that was asked for, {scale}."), scale=f"{float(kind.values):g}"
         ),
     )
-
-
-def default_label(axis: str) -> str:
-    """LaTeX of an axis name: d_k stays d_k, d_model becomes d_{model}."""
-    from attncli.graph import default_symbol
-
-    return default_symbol(axis)
 
 
 def _empty_note(empty: BoolArray) -> Message:

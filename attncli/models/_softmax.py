@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attncli.graph import Closed, Graph, Step, part_of
-from attncli.matrix import Matrix, as_matrix
+from attncli.matrix import Matrix
 from attncli.message import N_, Message
 from attncli.ops import divide, exp, multiply, row_max, row_sum, subtract
 
@@ -156,8 +156,3 @@ def hidden_rows(mask: Matrix) -> Any:
     """Rows (bool, … i 1) of a mask or of scores in which everything is −∞; None if there is none."""
     empty = np.isneginf(mask.values).all(-1, keepdims=True)
     return empty if empty.any() else None
-
-
-def constant(value: float) -> Matrix:
-    """A single number as a matrix without axes."""
-    return as_matrix(value)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.graph import Axis, Graph
+from attncli.graph import Axis, Graph, default_symbol
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, Message
 from attncli.models import Argument, Given, Model
-from attncli.models._attend import default_label
 from attncli.ops import mean_square, multiply, root, row_sum, scale
 
 
@@ -40,7 +39,7 @@ def _measure(graph: Graph, q: str, k: str) -> None:
         "dots",
         symbol="s_{scaled}",
         root=as_matrix(width.size),
-        label=default_label(width.name),
+        label=default_symbol(width.name),
         why=Message(N_("The same scores, divided by √{d}."), d=width.size),
     )
     graph.apply(mean_square.OP, "scaled_variance", "scaled", symbol=r"\sigma_{scaled}^2", why=Message(_MEASURED))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.graph import Graph
+from attncli.matrix import as_matrix
 from attncli.message import N_, Message
 from attncli.models import Argument, Given, Model, Setting
 from attncli.models._attend import _empty_note
-from attncli.models._softmax import constant, hidden_rows, softmax
+from attncli.models._softmax import hidden_rows, softmax
 
 
 def build(graph: Graph, given: Given) -> str:
@@ -27,7 +28,7 @@ def build(graph: Graph, given: Given) -> str:
     if empty is not None:
         graph.notes.append(_empty_note(empty))
     subtract = given.setting("subtract", "max")
-    shift = None if subtract == "max" else constant(0.0) if subtract == "none" else subtract
+    shift = None if subtract == "max" else as_matrix(0.0) if subtract == "none" else subtract
     return softmax(graph, source, empty=empty if np.any(empty) else None, shift=shift)
 
 

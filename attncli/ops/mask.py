@@ -45,8 +45,6 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
     """Another number in the hidden places, or other places hidden."""
-    from attncli.ops import pass_on
-
     scores, id = step.inputs
     mask = graph.inputs[id].matrix.values
     hidden = np.isneginf(mask)

@@ -16,9 +16,6 @@ from attncli.terms import Index, Term
 if TYPE_CHECKING:
     from attncli.graph import Graph, Step
 
-#: Paths that may meet in one place.
-MOST = 64
-
 
 def compute(xp: Arithmetic, *parts: Value, count: int) -> Value:
     """The sum of all parts, entry by entry, from the first to the last."""
@@ -41,7 +38,8 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(pass_on.OP, id, upstream)
 
 
-_RULES: tuple[Rule, ...] = (gradient,) * MOST
+#: More than anybody asks for: paths are summed where gradients meet, and nothing here takes gradients of gradients.
+_RULES: tuple[Rule, ...] = (gradient,) * 64
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
