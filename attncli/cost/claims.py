@@ -1,7 +1,8 @@
 """What is said about the variants, examined with the sizes at hand: the ratio itself, and where the claim holds.
 
-The claims are those of the article the curriculum's part D goes back to; the published table of cache sizes is
-table 1 of the DeepSeek-V2 paper (arXiv 2405.04434).
+The claims restate what an article on attention variants says of them. The formulas they are held against are the papers':
+MQA from Shazeer (arXiv 1911.02150), GQA from Ainslie et al. (arXiv 2305.13245), MLA from DeepSeek-V2 (arXiv 2405.04434),
+whose table 1 is the published table of cache sizes.
 """
 
 from __future__ import annotations
@@ -123,9 +124,9 @@ def _tenth(models: Sequence[Named]) -> Claim:
         heads = Fraction(sizes.d_c + sizes.d_rope, 2 * sizes.d_head)
         where = Message(
             N_("about a tenth for n_h from {fewest} to {most}, a tenth at {exactly}"),
-            fewest=plain(heads / most),
-            most=plain(heads / least),
-            exactly=plain(heads / TENTH),
+            fewest=heads / most,
+            most=heads / least,
+            exactly=heads / TENTH,
         )
         findings.append(Finding(name, Ratio(_cache("mla", sizes), _cache("mha", sizes)), (least, most), where=where))
     return Claim(
@@ -136,8 +137,8 @@ def _tenth(models: Sequence[Named]) -> Claim:
             N_(
                 "A matter of n_h: MLA's cache does not depend on it, MHA's grows with it. “About” is taken as {least} to {most}."
             ),
-            least=plain(least),
-            most=plain(most),
+            least=least,
+            most=most,
         ),
     )
 
@@ -199,7 +200,7 @@ def _sum_of(width: Factor, keys: Product) -> Factor:
 
 
 def _at_width(width: Fraction | int) -> Message:
-    return Message(N_("a factor of {fold} at a width of {width}"), fold=FOLD, width=plain(Fraction(width)))
+    return Message(N_("a factor of {fold} at a width of {width}"), fold=FOLD, width=Fraction(width))
 
 
 class LatentAsGroups(Record):
@@ -234,8 +235,3 @@ def latent_as_groups(name: str, sizes: Sizes) -> LatentAsGroups:
         Ratio(latent, _cache("mqa", sizes)),
         (Fraction(sizes.d_c, sizes.d_head), Fraction(sizes.d_rope, sizes.d_head)),
     )
-
-
-def plain(number: Fraction) -> int | float:
-    """A fraction as a whole number if it is one, else to four significant digits."""
-    return int(number) if number.denominator == 1 else float(f"{float(number):.4g}")

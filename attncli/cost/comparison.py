@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from attncli.cost.claims import Claim, LatentAsGroups, claims, latent_as_groups
@@ -47,6 +48,17 @@ class Entry(Record):
     def own(self) -> bool:
         """Whether this is what the model uses."""
         return self.count.variant == self.model.variant and not set(self.model.given) - _NOT_THE_MODEL
+
+    @property
+    def cache_share(self) -> Fraction:
+        """The cache as a share of MHA's."""
+        return Fraction(self.count.cache.value, self.baseline.cache.value)
+
+    def share(self, part: str) -> Fraction | None:
+        """A part as a share of MHA's: "absorbed" is MLA's other way to a "decode". None where there is no such part."""
+        if not getattr(self.count, part):
+            return None
+        return Fraction(self.count.total(part), self.baseline.total("decode" if part == "absorbed" else part))
 
 
 #: Sizes of a run, not of a model.

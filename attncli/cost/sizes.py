@@ -65,6 +65,9 @@ class Assumed(Record):
 #: DeepSeek-V2 caches a latent of 4 head widths and a rotary part of half a head width (arXiv 2405.04434, table 1).
 LATENT = Fraction(4)
 ROTARY = Fraction(1, 2)
+#: So much does it cache in head widths, 4.5, and as so many groups of GQA, which cache a key and a value each: 2.25.
+WIDTHS = LATENT + ROTARY
+GROUPS = WIDTHS / 2
 BYTES = Fraction(2)
 LAYERS = 1
 CONTEXT = 1024

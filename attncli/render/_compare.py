@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from attncli.cost.claims import Finding
 from attncli.cost.comparison import Comparison, Entry, Model
 from attncli.cost.count import Line
-from attncli.cost.sizes import LATENT, ROTARY, Assumed
+from attncli.cost.sizes import GROUPS, LATENT, ROTARY, WIDTHS, Assumed
 from attncli.message import N_, Language, Listed, Message
 from attncli.record import Record
 from attncli.render._compare_words import (
@@ -21,6 +21,7 @@ from attncli.render._compare_words import (
     exact,
     number,
     quotient,
+    rounded,
     share,
     short,
 )
@@ -73,7 +74,7 @@ class Document:
         self.several = len(comparison.models) > 1
 
     def say(self, message: Message | str) -> str:
-        return (message if isinstance(message, Message) else Message(message)).text(self.language)
+        return (rounded(message) if isinstance(message, Message) else Message(message)).text(self.language)
 
     def blocks(self) -> Iterator[Block]:
         """From top to bottom."""
@@ -201,24 +202,24 @@ class Document:
 
     @staticmethod
     def _column(entry: Entry) -> list[str]:
-        count, base = entry.count, entry.baseline
+        count = entry.count
         sizes = count.sizes
         heads = {"mha": exact(sizes.heads), "mqa": "1", "gqa": exact(sizes.kv_heads), "mla": "–"}
 
-        def part(name: str, of: str) -> list[str]:
-            found = count.total(name)
-            return [short(found), share(found, base.total(of))] if found else ["–", "–"]
+        def part(name: str) -> list[str]:
+            of_mha = entry.share(name)
+            return ["–", "–"] if of_mha is None else [short(count.total(name)), share(of_mha)]
 
         return [
             heads[count.variant],
-            *part("weights", "weights"),
+            *part("weights"),
             short(count.cache.value),
             bytes_text(count.cache_bytes),
-            share(count.cache.value, base.cache.value),
+            share(entry.cache_share),
             bytes_text(count.full_cache_bytes),
-            *part("prefill", "prefill"),
-            *part("decode", "decode"),
-            *part("absorbed", "decode"),
+            *part("prefill"),
+            *part("decode"),
+            *part("absorbed"),
         ]
 
     def _chart(self) -> Chart:
@@ -265,8 +266,8 @@ class Document:
                     N_("The paper's proportions, {c} and {r}, give {widths}·d_h·l and {groups} groups."),
                     c=number(LATENT),
                     r=number(ROTARY),
-                    widths=number(LATENT + ROTARY),
-                    groups=number((LATENT + ROTARY) / 2),
+                    widths=number(WIDTHS),
+                    groups=number(GROUPS),
                 )
                 yield Paragraph(self.say(paper))
 

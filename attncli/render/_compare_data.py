@@ -12,7 +12,7 @@ from attncli.cost.claims import Claim
 from attncli.cost.comparison import Comparison, Entry, Model
 from attncli.cost.count import Line
 from attncli.message import Language, Message
-from attncli.render._compare_words import counted, numbers, symbols
+from attncli.render._compare_words import counted, numbers, rounded, symbols
 
 _PARTS = (
     ("weights", "parameters"),
@@ -80,11 +80,14 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "cache_formula": symbols(count.cache),
         "cache_elements_per_token": count.cache.value,
         "cache_bytes_per_token": _plain(count.cache_bytes),
+        "cache_share_of_mha": _plain(entry.cache_share),
         "cached_tokens": count.sizes.cached,
         "cache_bytes": _plain(count.full_cache_bytes),
     }
     for part, name in _PARTS:
-        found[name] = count.total(part) if getattr(count, part) else None
+        share = entry.share(part)
+        found[name] = None if share is None else count.total(part)
+        found[f"{name}_share_of_mha"] = _plain(share)
     return found
 
 
@@ -103,7 +106,7 @@ def _line(line: Line) -> dict[str, Any]:
 
 def _claim(claim: Claim, language: Language) -> dict[str, Any]:
     def text(message: Message | None) -> str | None:
-        return None if message is None else message.text(language)
+        return None if message is None else rounded(message).text(language)
 
     return {
         "id": claim.id,

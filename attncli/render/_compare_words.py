@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from attncli.cost.comparison import Comparison
 from attncli.cost.product import Product, Ratio
-from attncli.message import N_, Message
+from attncli.message import N_, Listed, Message
 from attncli.render._chart import figure
 
 NAMES = {"mha": "MHA", "mqa": "MQA", "gqa": "GQA", "mla": "MLA"}
@@ -71,6 +71,21 @@ def number(value: int | float | Fraction) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
+def rounded(message: Message) -> Message:
+    """The message with its fractions to four significant digits."""
+    if isinstance(message, Listed):
+        return message
+    return Message(message.template, **{name: _rounded(value) for name, value in message.fields.items()})
+
+
+def _rounded(value: object) -> object:
+    if isinstance(value, Message):
+        return rounded(value)
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(f"{float(value):.4g}")
+    return value
+
+
 def bytes_text(value: Fraction) -> str:
     """512 KiB: in units of 1024."""
     power = 0
@@ -79,9 +94,8 @@ def bytes_text(value: Fraction) -> str:
     return f"{number(value)} {_UNITS[power]}"
 
 
-def share(value: int, of: int) -> str:
+def share(part: Fraction) -> str:
     """7.031 %, or 171.5× where it is many times as much."""
-    part = Fraction(value, of)
     return f"{number(part)}×" if part >= 10 else f"{number(100 * part)} %"
 
 
@@ -144,17 +158,29 @@ def counted(comparison: Comparison) -> Iterator[Message]:
         )
     )
     if all(one.causal for one in sizes):
-        yield Message(
-            N_(
-                "Prefill: all n tokens at once, and token i meets i keys: n·(n+1)/2 pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
-            )
-        )
+        yield from _pairs({one.cached < one.context for one in sizes})
     else:
         yield Message(N_("Prefill: all n tokens at once, all n² pairs, as where the mask comes after the product."))
     yield Message(N_("Next token: the last of the n, when the others are in the cache."))
     if "mla" in variants:
         yield Message(
             N_(
-                "MLA's next token has two ways. The plain one makes the keys and values of all n tokens anew from their latents. The absorbed one multiplies W_UK into the query and W_UV into the mixed latents, once each: (q W_UK^T) c^T = q (c W_UK)^T."
+                "MLA's next token has two ways. The plain one makes the keys and values of all tokens in sight anew from their latents. The absorbed one multiplies W_UK into the query and W_UV into the mixed latents, once each: (q W_UK^T) c^T = q (c W_UK)^T."
+            )
+        )
+
+
+def _pairs(windowed: set[bool]) -> Iterator[Message]:
+    """Which pairs of a query and a key a prefill counts: without a window that is shorter than the context, and with one."""
+    if False in windowed:
+        yield Message(
+            N_(
+                "Prefill: all n tokens at once, and token i meets i keys: n·(n+1)/2 pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
+            )
+        )
+    if True in windowed:
+        yield Message(
+            N_(
+                "Prefill with a window shorter than the context: the first w tokens meet 1 to w keys, each of the other n−w meets w: w(w+1)/2 + (n−w)·w pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
             )
         )

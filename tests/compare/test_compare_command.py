@@ -72,6 +72,32 @@ def test_the_window_of_mistral_bounds_its_cache() -> None:
     assert free["cache_bytes"] == 8 * entry["cache_bytes"]
 
 
+def test_the_pairs_of_a_window_are_said_as_they_are_counted() -> None:
+    windowed, plain = "the first w tokens meet 1 to w keys", "token i meets i keys"
+    text = shown("gqa", "--preset", "mistral-7b", "--expand", columns=400)
+    assert windowed in text and plain not in text
+    assert text.count("w(w+1)/2 + (n−w)·w") == 3  # scores, values, and the sentence
+    # A window as long as the context hides nothing.
+    free = shown("gqa", "--preset", "mistral-7b", "--context", "4096", columns=400)
+    assert windowed not in free and plain in free
+    both = shown("--preset", "mistral-7b,llama-2-7b", "--context", "8192", columns=400)
+    assert windowed in both and plain in both
+
+
+def test_shares_are_those_of_the_numbers_beside_them() -> None:
+    parts = ("parameters", "prefill_multiply_adds", "decode_multiply_adds")
+    mha, mqa, gqa, mla = data()["entries"]
+    for entry in (mha, mqa, gqa, mla):
+        for name in parts:
+            assert entry[f"{name}_share_of_mha"] == pytest.approx(entry[name] / mha[name], rel=1e-15)
+        caches = entry["cache_elements_per_token"] / mha["cache_elements_per_token"]
+        assert entry["cache_share_of_mha"] == pytest.approx(caches, rel=1e-15)
+    absorbed = mla["decode_absorbed_multiply_adds"] / mha["decode_multiply_adds"]
+    assert mla["decode_absorbed_multiply_adds_share_of_mha"] == pytest.approx(absorbed, rel=1e-15)
+    assert mqa["decode_absorbed_multiply_adds_share_of_mha"] is None
+    assert (mqa["cache_share_of_mha"], gqa["cache_share_of_mha"]) == (1 / 32, 1 / 4)
+
+
 @pytest.mark.parametrize(
     ("word", "bytes"), [("fp32", 4), ("FP16", 2), ("bf16", 2), ("fp8", 1), ("int4", 0.5), ("2", 2), ("0.75", 0.75)]
 )
