@@ -293,6 +293,12 @@ def _arithmetic(words: Mapping[str, Any]) -> str:
     return "hand" if words.get("carry") else "exact" if words.get("exact") else "floating"
 
 
+#: The largest --seed, of experiments and trainings alike.
+LARGEST_SEED = 2**32 - 1
+#: Digits that are not read any more: no option goes so far.
+_LONG = 12
+
+
 def whole_number(option: str, text: str | None, least: int, most: int) -> int | None:
     """The whole number that an option gives, or None where it is not given.
 
@@ -304,7 +310,7 @@ def whole_number(option: str, text: str | None, least: int, most: int) -> int | 
     if text is None:
         return None
     digits = text.strip().removeprefix("-")
-    number = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
+    number = int(text) if digits.isascii() and digits.isdigit() and len(digits) < _LONG else None
     if number is None or not least <= number <= most:
         raise InputError(
             "{option}: “{given}” does not work here. Write a whole number from {least} to {most}.",

@@ -6,14 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from attncli.cli._calculation import Stdin, problem_of, whole_number
+from attncli.cli._calculation import LARGEST_SEED, Stdin, problem_of, whole_number
 from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
 from attncli.lab import Experiment, Setting
 from attncli.message import N_, AttnError, InputError, Message
 from attncli.problems.problem import Problem
-
-_LARGEST_SEED = 999_999_999
 
 
 def run(
@@ -22,7 +20,7 @@ def run(
     """Run an experiment and write its report to the screen or to a file."""
     words.pop("lang", None)
     chosen = report_format(format, output)
-    start = whole_number("--seed", seed, 0, _LARGEST_SEED) or 0
+    start = whole_number("--seed", seed, 0, LARGEST_SEED) or 0
     settings = _settings(experiment, words, say)
     write_report(say, experiment.run(start, settings), chosen, output)
     return 0

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from attncli.cli._calculation import Stdin, whole_number
+from attncli.cli._calculation import LARGEST_SEED, Stdin, whole_number
 from attncli.cli._interrupt import Stop, stopping
 from attncli.cli._output import check_place, write_file
 from attncli.cli._report import report_format, write_report
@@ -35,7 +35,7 @@ _COUNTS = {
     "kv_heads": (1, 64, None),
     "layers": (0, 48, 0),
     "d_ff": (0, 4096, 0),
-    "seed": (0, 2**32 - 1, 0),
+    "seed": (0, LARGEST_SEED, 0),
 }
 _CHOICES = {
     "split": ("characters", "words"),

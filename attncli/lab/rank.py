@@ -74,6 +74,13 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
             columns=found[0].values.shape[1],
             most=most,
         )
+    if settings["rank"] > settings["width"]:
+        raise InputError(
+            "--rank: {rank} is too much. At a width of {width} the rank is at most {width}: write a smaller --rank, or a"
+            " larger --width.",
+            rank=settings["rank"],
+            width=settings["width"],
+        )
     parts = (
         _opening(found, settings, seed),
         _plot(found),

@@ -61,9 +61,9 @@ class Page:
         yield from _DRAWN[type(part)](self, part)
 
     def _plot(self, part: Plot) -> Iterator[str]:
-        marks = [(mark, self.say(trend.name)) for mark, trend in zip(MARKS, part.trends, strict=False)]
-        lines = [Line(trend.values, mark) for mark, trend in zip(MARKS, part.trends, strict=False)]
-        yield from wrap(_GAP.join(f"{mark} {name}" for mark, name in marks), self.width).split("\n")
+        marked = list(zip(MARKS[: len(part.trends)], part.trends, strict=True))  # one too many has no mark of its own
+        lines = [Line(trend.values, mark) for mark, trend in marked]
+        yield from wrap(_GAP.join(f"{mark} {self.say(trend.name)}" for mark, trend in marked), self.width).split("\n")
         chart = plot(
             lines,
             min(self.width, _WIDEST),

@@ -178,7 +178,9 @@ def test_a_trained_model_shows_its_heads(tmp_path: Path) -> None:
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no such experiment": (("scalings",), "“scalings” does not exist. Did you mean scaling?"),
     "a seed that is none": (("softmax", "--seed", "x"), "--seed: “x” does not work here. Write a whole number from 0 to"),
-    "a seed below 0": (("softmax", "--seed=-1"), "from 0 to 999999999"),
+    "a seed below 0": (("softmax", "--seed=-1"), "from 0 to 4294967295"),
+    "a seed above the last": (("softmax", "--seed", "4294967296"), "from 0 to 4294967295"),
+    "a rank above the width": (("rank", "--rank", "5", "--width", "3"), "--rank: 5 is too much. At a width of 3 the rank is at most 3"),
     "a format that is none": (("softmax", "--format", "html"), "Choose from: table, json, markdown, csv."),
     "a fraction of a width": (("scaling", "--d-k", "1 2.5"), "--d-k: 2.5 does not work here. Write whole numbers from 1 to 8192."),
     "a width of 0": (("scaling", "--d-k", "0"), "--d-k: 0 does not work here"),
