@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attncli.message import N_, Message
@@ -113,7 +114,7 @@ CATALOGUE: dict[str, Entry] = {
     "gradient-overwritten": Entry(4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), N_("Look again at tokens that occur more than once.")),
     "log-base": Entry(0, N_("You took a logarithm to another base. The loss uses the natural one, ln."), N_("Look again at the logarithm: ln, to the base e; log₂ and log₁₀ are other numbers.")),
     "no-bias-correction": Entry(0, N_("You left out Adam's correction: m and v began at 0 and are too small at first, so they are divided by 1 − βᵗ."), N_("Look again at what Adam divides by 1 − βᵗ before its step.")),
-    "update-sign": Entry(1, N_("You took a step uphill, E + η·G."), N_("Look again at the sign of the step: against the gradient.")),
+    "update-sign": Entry(1, N_("You took a step uphill: it has to be subtracted, not added."), N_("Look again at the sign of the step: against the gradient.")),
     "layout-transposed": Entry(4, N_("This is the right matrix, transposed."), N_("Look again at which way tokens run.")),
     "sign": Entry(0, N_("A sign is wrong."), N_("Look again at the signs in the marked cells.")),
     "decimal-point": Entry(0, N_("The decimal point slipped."), N_("Look again at the decimal point in the marked cells.")),
@@ -129,6 +130,7 @@ _ROOT_MEAN_SQUARE = N_(
 _ELSEWHERE: dict[tuple[str, str], Entry] = {
     ("no-scale", "factor"): Entry(4, N_("You left out the factor that every score is multiplied by."), _FACTOR),
     ("gradient-scale-lost", "factor"): Entry(2, N_("You left out the factor: every entry is multiplied by the same number here."), _FACTOR),
+    ("not-square-rooted", "std"): Entry(1, N_("You took the variance itself. σ is its square root."), _NORM),
     ("not-square-rooted", "rms"): Entry(1, N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE),
     ("eps-outside-root", "rms"): Entry(5, N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE),
 }  # fmt: skip
@@ -136,10 +138,24 @@ _ELSEWHERE: dict[tuple[str, str], Entry] = {
 #: Slips of the pen come after a single wrong calculation, which teaches more.
 _SLIPS = frozenset({"layout-transposed", "sign", "decimal-point", "cells-exchanged"})
 
+#: Another plan for several lines: a single thing left out that gives the same numbers is simpler.
+_PLANS = frozenset({"norm-placement"})
 
-def rank(id: str) -> tuple[bool, int, int]:
-    """The likelier first: calculations before slips, the commoner before the rare, else the order of the catalogue."""
-    return id in _SLIPS, -CATALOGUE[id].seen, list(CATALOGUE).index(id)
+#: What says the same as another, only less exactly.
+_VAGUER = {
+    "path-missing": frozenset({"residual-path-missing", "norm-paths-missing", "output-head-missing"}),
+    "sign": frozenset({"softmax-sign", "bias-sign", "mask-plus-infinity"}),
+}
+
+
+def rank(id: str) -> tuple[bool, bool, int, int]:
+    """The likelier first: calculations before slips, the simple and the commoner first, else the catalogue's order."""
+    return id in _SLIPS, id in _PLANS, -CATALOGUE[id].seen, list(CATALOGUE).index(id)
+
+
+def without_vaguer(ids: Sequence[str]) -> list[str]:
+    """The ids that are worth a sentence beside the others: what another says more exactly is left out."""
+    return [id for id in ids if not _VAGUER.get(id, frozenset()).intersection(ids)]
 
 
 def did(id: str, graph: Graph | None = None, at: str = "") -> Message:
@@ -163,7 +179,7 @@ def _entry(id: str, graph: Graph | None, at: str) -> Entry:
 
 
 def _kind(graph: Graph, at: str) -> str:
-    """Whether a step multiplies by a number that is given, or belongs to an RMS norm."""
+    """Whether a step multiplies by a number that is given, belongs to an RMS norm, or is the σ of a LayerNorm."""
     step = graph.steps[at]
     if step.op.name == "scale" and step.params.get("factor") is not None:
         return "factor"
@@ -171,4 +187,6 @@ def _kind(graph: Graph, at: str) -> str:
     if root is None or root.op.name != "root_eps":
         return ""
     square = graph.steps.get(root.inputs[0])
-    return "" if square is None or source_of(graph, square.inputs[0])[1] else "rms"
+    if square is None or source_of(graph, square.inputs[0])[1]:
+        return "std" if root is step else ""
+    return "rms"

@@ -7,12 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 from attncli.marking.explain import Named
-from attncli.message import ENGLISH, Message
+from attncli.message import ENGLISH, N_, Message
 from attncli.problems.problem import Problem
 from attncli.record import Record
 
 #: Verdicts of a step that is right.
 RIGHT = frozenset({"correct", "route", "imprecise"})
+
+#: Said before two mistakes that only together give what was written.
+TWO_THINGS = N_("Two things came together here:")
 
 _NOTHING: Mapping[str, Any] = {}
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
-from attncli.marking.catalogue import did, rank
+from attncli.marking.catalogue import did, rank, without_vaguer
 from attncli.marking.chain import Chain
 from attncli.marking.explain import MISFITS, Found, Named, Sieve, affordable
 from attncli.marking.judge import Judgement, judge
-from attncli.marking.marked import RIGHT, Marked, StepMark
+from attncli.marking.marked import RIGHT, TWO_THINGS, Marked, StepMark
 from attncli.marking.parts import parts_wrong
 from attncli.marking.routes import Route, constant
 from attncli.marking.slips import slips
@@ -588,11 +588,13 @@ def credit_of(problem: Problem, verdict: str) -> Fraction:
 
 def _told(explained: Sequence[Found], id: str, graph: Graph) -> tuple[Message, ...]:
     """What was done; where several mistakes give the same numbers, that is said before the likelier ones."""
-    sentences = tuple(dict.fromkeys(did(one.id, graph, one.step) for one in _named(explained, id)[:_TOLD]))
+    named = _named(explained, id)[:_TOLD]
+    worth = {at: without_vaguer([one.id for one in named if one.step == at]) for at in {one.step for one in named}}
+    sentences = tuple(dict.fromkeys(did(one.id, graph, one.step) for one in named if one.id in worth[one.step]))
     if len(sentences) < 2:
         return sentences
     if len(explained[0].named) > 1:
-        return (Message(N_("Two things came together here:")), *sentences)
+        return (Message(TWO_THINGS), *sentences)
     return (Message(N_("More than one mistake gives these numbers. The likelier first:")), *sentences)
 
 

@@ -11,9 +11,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attncli.locale.wrap import wrap
-from attncli.marking.catalogue import look, varies
+from attncli.marking.catalogue import look, varies, without_vaguer
 from attncli.marking.explain import Named
 from attncli.marking.mark import Marked, StepMark
+from attncli.marking.marked import TWO_THINGS
 from attncli.marking.report import data, json_text
 from attncli.message import N_, Language, Listed, Message
 from attncli.record import Record
@@ -197,15 +198,22 @@ class Sheet:
         yield from self._arithmetic(step)
         earlier = sorted({named.step for named in step.mistakes if named.step != step.id})
         if earlier:
-            yield self._line(
-                Message(N_("This happened at {steps}, which you did not write down."), steps=Listed(earlier))
-            )
+            yield self._line(Message(self._when(step), steps=Listed(earlier)))
         if step.mistakes:
             yield self._line(self._look(step), "italic")
 
+    def _when(self, step: StepMark) -> str:
+        """How the mistakes of earlier lines go with those of this one: all there, one of two, or one way or the other."""
+        if all(named.step != step.id for named in step.mistakes):
+            return N_("This happened at {steps}, which you did not write down.")
+        if any(message.template == TWO_THINGS for message in step.said):
+            return N_("One of them happened at {steps}, which you did not write down.")
+        return N_("Here, or already at {steps}, which you did not write down.")
+
     def _look(self, step: StepMark) -> Message:
         """Where to look again, in the words of the step that the likeliest mistake was made at."""
-        likeliest = step.mistakes[0]
+        told = without_vaguer([named.id for named in step.mistakes if named.step == step.mistakes[0].step])
+        likeliest = next(named for named in step.mistakes if named.id == told[0])
         graph = self.marked.problem.graph() if varies(likeliest.id) else None
         return look(likeliest.id, graph, likeliest.step)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from simulation import as_text
 from test_marked_stacks import with_gradient
 
 from attncli import mark
+from attncli.marking.explain import Named
+from attncli.marking.marked import TWO_THINGS, Marked, StepMark
 from attncli.matrix import as_matrix
-from attncli.message import ENGLISH
+from attncli.message import ENGLISH, Message
 from attncli.problems.problem import Problem
 from attncli.render._marks import Sheet
 
@@ -265,3 +268,38 @@ def test_the_norm_without_a_mean_is_not_told_of_one(line: str) -> None:
         told, hint = words(problem, **{line: divisor if line == "rms" else known["X"] / divisor})
         assert "variance" not in told + hint and "minus the mean" not in hint
         assert "mean square" in told and "mean square" in hint
+
+
+def test_what_is_said_more_exactly_is_not_said_vaguely_as_well() -> None:
+    problem = exercise("encoder_block", 0)
+    known = right(problem)
+    bare = known["norm1.G_Y_hidden"]
+    assert {id for _, id in named(problem, norm1__G_Y=bare)} == {"path-missing", "residual-path-missing"}
+    told, hint = words(problem, norm1__G_Y=bare)
+    assert told == "You left out the gradient that goes past the sublayer." and "both ways in full" in hint
+
+
+def test_a_forgotten_input_comes_before_a_norm_in_another_place() -> None:
+    problem = exercise("encoder_block", 0)
+    bare = right(problem)["self.output"]
+    marks = marked(problem, self__residual=bare)["self.residual"]
+    assert [one.id for one in marks.mistakes] == ["residual-missing", "norm-placement"]
+
+
+def test_a_deviation_without_its_root_is_told_that() -> None:
+    problem = exercise("layer_norm", 0, eps="0.05")
+    told, _ = words(problem, std=right(problem)["variance"] + 0.05)
+    assert told == "You took the variance itself. σ is its square root."
+
+
+def test_a_mistake_here_or_earlier_is_said_to_be_either() -> None:
+    def last(*where: tuple[str, str], said: tuple[str, ...] = ()) -> str:
+        named = tuple(Named(*one) for one in where)
+        step = StepMark("G_h", "wrong", Fraction(0), Fraction(0), named, said=tuple(map(Message, said)))
+        sheet = Sheet(Marked(exercise("layer_norm", 0), None, (step,)), ENGLISH, reveal="first")
+        return next(line.plain for line in sheet.lines(step) if "which you did not write down" in line.plain)
+
+    here, earlier = ("G_h", "gradient-scale-lost"), ("G_Z", "batch-factor-missing")
+    assert last(earlier).startswith("This happened at G_Z")
+    assert last(here, earlier).startswith("Here, or already at G_Z")
+    assert last(here, earlier, said=(TWO_THINGS,)).startswith("One of them happened at G_Z")
