@@ -15,6 +15,7 @@ from attncli.graph import Graph, show_shape
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, ShapeError, unknown
 from attncli.ops import average, batch_share, class_error, negative_log, pick
+from attncli.softmax import softmax
 
 #: Targets that say: this token does not count. The second is PyTorch's.
 NOT_COUNTED = (-1, -100)
@@ -135,8 +136,6 @@ def _steps(
     counted: np.ndarray[tuple[int], np.dtype[np.bool_]],
     mean: bool,
 ) -> None:
-    from attncli.models._softmax import softmax
-
     output = graph.output
     token, classes = graph.axes(output)
     for axis in (token, classes):

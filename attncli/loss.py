@@ -228,37 +228,8 @@ def _cross_entropy(graph: Graph, arguments: list[str], matrices: Mapping[str, Ma
 
 def _mse(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
     """Mean of the squared differences over all entries (torch.nn.MSELoss, reduction "mean")."""
-    if len(arguments) != 2 or not arguments[1]:
-        raise InputError("mse takes the output and a target. {forms}", forms=forms(graph.output))
-    output, target = arguments
-    if not (target.isascii() and target.isidentifier()):
-        raise InputError(
-            "The target “{target}” is not a name. Use letters, digits and _, like “target”.", target=target[:40]
-        )
-    _output_named(graph, output)
-    if target in graph or target in ("L", "error") or target.startswith("G_"):
-        raise InputError(
-            "The loss names “{target}” as its target, but that is part of this calculation already. Give the target a name"
-            " of its own, like target: mse({output}, target).",
-            target=target,
-            output=output,
-        )
-    if target not in matrices:
-        raise InputError(
-            "The loss names the target “{target}”, which is not given. Give it beside the loss, in [gradient] of the"
-            ' problem file ({target} = "…") or with --set {target}="…".',
-            target=target,
-        )
-    matrix = matrices[target]
-    shape = graph.shape(output)
-    if matrix.shape != shape:
-        raise ShapeError(
-            "The target {target} is {shape}, but the output {output} is {expected}. Give one target number for each entry.",
-            target=target,
-            shape=show_shape(matrix.shape),
-            output=output,
-            expected=show_shape(shape),
-        )
+    output, target = graph.output, _target(graph, arguments, matrices)
+    matrix, shape = matrices[target], graph.shape(output)
     for axis in graph.axes(output):
         graph.bound.setdefault(axis.name, axis)
     given = graph.input(
@@ -290,3 +261,43 @@ def _mse(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> 
         ),
     )
     graph.phase = "forward"
+
+
+def _target(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> str:
+    """The name of the target in mse(output, target), which is given and fits.
+
+    Raises
+    ------
+    InputError, ShapeError
+    """
+    if len(arguments) != 2 or not arguments[1]:
+        raise InputError("mse takes the output and a target. {forms}", forms=forms(graph.output))
+    output, target = arguments
+    if not (target.isascii() and target.isidentifier()):
+        raise InputError(
+            "The target “{target}” is not a name. Use letters, digits and _, like “target”.", target=target[:40]
+        )
+    _output_named(graph, output)
+    if target in graph or target in ("L", "error") or target.startswith("G_"):
+        raise InputError(
+            "The loss names “{target}” as its target, but that is part of this calculation already. Give the target a name"
+            " of its own, like target: mse({output}, target).",
+            target=target,
+            output=output,
+        )
+    if target not in matrices:
+        raise InputError(
+            "The loss names the target “{target}”, which is not given. Give it beside the loss, in [gradient] of the"
+            ' problem file ({target} = "…") or with --set {target}="…".',
+            target=target,
+        )
+    shape = matrices[target].shape
+    if shape != graph.shape(output):
+        raise ShapeError(
+            "The target {target} is {shape}, but the output {output} is {expected}. Give one target number for each entry.",
+            target=target,
+            shape=show_shape(shape),
+            output=output,
+            expected=show_shape(graph.shape(output)),
+        )
+    return target

@@ -10,9 +10,9 @@ from attncli.gradient import gradient_id, gradient_symbol
 from attncli.graph import Graph
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
-from attncli.models._softmax import softmax
 from attncli.ops import exp, multiply, product, row_max, row_sum, scale, subtract, sum_paths
 from attncli.problems.problem import Problem
+from attncli.softmax import softmax
 
 A = np.array([[0.5, -1.0], [2.0, 0.25]])
 B = np.array([[1.5, 2.0], [-0.5, 3.0]])

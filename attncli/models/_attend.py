@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.graph import Axis, Graph, default_symbol, show_shape
-from attncli.matrix import BoolArray, as_matrix
+from attncli.matrix import BoolArray, Matrix, as_matrix
 from attncli.message import N_, InputError, Listed, Message, ShapeError
 from attncli.models import Given, Setting
 from attncli.models._mask import mask_of
-from attncli.models._softmax import hidden_rows, softmax
 from attncli.ops import product, scale
+from attncli.softmax import hidden_rows, softmax
 
 SETTINGS = (
     Setting("causal", "flag", N_("a token sees itself and what came before, never what comes after")),
@@ -91,33 +91,13 @@ def attend(
         from attncli.ops import softcap
 
         source = graph.apply(softcap.OP, f"{prefix}capped", source, symbol="S_{capped}", cap=cap)
-    unmasked = source
     visible = mask_of(graph, scores, given, past)
-    empty = None
-    if visible is not None:
-        from attncli.ops import mask
-
-        far = bool(given.setting("alibi"))
-        id = graph.input(
-            f"{prefix}M",
-            visible,
-            [axis.name for axis in graph.axes(scores)][-visible.values.ndim :],
-            symbol="M",
-            differentiable=False,
-            hidden=True,
-            why=Message(_MASK_WITH_DISTANCE if far else _MASK),
-        )
-        why = Message(_MASKED_WITH_DISTANCE) if far else None
-        source = graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}", why=why)
-        empty = hidden_rows(visible)
-    if empty is not None:
-        graph.notes.append(_empty_note(empty))
     weights = softmax(
         graph,
-        source,
+        source if visible is None else _masked(graph, source, visible, given, prefix),
         prefix=prefix,
-        empty=empty,
-        maximum_of=unmasked if given.setting("max_over") == "all" else None,
+        empty=None if visible is None else _noted(graph, hidden_rows(visible)),
+        maximum_of=source if given.setting("max_over") == "all" else None,
     )
     return graph.apply(
         product.OP,
@@ -239,6 +219,31 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -
             N_("Every score is multiplied by the scale that was asked for, {scale}."), scale=f"{float(kind.values):g}"
         ),
     )
+
+
+def _masked(graph: Graph, source: str, visible: Matrix, given: Given, prefix: str) -> str:
+    """The scores with the mask M added, which has as many axes as it was given with."""
+    from attncli.ops import mask
+
+    far = bool(given.setting("alibi"))
+    id = graph.input(
+        f"{prefix}M",
+        visible,
+        [axis.name for axis in graph.axes(source)][-visible.values.ndim :],
+        symbol="M",
+        differentiable=False,
+        hidden=True,
+        why=Message(_MASK_WITH_DISTANCE if far else _MASK),
+    )
+    why = Message(_MASKED_WITH_DISTANCE) if far else None
+    return graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}", why=why)
+
+
+def _noted(graph: Graph, empty: BoolArray | None) -> BoolArray | None:
+    """Rows in which nothing is visible, after a note that says so."""
+    if empty is not None:
+        graph.notes.append(_empty_note(empty))
+    return empty
 
 
 def _empty_note(empty: BoolArray) -> Message:

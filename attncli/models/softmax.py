@@ -9,7 +9,7 @@ from attncli.matrix import as_matrix
 from attncli.message import N_, Message
 from attncli.models import Argument, Given, Model, Setting
 from attncli.models._attend import _empty_note
-from attncli.models._softmax import hidden_rows, softmax
+from attncli.softmax import hidden_rows, softmax
 
 
 def build(graph: Graph, given: Given) -> str:

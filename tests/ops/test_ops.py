@@ -12,8 +12,8 @@ from term_values import assert_cells_agree
 from attncli import gradient, loss, ops
 from attncli.graph import Graph, Trace
 from attncli.matrix import as_matrix
-from attncli.models._softmax import softmax
 from attncli.problems.problem import Problem
+from attncli.softmax import softmax
 
 EACH = [(name, sample) for name, samples in SAMPLES.items() for sample in samples]
 IDS = [f"{name}-{number}" for name, samples in SAMPLES.items() for number in range(len(samples))]

@@ -11,6 +11,13 @@ from attncli.matrix import Matrix
 from attncli.message import N_, Message
 from attncli.ops import divide, exp, multiply, row_max, row_sum, subtract
 
+_WEIGHTS = N_(
+    "Each entry as a share of its {row}: attention weights. Every {row} adds up to exactly 1, because numerators and denominator are the same numbers."
+)
+_PROBABILITIES = N_(
+    "Each entry as a share of its {row}: the probability that the model gives to each class. Every {row} adds up to exactly 1."
+)
+
 
 def softmax(
     graph: Graph,
@@ -33,45 +40,12 @@ def softmax(
     result : the last step's id
     probabilities : what comes out are probabilities of classes, no weights
     """
-    shifted = source
     if shift is None:
-        top = graph.apply(row_max.OP, f"{prefix}row_max", maximum_of or source, symbol="m")
-        shifted = graph.apply(
-            subtract.OP,
-            f"{prefix}shifted",
-            source,
-            top,
-            symbol="Z_{shifted}" if probabilities else "S_{shifted}",
-            column=True,
-            why=Message(
-                N_(
-                    "Take each {row}'s maximum away from the whole {row}. The largest entry becomes 0 and e^x cannot overflow;"
-                    " the weights stay the same, because the common factor cancels in the division."
-                )
-            ),
+        shifted = _below_maximum(
+            graph, source, prefix, maximum_of or source, "Z_{shifted}" if probabilities else "S_{shifted}"
         )
-    elif float(shift.values) != 0.0:
-        shape = (*(axis.size for axis in graph.axes(source)[:-1]), 1)
-        names = (*(axis.name for axis in graph.axes(source)[:-1]), "")
-        graph.bound.setdefault("", graph.axes(source)[0].changed(name="", size=1, setter="c"))
-        constant = graph.input(
-            f"{prefix}c",
-            Matrix(np.full(shape, float(shift.values)), None, tuple(shift.each()) * int(np.prod(shape))),
-            names,
-            differentiable=False,
-            why=Message(N_("The constant that is taken away from every score.")),
-        )
-        shifted = graph.apply(
-            subtract.OP,
-            f"{prefix}shifted",
-            source,
-            constant,
-            symbol="S_{shifted}",
-            column=True,
-            why=Message(
-                N_("Take the same constant away from every score. Softmax does not notice: the factor e^−c cancels.")
-            ),
-        )
+    else:
+        shifted = _less_constant(graph, source, prefix, shift)
     power = graph.apply(exp.OP, f"{prefix}exp", shifted, symbol="U")
     total = graph.apply(
         row_sum.OP,
@@ -88,18 +62,55 @@ def softmax(
         total,
         closed=Closed(source, softmax_gradient),
         weights=True,
+        why=Message(_PROBABILITIES if probabilities else _WEIGHTS),
+        **params,
+    )
+
+
+def _below_maximum(graph: Graph, source: str, prefix: str, maximum_of: str, symbol: str) -> str:
+    """The scores less the maximum of their row; the steps row_max and shifted."""
+    top = graph.apply(row_max.OP, f"{prefix}row_max", maximum_of, symbol="m")
+    return graph.apply(
+        subtract.OP,
+        f"{prefix}shifted",
+        source,
+        top,
+        symbol=symbol,
+        column=True,
         why=Message(
             N_(
-                "Each entry as a share of its {row}: the probability that the model gives to each class. Every {row} adds up to exactly 1."
-            )
-        )
-        if probabilities
-        else Message(
-            N_(
-                "Each entry as a share of its {row}: attention weights. Every {row} adds up to exactly 1, because numerators and denominator are the same numbers."
+                "Take each {row}'s maximum away from the whole {row}. The largest entry becomes 0 and e^x cannot overflow;"
+                " the weights stay the same, because the common factor cancels in the division."
             )
         ),
-        **params,
+    )
+
+
+def _less_constant(graph: Graph, source: str, prefix: str, shift: Matrix) -> str:
+    """The scores less one constant, the input c; themselves where it is 0."""
+    number = float(shift.values)
+    if number == 0.0:
+        return source
+    axes = graph.axes(source)
+    graph.bound.setdefault("", axes[0].changed(name="", size=1, setter="c"))
+    shape = (*(axis.size for axis in axes[:-1]), 1)
+    constant = graph.input(
+        f"{prefix}c",
+        Matrix(np.full(shape, number), None, tuple(shift.each()) * int(np.prod(shape))),
+        (*(axis.name for axis in axes[:-1]), ""),
+        differentiable=False,
+        why=Message(N_("The constant that is taken away from every score.")),
+    )
+    return graph.apply(
+        subtract.OP,
+        f"{prefix}shifted",
+        source,
+        constant,
+        symbol="S_{shifted}",
+        column=True,
+        why=Message(
+            N_("Take the same constant away from every score. Softmax does not notice: the factor e^−c cancels.")
+        ),
     )
 
 
