@@ -1,5 +1,6 @@
 """attncli examples: list, show, run and verify the worked examples."""
 
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +26,14 @@ def command(say: Say) -> Any:
     ) -> None:
         """Also before the command's name; the language was found before the words were read."""
 
+    table = _table(say)
+    for name, function, names, help in _commands(say):
+        app.command(name, help=help)(with_options(function, names, table))
+    return command_of(app)
+
+
+def _table(say: Say) -> dict[str, tuple[Any, Any]]:
+    """The options of all commands, by name."""
     id_argument = typer.Argument(
         metavar="ID", help=say.text("The id of a worked example."), autocompletion=_complete.examples
     )
@@ -33,12 +42,16 @@ def command(say: Say) -> Any:
         help=say.text("Ids of worked examples (all, if none is given)."),
         autocompletion=_complete.examples,
     )
-    table = {
+    return {
         **options(say),
         "id": (Annotated[str, id_argument], ...),
         "ids": (Annotated[list[str] | None, ids_argument], None),
         "hint": (Annotated[bool, typer.Option("--hint", help=say.text("Show the hint too."))], False),
     }
+
+
+def _commands(say: Say) -> Iterator[tuple[str, Callable[..., int], tuple[str, ...], str]]:
+    """Every command: its name, what it does, its options, and its help."""
 
     def listed(**words: Any) -> int:
         from attncli.cli._examples import listing
@@ -60,26 +73,22 @@ def command(say: Say) -> Any:
 
         return verify(say, **words)
 
-    for name, function, names, help in (
-        ("list", listed, ("lang",), say.text("List all worked examples.")),
-        (
-            "show",
-            show,
-            ("id", "hint", "lang"),
-            say.text("Show an exercise without its solution: what is given, what is asked."),
-        ),
-        (
-            "run",
-            run,
-            ("id", *SHOWN),
-            say.text("Calculate an exercise, compare it with the printed numbers, and say what to notice."),
-        ),
-        (
-            "verify",
-            verify,
-            ("ids", "lang"),
-            say.text("Recompute every printed digit; exit status 1 if one does not follow."),
-        ),
-    ):
-        app.command(name, help=help)(with_options(function, names, table))
-    return command_of(app)
+    yield "list", listed, ("lang",), say.text("List all worked examples.")
+    yield (
+        "show",
+        show,
+        ("id", "hint", "lang"),
+        say.text("Show an exercise without its solution: what is given, what is asked."),
+    )
+    yield (
+        "run",
+        run,
+        ("id", *SHOWN),
+        say.text("Calculate an exercise, compare it with the printed numbers, and say what to notice."),
+    )
+    yield (
+        "verify",
+        verify,
+        ("ids", "lang"),
+        say.text("Recompute every printed digit; exit status 1 if one does not follow."),
+    )

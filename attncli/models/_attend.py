@@ -34,6 +34,14 @@ SETTINGS = (
     ),
 )
 
+_SCORES = N_(
+    "Each query meets each key: multiply entry by entry and add up. {Row} i, {column} j says how well query i matches key j."
+    " K is transposed so that its {rows}, the keys, become {columns}."
+)
+_OUTPUT = N_(
+    "Mix the values: each output {row} is a weighted average of the {rows} of V, with that {row}'s attention weights."
+    " V is not transposed, because weight j belongs to {row} j of V."
+)
 _MASK = N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not.")
 _MASK_WITH_DISTANCE = N_(
     "What distance costs: minus the head's slope times the steps from {row} i to {column} j; −∞ where it may not look."
@@ -78,12 +86,7 @@ def attend(
         symbol="S",
         first=(0, 1),
         transpose_b=True,
-        why=Message(
-            N_(
-                "Each query meets each key: multiply entry by entry and add up. {Row} i, {column} j says how well query i matches key j."
-                " K is transposed so that its {rows}, the keys, become {columns}."
-            )
-        ),
+        why=Message(_SCORES),
     )
     source = _scaled(graph, scores, given, prefix, width or graph.axes(q)[-1])
     cap = given.setting("softcap")
@@ -105,12 +108,7 @@ def attend(
         weights,
         v,
         symbol=symbol,
-        why=Message(
-            N_(
-                "Mix the values: each output {row} is a weighted average of the {rows} of V, with that {row}'s attention weights."
-                " V is not transposed, because weight j belongs to {row} j of V."
-            )
-        ),
+        why=Message(_OUTPUT),
     )
 
 

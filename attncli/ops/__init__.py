@@ -7,6 +7,7 @@ share, and its backward rule, which is written with ops again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -136,52 +137,21 @@ def join_axes(op: Op, id: str, params: Params, operands: Sequence[tuple[str, tup
     wanted = [part.split() for part in left.split(",")] if left.strip() else []
     bound: dict[str, tuple[Axis, str]] = {}
     heads: Axis | None = None
+    misfit = partial(_misfit, op, id, operands)
     for (name, axes), letters in zip(operands, wanted, strict=True):
         extra = len(axes) - len(letters)
         if extra not in (0, 1):
-            raise _misfit(
-                op,
-                id,
-                operands,
-                Message(
-                    N_("{name} has {count}, expected {expected}"),
-                    name=name,
-                    count=count_axes(len(axes)),
-                    expected=len(letters),
-                ),
-            )
+            text = N_("{name} has {count}, expected {expected}")
+            raise misfit(Message(text, name=name, count=count_axes(len(axes)), expected=len(letters)))
         if extra:
             if heads is not None and heads.size != axes[0].size:
-                raise _misfit(
-                    op,
-                    id,
-                    operands,
-                    Message(
-                        N_("the axis “head” has length {size} in {name} but {expected} in {setter}"),
-                        name=name,
-                        size=axes[0].size,
-                        expected=heads.size,
-                        setter=heads.setter,
-                    ),
-                )
+                raise misfit(_unlike("head", axes[0].size, name, heads.size, heads.setter))
             heads = heads or axes[0]
         for letter, axis in zip(letters, axes[extra:], strict=True):
             known = bound.setdefault(letter, (axis, name))
             expected = 1 if letter == "1" else known[0].size
             if axis.size != expected:
-                raise _misfit(
-                    op,
-                    id,
-                    operands,
-                    Message(
-                        N_("the axis “{axis}” has length {size} in {name} but {expected} in {setter}"),
-                        axis=known[0].name,
-                        size=axis.size,
-                        name=name,
-                        expected=expected,
-                        setter=known[1],
-                    ),
-                )
+                raise misfit(_unlike(known[0].name, axis.size, name, expected, known[1]))
     result = [_result_axis(letter, bound, params, id) for letter in right.split()]
     return (heads, *result) if heads is not None else tuple(result)
 
@@ -196,6 +166,17 @@ def _result_axis(letter: str, bound: Mapping[str, tuple[Axis, str]], params: Par
         parts = [bound[part][0] for part in letter.split("+")]
         return Axis(params.get("axis") or parts[-1].name, sum(part.size for part in parts), id)
     return bound[letter][0]
+
+
+def _unlike(axis: str, size: int, name: str, expected: int, setter: str) -> Message:
+    return Message(
+        N_("the axis “{axis}” has length {size} in {name} but {expected} in {setter}"),
+        axis=axis,
+        size=size,
+        name=name,
+        expected=expected,
+        setter=setter,
+    )
 
 
 def _misfit(op: Op, id: str, operands: Sequence[tuple[str, tuple[Axis, ...]]], what: Message) -> ShapeError:
