@@ -145,13 +145,17 @@ def join_axes(op: Op, id: str, params: Params, operands: Sequence[tuple[str, tup
             raise misfit(Message(text, name=name, count=count_axes(len(axes)), expected=len(letters)))
         if extra:
             if heads is not None and heads.size != axes[0].size:
-                raise misfit(_unlike("head", axes[0].size, name, heads.size, heads.setter))
+                text = N_("the axis “head” has length {size} in {name} but {expected} in {setter}")
+                sizes = {"size": axes[0].size, "expected": heads.size}
+                raise misfit(Message(text, name=name, setter=heads.setter, **sizes))
             heads = heads or axes[0]
         for letter, axis in zip(letters, axes[extra:], strict=True):
             known = bound.setdefault(letter, (axis, name))
             expected = 1 if letter == "1" else known[0].size
             if axis.size != expected:
-                raise misfit(_unlike(known[0].name, axis.size, name, expected, known[1]))
+                text = N_("the axis “{axis}” has length {size} in {name} but {expected} in {setter}")
+                sizes = {"size": axis.size, "expected": expected}
+                raise misfit(Message(text, axis=known[0].name, name=name, setter=known[1], **sizes))
     result = [_result_axis(letter, bound, params, id) for letter in right.split()]
     return (heads, *result) if heads is not None else tuple(result)
 
@@ -166,17 +170,6 @@ def _result_axis(letter: str, bound: Mapping[str, tuple[Axis, str]], params: Par
         parts = [bound[part][0] for part in letter.split("+")]
         return Axis(params.get("axis") or parts[-1].name, sum(part.size for part in parts), id)
     return bound[letter][0]
-
-
-def _unlike(axis: str, size: int, name: str, expected: int, setter: str) -> Message:
-    return Message(
-        N_("the axis “{axis}” has length {size} in {name} but {expected} in {setter}"),
-        axis=axis,
-        size=size,
-        name=name,
-        expected=expected,
-        setter=setter,
-    )
 
 
 def _misfit(op: Op, id: str, operands: Sequence[tuple[str, tuple[Axis, ...]]], what: Message) -> ShapeError:
