@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from attncli.message import N_, Language, Message
-from attncli.render._chart import curve
+from attncli.render._chart import curve, figure
 
 #: Seconds between two pictures, and lines of the curve.
 _EVERY, _HEIGHT = 0.1, 10
@@ -42,7 +42,7 @@ def telling(file: TextIO, stack: ExitStack, total: int, language: Language) -> C
             return
         shown[0] = now
         progress.update(task, completed=step)
-        said = Message(N_("loss {loss}"), loss=f"{loss:.4f}").text(language)
+        said = Message(N_("loss {loss}"), loss=figure(loss)).text(language)
         first = str(step - len(losses) + 1)
         lines = curve(
             losses, min(console.width, _WIDEST), _HEIGHT, encoding=console.encoding, ends=(first, f"{step}: {said}")

@@ -132,7 +132,7 @@ class _Fragment:
 
     def list_of_steps(self) -> str:
         links = "".join(
-            f'<li><a href="#{_anchor(item)}">{mathml(item.symbol)}</a></li>'
+            f'<li><a href="#{_anchor(item)}" title="{escape(item.id)}">{mathml(item.symbol)}</a></li>'
             for item in (*self.view.inputs, *self.view.steps)
         )
         return f'<nav class="contents" aria-label="Contents · 目录"><ol>{links}</ol></nav>\n'

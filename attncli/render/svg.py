@@ -17,7 +17,8 @@ _FONTS = (
     "'Fira Code', 'Cascadia Mono', 'DejaVu Sans Mono', Menlo, Consolas, 'Sarasa Mono SC', 'Noto Sans Mono CJK SC',"
     " 'PingFang SC', 'Microsoft YaHei', monospace"
 )
-#: Rich's own template loads a font from the network; this one does not.
+#: Rich's own template loads a font from the network; this one does not. Spaces are kept twice: in CSS for browsers, by
+#: xml:space for what draws SVG without them (librsvg, and pandoc by it), which else lets those that begin a text go.
 _FORMAT = """<svg class="attncli-terminal" width="{width}" height="{height}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
 <title>TITLE</title>
 <style>
@@ -32,7 +33,7 @@ _FORMAT = """<svg class="attncli-terminal" width="{width}" height="{height}" vie
 {chrome}
 <g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
 {backgrounds}
-<g class="{unique_id}-matrix">
+<g class="{unique_id}-matrix" xml:space="preserve">
 {matrix}
 </g>
 </g>

@@ -257,3 +257,10 @@ def test_contrast_is_readable_in_light_dark_and_print() -> None:
 
 def test_a_notebook_shows_the_fragment(seen: Callable[..., View]) -> None:
     assert seen("plain").run._repr_html_() == html.fragment(seen("plain"))
+
+
+def test_links_to_steps_of_the_same_symbol_can_be_told_apart(seen: Callable[..., View]) -> None:
+    page = written("html", seen("plain"))
+    titles = re.findall(r'<li><a href="#[^"]*" title="([^"]*)">', page)
+    view = seen("plain")
+    assert titles[: len(view.inputs) + len(view.steps)] == [item.id for item in (*view.inputs, *view.steps)]

@@ -36,6 +36,14 @@ def test_says_what_the_terminal_says(seen: Callable[..., View]) -> None:
         assert all(item.text(value) in text for value in item.values.ravel())
 
 
+def test_spaces_at_the_beginning_of_a_text_are_kept_without_css(seen: Callable[..., View]) -> None:
+    xml = "{http://www.w3.org/XML/1998/namespace}space"
+    root = ElementTree.fromstring(written("svg", seen("plain")))
+    kept = {id(text) for group in root.iter() if group.get(xml) == "preserve" for text in group.iter(f"{SVG}text")}
+    indented = [text for text in root.iter(f"{SVG}text") if (text.text or "").startswith("\xa0")]
+    assert indented and all(id(text) in kept for text in indented)
+
+
 def test_a_chinese_character_takes_two_places(seen: Callable[..., View]) -> None:
     nodes = ElementTree.fromstring(written("svg", seen("tokens"))).iter(f"{SVG}text")
     lengths = {node.text: float(node.get("textLength", "0")) for node in nodes if "爱" in (node.text or "")}

@@ -137,7 +137,11 @@ def test_the_live_curve_is_only_on_a_terminal() -> None:
     assert run(*words).err == b""
     live = on_terminal(*words).out.decode()
     assert live.endswith(run(*words, COLUMNS=80).text)
-    assert "1500" in live[: -len(run(*words, COLUMNS=80).text)]
+    running = live[: -len(run(*words, COLUMNS=80).text)]
+    assert "1500" in running
+    # A loss that has become small is still a number, not 0.
+    losses = re.findall(r"\d+: loss (\S+)", running)
+    assert losses and all(float(loss) > 0 for loss in losses) and float(losses[-1]) < 1e-4
     plain = on_terminal(*words, NO_COLOR="1").out.decode()
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
 
