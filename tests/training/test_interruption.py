@@ -25,7 +25,7 @@ def stopped(*words: str, by: signal.Signals | None) -> tuple[int, bytes, bytes]:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [ATTNCLI, *words], env=environment(), stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True,
-        preexec_fn=_with_terminal if by is None else None,
+        preexec_fn=_with_terminal if by is None else _as_usual,
     )  # fmt: skip
     os.close(theirs)
     screen, asked = bytearray(), False
@@ -38,9 +38,18 @@ def stopped(*words: str, by: signal.Signals | None) -> tuple[int, bytes, bytes]:
             else:
                 process.send_signal(by)
     os.close(ours)
-    out, _ = process.communicate(timeout=60)
+    try:
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert asked
     return process.returncode, out, bytes(screen)
+
+
+def _as_usual() -> None:
+    """Signals count, though these tests may have been started where they do not, as under nohup."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _with_terminal() -> None:
@@ -48,6 +57,7 @@ def _with_terminal() -> None:
     import fcntl
     import termios
 
+    _as_usual()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
@@ -101,9 +111,12 @@ def test_what_is_overlooked_stays_overlooked() -> None:
 def test_the_second_time_it_ends_at_once() -> None:
     from attncli.cli._interrupt import stopping
 
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), stopping() as stop:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert (stop.asked, stop.status) == (True, 130)
-        os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), stopping() as stop:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert (stop.asked, stop.status) == (True, 130)
+            os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
