@@ -8,6 +8,9 @@ import re
 _POWER = re.compile(r"(?:(\d+(?:\.\d+)?) · )?10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
+#: A root of something without brackets: sqrtd_k could not be read.
+_ROOT = re.compile(r"√([\w.]+'?)")
+
 _PLAIN = {
     "γ": "gamma", "β": "beta", "μ": "mu", "α": "alpha", "λ": "lambda", "π": "pi", "θ": "theta", "φ": "phi", "ω": "omega", "ρ": "rho", "δ": "delta", "τ": "tau", "Φ": "Phi", "Θ": "Theta", "Π": "prod", "≈": "~", "±": "+-",
     "ᵀ": "^T", "²": "^2", "−": "-", "∞": "inf", "√": "sqrt", "×": "*", "·": "*", "⊙": "(*)", "Σ": "sum", "η": "eta",
@@ -33,6 +36,8 @@ def fitted(text: str, encoding: str) -> str:
         return text
     if not fits("⁻⁸", encoding):
         text = _POWER.sub(lambda found: f"{found[1] or 1}e-{found[2].translate(_DIGITS)}", text)
+    if not fits("√", encoding):
+        text = _ROOT.sub(r"√(\1)", text)
     return "".join(_fitted_sign(sign, encoding) for sign in text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,9 @@ def number_latex(value: Any, decimals: int) -> str:
 
 
 def constant_text(value: float) -> str:
-    """A number of the formula itself, without the zeros at its end: 0.1, 10, 0.333333."""
+    """A number of the formula itself, without the zeros at its end: 0.1, 10, 0.333333; a small one as 1e-8, never as 0."""
+    if 0 < abs(value) < 1e-4:
+        return re.sub(r"e-0*", "e-", f"{value:.6g}")
     text = number_text(value, 6)
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 

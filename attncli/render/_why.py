@@ -14,6 +14,8 @@ from attncli.terms import Index
 
 #: Lines after which the rest is left out; a cell of a long chain refers to hundreds.
 MOST_LINES = 400
+#: Places that a level goes in by, and those that have to be left for its arithmetic.
+_INDENT, _ROOM = 4, 16
 
 
 class Why:
@@ -25,14 +27,24 @@ class Why:
         self.encoding = console.encoding
         self.opened: set[tuple[str, Index]] = set()
         self.lines = 0
+        self.levels = max(1, (console.width - _ROOM) // _INDENT)
+        self.narrow: tuple[str, Index] | None = None
 
     def tree(self, id: str, index: Index, depth: int | None) -> Tree:
+        """The tree, as deep as was asked for and as the screen is wide enough for."""
         root = Tree(self._label(id, index), guide_style="dim")
+        if depth is None or depth > self.levels:
+            self._open(root, id, index, self.levels)
+            return root
         self._open(root, id, index, depth)
+        self.narrow = None  # as deep as was asked for
         return root
 
     def _open(self, tree: Tree, id: str, index: Index, depth: int | None) -> None:
-        if id not in self.graph.steps or depth == 0:
+        if id not in self.graph.steps:
+            return
+        if depth == 0:
+            self.narrow = self.narrow or (id, index)
             return
         self.opened.add((id, index))
         step = self.graph.steps[id]
@@ -81,6 +93,12 @@ def print_why(view: View, id: str, index: Index, depth: int | None, console: Con
     why = Why(view, console)
     tree = why.tree(id, index, depth)
     console.print(tree, markup=False, highlight=False)
+    if why.narrow is not None:
+        cell = cell_name(why.narrow[0], why.narrow[1], view.layout)
+        text = Message(
+            N_("… and more, but the screen is too narrow. Go on from {cell}, or widen the window."), cell=cell
+        )
+        console.print(Text(fitted(view.say(text), why.encoding)), highlight=False)
     if why.lines > MOST_LINES:
         console.print(
             Text(
