@@ -197,7 +197,7 @@ def test_a_start_stays_as_it_was_written() -> None:
 def test_layers_share_their_angles_and_other_positions_do_not() -> None:
     graph = Graph("layers")
     x = graph.input("x", as_matrix(some(3, 4)), ("token", "d"))
-    usual, later = Given({}, {}, {}), Given({}, {}, {"start": as_matrix(2.0)})
+    usual, later = Given({}, {}, {}, set()), Given({}, {}, {"start": as_matrix(2.0)}, set())
     first = rotation(graph, usual, x, "layer1.")
     assert first == ("layer1.cos", "layer1.sin")
     assert rotation(graph, usual, x, "layer2.") == first
@@ -212,7 +212,7 @@ def test_across_two_sequences_nothing_is_turned() -> None:
     graph = Graph("across")
     x = graph.input("X", inputs["X"], ("query", "d_model"))
     other = graph.input("memory", as_matrix(some(4, 3)), ("key", "d_kv"))
-    multi_head(graph, x, other, Given(inputs, {}, {"heads": 2, "rotary": True}))
+    multi_head(graph, x, other, Given(inputs, {}, {"heads": 2, "rotary": True}, set()))
     assert "scores" in graph and "Q_rotated" not in graph and "angle" not in graph
 
 
