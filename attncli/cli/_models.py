@@ -54,7 +54,7 @@ def _steps(say: Say, model: models.Model) -> list[str]:
     named = ", ".join(examples[:_MOST_EXAMPLES]) + (", …" if len(examples) > _MOST_EXAMPLES else "")
     return [
         "",
-        say.text("Steps (as in {example})", example=examples[0]),
+        wrap(say.text("Steps (as in {example})", example=examples[0]), width()),
         wrap(" → ".join(ids), width(), "  ", "  "),
         "",
         wrap(say.text("Worked examples, to be seen with attncli examples run ID: {ids}", ids=named), width()),

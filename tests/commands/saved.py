@@ -12,7 +12,8 @@ _folder = tempfile.TemporaryDirectory(prefix="attncli-tests-")
 
 
 @functools.cache
-def _path() -> str:
+def path() -> Path:
+    """Where the file is."""
     from attncli.training.saved import as_bytes
     from attncli.training.spec import Spec
     from attncli.training.trainer import Trainer, begin
@@ -22,9 +23,9 @@ def _path() -> str:
         pass
     file = Path(_folder.name) / SAVED
     file.write_bytes(as_bytes(trainer.state))
-    return str(file)
+    return file
 
 
 def with_file(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words with the file's path in the place of its name."""
-    return tuple(_path() if word == SAVED else word for word in words)
+    return tuple(str(path()) if word == SAVED else word for word in words)

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from rich.cells import cell_len
-from saved import with_file
+from saved import SAVED, path
 from syrupy.assertion import SnapshotAssertion
 from typed import EVERYWHERE, WIDTHS, WIDTHS_IN_CHINESE
 from whole_command import Done, run
@@ -29,7 +29,10 @@ LISTS = {"examples-list": library.ids, "models": models.names}
 
 
 def shown(name: str, width: int, language: str) -> Done:
-    return run(*with_file(EVERYWHERE[name]), COLUMNS=width, ATTNCLI_LANG=language)
+    words = EVERYWHERE[name]
+    # In the folder of the file, so that no path of this machine is shown.
+    folder = path().parent if SAVED in words else None
+    return run(*words, folder=folder, COLUMNS=width, ATTNCLI_LANG=language)
 
 
 @pytest.mark.parametrize(("name", "width", "language"), [case for case in SHOWN if case[0] not in LISTS])
