@@ -276,8 +276,12 @@ def score(trial: Trial, marked: Marked, tally: Tally, seed: int) -> None:
         tally.others.update(["(not named)"])
     ids = list(trial.written)
     # A line of one number throughout makes the rest trivial: there is no credit for following it.
-    trivial = np.ptp(np.nan_to_num(from_text(trial.written[trial.first]))) == 0
-    rest = [] if trivial else [s for s in marked.steps if s.id in ids[ids.index(trial.first) + 1 :]]
+    values = from_text(trial.written[trial.first])
+    rest = (
+        []
+        if (values == values.flat[0]).all()
+        else [s for s in marked.steps if s.id in ids[ids.index(trial.first) + 1 :]]
+    )
     tally.follow += len(rest)
     tally.followed += sum(s.verdict not in ("wrong", "malformed") for s in rest)
 

@@ -7,7 +7,7 @@ from results import totals
 from simulation import FAMILIES, run
 
 #: Right and wrong sheets of each family, and the kinds of mistakes that must be among them.
-SIZES = {"attention": (450, 220, 40), "layers": (300, 240, 80), "blocks": (24, 30, 20)}
+SIZES = {"attention": (300, 160, 40), "layers": (200, 180, 80), "blocks": (24, 30, 20)}
 
 
 @pytest.fixture(scope="module", params=[*FAMILIES])

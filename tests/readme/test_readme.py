@@ -1,25 +1,15 @@
-"""The READMEs: their outputs, their set-up commands, their picture, and each as complete as the other."""
+"""The READMEs: their set-up commands, and each as complete as the other. Outputs and picture: .ci/run, which runs the
+scripts beside this file."""
 
 from __future__ import annotations
 
 import re
 
 import outputs
-import picture
-import pytest
 
 
 def text(name: str) -> str:
     return (outputs.ROOT / name).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", outputs.READMES)
-def test_shows_what_the_commands_print(name: str) -> None:
-    assert outputs.difference(name) == ""
-
-
-def test_picture_is_up_to_date() -> None:
-    assert picture.PICTURE.read_bytes() == picture.drawn(), "draw it: python tests/readme/picture.py"
 
 
 def test_set_up_is_two_commands_and_the_same_in_both() -> None:
