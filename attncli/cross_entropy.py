@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from attncli.core.graph import Graph, show_shape
 from attncli.gradient import gradient_id, gradient_symbol
-from attncli.graph import Graph, show_shape
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, ShapeError, unknown
 from attncli.ops import average, batch_share, class_error, negative_log, pick

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from attncli.graph import Graph, Step, default_symbol, part_of
+from attncli.core.graph import Graph, Step, default_symbol, part_of
 from attncli.matrix import Matrix
 from attncli.message import N_, Message
 from attncli.ops import sum_paths

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from attncli.core.graph import Graph, show_shape
 from attncli.gradient import gradient_id, gradient_symbol, upstream
-from attncli.graph import Graph, show_shape
 from attncli.matrix import Entry, Matrix, as_matrix
 from attncli.message import N_, AttnError, InputError, Message, ShapeError, closest
 from attncli.ops import mean_square, scale, subtract, weighted_sum

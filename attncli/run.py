@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import by_name
-from attncli.graph import Graph, Step, Trace
+from attncli.core.graph import Graph, Step, Trace
 from attncli.matrix import EXACT
 from attncli.problems.problem import Problem
 from attncli.record import Record

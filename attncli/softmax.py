@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.graph import Closed, Graph, Step, part_of
+from attncli.core.graph import Closed, Graph, Step, part_of
 from attncli.matrix import Matrix
 from attncli.message import N_, Message
 from attncli.ops import divide, exp, multiply, row_max, row_sum, subtract

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.graph import Graph
 from attncli.gradient import gradient_id
-from attncli.graph import Graph
 from attncli.matrix import FloatArray
 from attncli.message import N_, LimitError, Message
 from attncli.record import Record

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attncli import gradient
+from attncli.core.graph import Graph
 from attncli.gradient import gradient_id, gradient_symbol
-from attncli.graph import Graph
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
 from attncli.ops import exp, multiply, product, row_max, row_sum, scale, subtract, sum_paths

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attncli.arithmetic import by_name
-from attncli.graph import Trace
+from attncli.core.graph import Trace
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
 from attncli.problems.problem import Problem

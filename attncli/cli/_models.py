@@ -40,7 +40,7 @@ _MOST_EXAMPLES = 6
 
 def _steps(say: Say, model: models.Model) -> list[str]:
     """The steps on the way forward, as they are in the first worked example of the model, and which others there are."""
-    from attncli.graph import part_of
+    from attncli.core.graph import part_of
     from attncli.problems import library
 
     examples = library.of_model(model.name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from attncli.cli._calculation import arithmetic_of, calculated, problem_of, whole_number
 from attncli.cli._say import Say
-from attncli.graph import Graph, show_shape
+from attncli.core.graph import Graph, show_shape
 from attncli.message import InputError
 from attncli.terms import Index
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.graph import Graph, Step
+from attncli.core.graph import Graph, Step
 from attncli.lab import Experiment, Setting
 from attncli.lab._softmax import entropy
 from attncli.matrix import FloatArray, as_matrix

@@ -10,7 +10,7 @@ from attncli.ops._norm import source_of
 from attncli.record import Record
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph
+    from attncli.core.graph import Graph
 
 
 class Entry(Record):

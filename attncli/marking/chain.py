@@ -15,7 +15,7 @@ import numpy as np
 from attncli.arithmetic import Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
-from attncli.graph import Graph, Step, Swap
+from attncli.core.graph import Graph, Step, Swap
 from attncli.marking.spread import Sides, Tries, tightened, unit_of
 from attncli.matrix import Entry, Matrix
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.interval import Interval
-from attncli.graph import Graph, Step, Swap
+from attncli.core.graph import Graph, Step, Swap
 from attncli.marking.catalogue import rank
 from attncli.marking.chain import Chain, followers
 from attncli.marking.slips import cell_slips

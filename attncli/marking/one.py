@@ -24,7 +24,7 @@ from attncli.problems.problem import Problem
 from attncli.problems.written import Written
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph
+    from attncli.core.graph import Graph
     from attncli.marking.company import Seen
     from attncli.marking.mark import Marker
 
@@ -500,7 +500,7 @@ class Marking:
 
     def _odd_shape(self, id: str, answer: Answer) -> StepMark:
         """A shape that is not the step's: a mistake of the catalogue may explain it, else it cannot be marked."""
-        from attncli.graph import show_shape
+        from attncli.core.graph import show_shape
 
         written = answer.written()
         if written.values.ndim == 2 and self.marker.shapes[id][:-2] == (1,):

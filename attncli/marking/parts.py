@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.marking.chain import Chain
 from attncli.marking.judge import judge
 from attncli.message import N_, Message

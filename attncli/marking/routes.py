@@ -10,7 +10,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.interval import Interval
-from attncli.graph import Graph, Step, Swap, part_of
+from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.marking.chain import Chain
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message

@@ -22,7 +22,7 @@ from attncli.arithmetic.interval import Interval
 from attncli.matrix import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from attncli.graph import Step, Swap
+    from attncli.core.graph import Step, Swap
     from attncli.marking.chain import Chain
 
 #: How often the calculation is made; the first time nothing is moved.

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, LimitError, Message, unknown
 from attncli.record import Record

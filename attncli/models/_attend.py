@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.graph import Axis, Graph, default_symbol, show_shape
+from attncli.core.graph import Axis, Graph, default_symbol, show_shape
 from attncli.matrix import BoolArray, Matrix, as_matrix
 from attncli.message import N_, InputError, Listed, Message, ShapeError
 from attncli.models import Given, Setting

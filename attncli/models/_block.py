@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.message import N_, AttnError, Message, ShapeError
 from attncli.models import Argument, Given, Setting
 from attncli.models import _forward as forward

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.message import N_, InputError, Message
 from attncli.models import Argument, Given, Setting
 from attncli.ops import encode, look_up, update

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.message import N_, InputError, Message
 from attncli.models import Argument, Given, Setting
 from attncli.models._vector import vector

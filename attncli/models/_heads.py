@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from attncli.graph import Axis, Graph, show_shape
+from attncli.core.graph import Axis, Graph, show_shape
 from attncli.matrix import Matrix
 from attncli.message import N_, Message, ShapeError
 from attncli.models import Argument, Given, Setting

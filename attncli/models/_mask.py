@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.graph import Graph, show_shape
+from attncli.core.graph import Graph, show_shape
 from attncli.matrix import BoolArray, Entry, FloatArray, Matrix
 from attncli.message import ShapeError
 from attncli.models import Given

@@ -3,7 +3,7 @@ arXiv 1910.07467, equation 4): every row brought to the same size, with the popu
 
 from __future__ import annotations
 
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, Message
 from attncli.models import Argument, Given, Setting

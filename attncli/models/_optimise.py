@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from attncli.core.graph import Graph, Input
 from attncli.gradient import gradient_id
-from attncli.graph import Graph, Input
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, InputError, Message
 from attncli.models import Argument, Given, Setting, canonical

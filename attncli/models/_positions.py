@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attncli.graph import Graph, Step, show_shape
+from attncli.core.graph import Graph, Step, show_shape
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, InputError, LimitError, Message, ShapeError
 from attncli.models import Given, Setting

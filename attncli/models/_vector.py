@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attncli.graph import Graph, show_shape
+from attncli.core.graph import Graph, show_shape
 from attncli.matrix import Matrix
 from attncli.message import Message, ShapeError
 from attncli.models import Given

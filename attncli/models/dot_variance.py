@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.graph import Axis, Graph, default_symbol
+from attncli.core.graph import Axis, Graph, default_symbol
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, Message
 from attncli.models import Argument, Given, Model

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from attncli.graph import Graph, show_shape
+from attncli.core.graph import Graph, show_shape
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, ShapeError
 from attncli.models import Argument, Given, Model, Setting, _block, _embed, _heads, _optimise, _project

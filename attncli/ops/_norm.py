@@ -10,7 +10,7 @@ from attncli.matrix import as_matrix
 from attncli.ops import Mistake, instead
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def mean(xp: Arithmetic, a: Value, axis: int) -> Value:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Swap
 from attncli.names import part_of
-from attncli.ops import Mistake, Swap, instead, pass_on, with_operands
+from attncli.ops import Mistake, instead, pass_on, with_operands
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 _ID = "norm-placement"
 

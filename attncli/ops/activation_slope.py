@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.message import N_
-from attncli.ops import Op, Params, at
+from attncli.ops import at
 from attncli.ops._bends import (
     CUBIC,
     HALF,
@@ -24,7 +25,7 @@ from attncli.ops._bends import (
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value, *, kind: str) -> Value:

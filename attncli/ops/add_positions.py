@@ -9,7 +9,7 @@ from attncli.message import N_
 from attncli.ops import Mistake, pass_on, residual, with_operands
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:

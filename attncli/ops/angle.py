@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, instead
+from attncli.ops import Mistake, instead
 from attncli.ops._waves import angles
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 #: Bases that are taken for one another.
 _BASES = (100.0, 1000.0, 10000.0, 100000.0, 500000.0)

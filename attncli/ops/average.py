@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, at, instead
+from attncli.ops import Mistake, at, instead
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, *, mean: bool) -> Value:

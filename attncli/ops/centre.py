@@ -10,7 +10,7 @@ from attncli.ops import Mistake, instead, pass_on, subtract, with_operands
 from attncli.ops._norm import mean, with_variance_of_columns
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:

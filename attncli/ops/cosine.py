@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.message import N_
-from attncli.ops import Op, at, fixed
+from attncli.ops import at, fixed
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value) -> Value:

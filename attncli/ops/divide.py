@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
-from attncli.ops import Mistake, Op, at, fixed, instead, multiply, row_sum, scale, values_for_gradients, with_operands
+from attncli.ops import Mistake, at, fixed, instead, multiply, row_sum, scale, values_for_gradients, with_operands
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, b: Value, *, empty: Any = None) -> Value:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Op, fixed
+from attncli.ops import fixed
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, *, ids: Any, tokens: tuple[str, ...], count: int) -> Value:

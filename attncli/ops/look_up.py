@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.message import N_
-from attncli.ops import Op, Params, at, scatter_add
+from attncli.ops import at, scatter_add
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, table: Value, ids: Value, *, rows: Any) -> Value:

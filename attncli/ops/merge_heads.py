@@ -7,12 +7,13 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.message import N_
-from attncli.ops import Mistake, Op, at, fixed, instead
+from attncli.ops import Mistake, at, fixed, instead
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 #: Heads up to which every other order is tried.
 _FEW = 3

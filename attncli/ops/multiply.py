@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, at, fixed, instead, values_for_gradients, with_operands
+from attncli.ops import Mistake, at, fixed, instead, values_for_gradients, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, b: Value) -> Value:

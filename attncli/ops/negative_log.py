@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, at, fixed, instead
+from attncli.ops import Mistake, at, fixed, instead
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 #: Other bases that a logarithm is taken to: of bits, and of a calculator's key “log”.
 _BASES = (2.0, 10.0)

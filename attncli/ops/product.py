@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.message import N_, Message
 from attncli.names import part_of
-from attncli.ops import Mistake, Op, Params, at, pass_on, values_for_gradients, with_operands
+from attncli.ops import Mistake, at, pass_on, values_for_gradients, with_operands
 from attncli.ops._placement import misplaced_before
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, b: Value, *, transpose_a: bool = False, transpose_b: bool = False) -> Value:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.message import N_, Message
-from attncli.ops import Mistake, Op, at, fixed, instead, pass_on, with_operands
+from attncli.ops import Mistake, at, fixed, instead, pass_on, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, b: Value) -> Value:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.message import N_, Message
-from attncli.ops import Mistake, Op, Params, at, instead, values_for_gradients, with_operands
+from attncli.ops import Mistake, at, instead, values_for_gradients, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, cos: Value, sin: Value, *, pairing: str, reverse: bool = False) -> Value:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, at, instead, share_mean
+from attncli.ops import Mistake, at, instead, share_mean
 from attncli.ops._norm import mean, with_variance_of_columns
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value) -> Value:

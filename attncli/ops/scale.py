@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, at, instead, values_for_gradients, with_operands
+from attncli.ops import Mistake, at, instead, values_for_gradients, with_operands
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 #: The axis of the queries of all heads side by side, whose width is often taken for d_k.

@@ -6,23 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params, Rule
 from attncli.message import N_, Message
-from attncli.ops import (
-    Mistake,
-    Op,
-    Params,
-    Rule,
-    at,
-    column_sum,
-    multiply,
-    pass_on,
-    values_for_gradients,
-    with_operands,
-)
+from attncli.ops import Mistake, at, column_sum, multiply, pass_on, values_for_gradients, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, *vectors: Value, gamma: bool, beta: bool) -> Value:

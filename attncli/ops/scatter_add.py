@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.message import N_
-from attncli.ops import Mistake, Op, at, fixed, instead, values_for_gradients, with_operands
+from attncli.ops import Mistake, at, fixed, instead, values_for_gradients, with_operands
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, rows_of: Value, ids: Value, *, rows: Any, count: int, axis: str = "") -> Value:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, at, instead
+from attncli.ops import Mistake, at, instead
 from attncli.ops._waves import angles
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, *, width: int, arrangement: str) -> Value:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.message import N_
-from attncli.ops import Op, Params, at
+from attncli.ops import at
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value, *, start: int, length: int, axis: str = "") -> Value:

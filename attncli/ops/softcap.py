@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.matrix import Matrix
 from attncli.message import N_, Message
 from attncli.names import part_of
-from attncli.ops import Op, Params, at, cap_slope, multiply
+from attncli.ops import at, cap_slope, multiply
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, *, cap: Matrix) -> Value:

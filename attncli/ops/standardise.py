@@ -12,7 +12,7 @@ from attncli.ops import Mistake, divide, instead, multiply, row_sum, scale
 from attncli.ops._norm import mean, mean_of_squares, source_of
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def gradient_divisor(graph: Graph, step: Step, upstream: str, id: str) -> None:

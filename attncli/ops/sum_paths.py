@@ -8,13 +8,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params, Rule
 from attncli.message import N_
 from attncli.names import part_of
-from attncli.ops import Mistake, Op, Params, Rule, at, instead, pass_on, with_operands
+from attncli.ops import Mistake, at, instead, pass_on, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, *parts: Value, count: int) -> Value:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
 from attncli.message import N_
-from attncli.ops import Mistake, Op, at, fixed, pass_on, with_operands
+from attncli.ops import Mistake, at, fixed, pass_on, with_operands
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step, Swap
+    from attncli.core.graph import Graph, Step, Swap
 
 
 def compute(xp: Arithmetic, a: Value, correction: Value) -> Value:

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, Op, Params, at, instead, pass_on, scale
+from attncli.ops import Mistake, at, instead, pass_on, scale
 from attncli.ops._written import in_formula
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.graph import Graph, Step
+    from attncli.core.graph import Graph, Step
 
 
 def compute(xp: Arithmetic, a: Value, gradient: Value, *, eta: Matrix) -> Value:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op, Params
 from attncli.message import N_
-from attncli.ops import Op, Params, at
+from attncli.ops import at
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.graph import Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2, written: str = "") -> Value:

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from attncli import models
+from attncli.core.graph import Graph
 from attncli.gradient import gradient_id
-from attncli.graph import Graph
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.complaint import complaint

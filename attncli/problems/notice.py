@@ -11,7 +11,7 @@ import numpy as np
 
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal
-from attncli.graph import Trace, show_shape
+from attncli.core.graph import Trace, show_shape
 from attncli.message import N_, InputError, Message, unknown
 from attncli.problems.contrast import contrast
 from attncli.problems.problem import Problem

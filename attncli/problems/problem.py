@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attncli import models
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, unknown
 from attncli.problems.settings import read_settings

@@ -13,7 +13,7 @@ import numpy as np
 from attncli.arithmetic import ROUNDINGS
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal, truncate_decimal
-from attncli.graph import Trace, show_shape
+from attncli.core.graph import Trace, show_shape
 from attncli.matrix import EXACT, Matrix
 from attncli.message import N_, AttnError, InputError, Localized, Message, unknown
 from attncli.problems.problem import Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attncli.graph import Graph, Step
+from attncli.core.graph import Graph, Step
 from attncli.message import N_, Message
 from attncli.terms import Index, Term
 

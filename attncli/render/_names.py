@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from attncli.graph import Graph, part_of
+from attncli.core.graph import Graph, part_of
 from attncli.terms import Index
 
 

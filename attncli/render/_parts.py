@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attncli.graph import part_of
+from attncli.core.graph import part_of
 from attncli.message import N_, Message
 from attncli.render._view import Item
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.graph import Axis, Input, Step, show_shape
+from attncli.core.graph import Axis, Input, Step, show_shape
 from attncli.message import ENGLISH, Language, Message
 from attncli.record import Record
 from attncli.render._math import latex_text

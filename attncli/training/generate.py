@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.matrix import FloatArray, Matrix, as_matrix
 from attncli.message import InputError, LimitError
 from attncli.problems.problem import Problem

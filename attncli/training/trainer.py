@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.graph import Graph, Swap, Trace
 from attncli.cross_entropy import one_hot
-from attncli.graph import Graph, Swap, Trace
 from attncli.matrix import FloatArray, Matrix, as_matrix
 from attncli.message import InputError
 from attncli.models._optimise import BETAS, CORRECTIONS, REMEMBERED, correction

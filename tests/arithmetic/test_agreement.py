@@ -14,7 +14,7 @@ from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.arithmetic.rounding import round_decimal
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix
 

@@ -12,8 +12,8 @@ from unittest import mock
 import numpy as np
 
 from attncli.cli.main import main
+from attncli.core.graph import Graph
 from attncli.cost.sizes import Sizes
-from attncli.graph import Graph
 from attncli.matrix import as_matrix
 from attncli.problems.problem import Problem
 

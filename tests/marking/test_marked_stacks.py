@@ -13,7 +13,7 @@ import pytest
 
 from attncli import mark
 from attncli.arithmetic.floating import Floating
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.marking.mark import Marker
 from attncli.matrix import as_matrix
 from attncli.problems.answers import Sheet, answer

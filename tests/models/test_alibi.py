@@ -12,7 +12,7 @@ from cases import Case, cached, heads, qkv, some, tokens
 import attncli
 from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
-from attncli.graph import Trace
+from attncli.core.graph import Trace
 from attncli.marking.mark import Marker
 from attncli.message import InputError
 from attncli.models._mask import slopes_of

@@ -16,7 +16,7 @@ from cases import CASES, EACH, IDS, Case, latents
 from attncli import models
 from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import LimitError
 from attncli.problems.problem import Problem

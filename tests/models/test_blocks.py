@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cases import CASES, Case, layers, some
 
-from attncli.graph import Trace
+from attncli.core.graph import Trace
 from attncli.marking.mark import Marked, Marker
 from attncli.message import InputError
 from attncli.problems.answers import sheet

@@ -10,7 +10,7 @@ import pytest
 from attncli.arithmetic import Arithmetic
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import Hand
-from attncli.graph import Trace
+from attncli.core.graph import Trace
 from attncli.matrix import as_matrix
 from attncli.message import InputError
 from attncli.problems.problem import Problem

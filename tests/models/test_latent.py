@@ -10,7 +10,7 @@ from cases import CASES, Case, latents, some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli.graph import Trace
+from attncli.core.graph import Trace
 from attncli.marking.mark import Marker
 from attncli.matrix import as_matrix
 from attncli.message import InputError

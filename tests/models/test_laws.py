@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from attncli.graph import Trace
+from attncli.core.graph import Trace
 from attncli.matrix import as_matrix
 from attncli.problems.problem import Problem
 

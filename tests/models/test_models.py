@@ -9,8 +9,8 @@ import pytest
 from cases import CASES, EACH, IDS, KEEP_BUT_ROW_2, Case, cached, qkv, some, table, tokens, weights
 
 from attncli import models
+from attncli.core.graph import Graph, Trace
 from attncli.gradient import gradient_id
-from attncli.graph import Graph, Trace
 from attncli.matrix import as_matrix
 from attncli.message import InputError, ShapeError
 from attncli.problems.problem import Problem

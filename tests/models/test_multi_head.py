@@ -9,7 +9,7 @@ import pytest
 from cases import CASES, Case, heads, some
 
 from attncli.arithmetic import by_name
-from attncli.graph import Graph, Trace
+from attncli.core.graph import Graph, Trace
 from attncli.marking.mark import Marked, Marker
 from attncli.matrix import as_matrix
 from attncli.message import InputError

@@ -14,7 +14,7 @@ from cases import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli.graph import Trace
+from attncli.core.graph import Trace
 from attncli.marking.mark import Marker
 from attncli.matrix import as_matrix
 from attncli.message import InputError

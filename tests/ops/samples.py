@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attncli import ops
-from attncli.graph import Graph
+from attncli.core.graph import Graph
 from attncli.matrix import as_matrix
 
 INF = np.inf

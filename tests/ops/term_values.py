@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from attncli.graph import Step, Trace
+from attncli.core.graph import Step, Trace
 from attncli.terms import Term
 
 _WORKED: Mapping[str, Callable[..., float]] = {

@@ -10,7 +10,7 @@ from samples import SAMPLES, Sample, some
 from term_values import assert_cells_agree
 
 from attncli import gradient, loss, ops
-from attncli.graph import Graph, Trace
+from attncli.core.graph import Graph, Trace
 from attncli.matrix import as_matrix
 from attncli.problems.problem import Problem
 from attncli.softmax import softmax

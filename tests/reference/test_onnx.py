@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attncli.graph import Trace
+from attncli.core.graph import Trace
 from attncli.matrix import as_matrix
 from attncli.problems.problem import Problem
 

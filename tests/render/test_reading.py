@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from attncli.graph import part_of
+from attncli.core.graph import part_of
 from attncli.locale import language
 from attncli.matrix import as_matrix
 from attncli.message import ENGLISH, Listed, Message

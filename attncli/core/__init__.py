@@ -1,0 +1,1 @@
+"""What a calculation is: the graph, its gradients, the arithmetic of a cell."""
