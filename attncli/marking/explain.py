@@ -10,10 +10,10 @@ import numpy as np
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.interval import Interval
 from attncli.core.graph import Graph, Step, Swap
-from attncli.marking.catalogue import rank
 from attncli.marking.chain import Chain, followers
-from attncli.marking.slips import cell_slips
-from attncli.ops import Mistake
+from attncli.mistakes import Mistake, mistakes_at
+from attncli.mistakes.catalogue import rank
+from attncli.mistakes.slips import cell_slips
 from attncli.problems.written import Written, meets
 from attncli.record import Record
 
@@ -60,14 +60,6 @@ class Found(Record):
     chain: Chain
     swap: Mapping[str, Swap]
     width: float = 0.0
-
-
-def mistakes_at(graph: Graph, id: str) -> list[Mistake]:
-    """The catalogue's mistakes at one step, the commoner first."""
-    step = graph.steps.get(id)
-    if step is None or step.op.mistakes is None:
-        return []
-    return sorted(step.op.mistakes(graph, step), key=lambda mistake: rank(mistake.id))
 
 
 class Explainer:

@@ -18,8 +18,8 @@ from attncli.marking.company import Seen
 from attncli.marking.explain import Explainer, Named, fits
 from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.one import Marking, credit_of
-from attncli.marking.routes import routes
 from attncli.message import N_, Message
+from attncli.mistakes.routes import routes
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem
 from attncli.problems.written import meets

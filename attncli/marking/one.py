@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
-from attncli.marking.catalogue import did, rank, without_vaguer
 from attncli.marking.chain import Chain
 from attncli.marking.explain import MISFITS, Found, Named, Sieve, affordable
 from attncli.marking.judge import Judgement, judge
 from attncli.marking.marked import RIGHT, TWO_THINGS, Marked, StepMark
 from attncli.marking.parts import parts_wrong
-from attncli.marking.routes import Route, constant
-from attncli.marking.slips import slips
 from attncli.message import N_, Message
+from attncli.mistakes.catalogue import did, rank, without_vaguer
+from attncli.mistakes.routes import Route, constant
+from attncli.mistakes.slips import slips
 from attncli.problems.answers import Answer
 from attncli.problems.problem import Problem
 from attncli.problems.written import Written
@@ -330,7 +330,7 @@ class Marking:
             if free is not None:
                 stands = written.rounded_to(places)
                 found = Judgement("correct", False, np.zeros_like(written.blank), stands)
-                return self._take(chain, chain, Route({}, free), id, written, found, places, said)
+                return self._take(chain, chain, Route("other-constant", {}, free), id, written, found, places, said)
         return None
 
     def _near_routes(self, chain: Chain, id: str, written: Written, places: int) -> list[Route]:
@@ -348,7 +348,7 @@ class Marking:
             and route.is_open(chain)
         ]
         pairs = [
-            Route({**one.swap, **other.swap}, other.said)
+            Route(f"{one.id} {other.id}", {**one.swap, **other.swap}, other.said)
             for i, one in enumerate(fresh)
             for other in fresh[i + 1 :]
             if not set(one.swap) & set(other.swap)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from attncli.core.graph import Graph, Op, Params, Step, Swap
@@ -21,11 +22,13 @@ class Mistake(Record):
     Parameters
     ----------
     id : its name in the catalogue ("softmax-over-columns")
-    swap : what is calculated instead, by step id
+    swap : what is calculated instead, by step id; a complete mistake by itself
+    alike : what the same learner calculates instead at other steps, because it is the same mistake made the same way
     """
 
     id: str
     swap: Mapping[str, Swap]
+    alike: Mapping[str, Swap] = MappingProxyType({})
 
 
 def instead(id: str, step: Step, compute: Callable[..., Any], *inputs: str) -> Mistake:

@@ -8,10 +8,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attncli.locale.wrap import columns, wrap
-from attncli.marking.catalogue import CATALOGUE, did
 from attncli.marking.explain import Named
 from attncli.marking.grade import Picture
 from attncli.message import N_, Language, Message
+from attncli.mistakes.catalogue import CATALOGUE, did
 from attncli.render._glyphs import fitted
 from attncli.render._marks import for_the_author, number
 from attncli.render._view import printable

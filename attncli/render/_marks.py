@@ -11,12 +11,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attncli.locale.wrap import wrap
-from attncli.marking.catalogue import look, varies, without_vaguer
 from attncli.marking.explain import Named
 from attncli.marking.mark import Marked, StepMark
 from attncli.marking.marked import TWO_THINGS
 from attncli.marking.report import data, json_text
 from attncli.message import N_, Language, Listed, Message
+from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.record import Record
 from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._glyphs import fitted

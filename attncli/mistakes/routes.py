@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.interval import Interval
 from attncli.core.graph import Graph, Step, Swap, part_of
-from attncli.marking.chain import Chain
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
 from attncli.ops import instead, pass_on, with_operands
 from attncli.problems.written import Written
 from attncli.record import Record
+
+if TYPE_CHECKING:
+    from attncli.marking.chain import Chain
 
 
 class Route(Record):
@@ -24,10 +26,12 @@ class Route(Record):
 
     Parameters
     ----------
+    id : its name in JSON
     swap : what is calculated instead, by step id
     after : what must have been calculated instead before, for this way to be open
     """
 
+    id: str
     swap: dict[str, Swap]
     said: Message
     after: Mapping[str, Swap] = MappingProxyType({})
@@ -63,6 +67,7 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
     source = shifted.inputs[0]
     zero = lambda xp, s: xp.enter(as_matrix(np.zeros((*s.shape[:-1], 1))))  # noqa: E731
     yield Route(
+        "maximum-left-out",
         _swaps(instead("zero", step, zero, source)),
         Message(
             N_(
@@ -73,6 +78,7 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
     masked = graph.steps.get(source)
     if masked is not None and masked.op.name == "mask":
         yield Route(
+            "maximum-before-mask",
             _swaps(with_operands("all", step, step.op, (masked.inputs[0],), {})),
             Message(
                 N_(
@@ -82,6 +88,7 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
         )
     whole = lambda xp, s: _spread_maximum(xp, s)  # noqa: E731
     yield Route(
+        "one-maximum",
         _swaps(instead("whole", step, whole, source)),
         Message(
             N_("Right: you subtracted one maximum from the whole matrix. Any constant leaves the weights as they are.")
@@ -103,6 +110,7 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
         xp, xp.aside(step.op.compute(xp, q, **step.params)), k, **scores.params
     )
     early = Route(
+        "query-scaled",
         _swaps(
             instead("early", scores, scaled_early, *scores.inputs),
             with_operands("late", step, pass_on.OP, step.inputs, {}),
@@ -135,7 +143,7 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
             instead("early", after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs)
         )
     said = Message(N_("Right: your scores were scaled already, so their gradient is this; the factor comes in at Q."))
-    yield Route(_swaps(*swaps), said, {scores.id: early.swap[scores.id]})
+    yield Route("query-scaled-back", _swaps(*swaps), said, {scores.id: early.swap[scores.id]})
 
 
 def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
@@ -145,6 +153,7 @@ def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
         return
     early = lambda xp, s, m: scaled.op.compute(xp, xp.add(s, m), **scaled.params)  # noqa: E731
     yield Route(
+        "mask-before-scale",
         _swaps(
             instead("early", scaled, early, scaled.inputs[0], step.inputs[1]),
             with_operands("late", step, pass_on.OP, (scaled.id,), {}),
