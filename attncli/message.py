@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 def N_(text: str) -> str:
@@ -44,13 +48,22 @@ ENGLISH = Language("en", str)
 
 
 class Message:
-    """An English template with named fields; a field may be a Message itself."""
+    """An English template with named fields; a field may be a Message itself.
 
-    __slots__ = ("fields", "template")
+    What a screen does with it depends on its `kind`, never on its wording: "result" and "loss" stand out.
+    """
+
+    __slots__ = ("fields", "kind", "template")
 
     def __init__(self, template: str, **fields: object) -> None:
         self.template = template
         self.fields = fields
+        self.kind = ""
+
+    def of(self, kind: str) -> Self:
+        """The same message, of a kind."""
+        self.kind = kind
+        return self
 
     def text(self, language: Language = ENGLISH) -> str:
         """The sentence in `language`."""

@@ -13,13 +13,17 @@ from attncli.message import N_, Language, Message
 from attncli.reasons import of_system
 
 
+class OutputClosedError(OSError):
+    """Standard output was closed before everything was written."""
+
+
 class ClosedOutput(io.TextIOBase):
     """Stands in for a standard output that was closed before the start: what is written to it is an error."""
 
     encoding = "utf-8"
 
     def write(self, text: str, /) -> int:
-        raise OSError("standard output is closed")
+        raise OutputClosedError
 
 
 class Say:
@@ -80,7 +84,7 @@ class Say:
     def out_bytes(data: bytes) -> None:
         stream = getattr(sys.stdout, "buffer", None)
         if sys.stdout is None or stream is None:
-            raise OSError("standard output is closed")
+            raise OutputClosedError
         left = memoryview(data)
         while left:  # with PYTHONUNBUFFERED a pipe takes only what fits into it
             written = stream.write(left)
@@ -114,10 +118,9 @@ class Say:
     @staticmethod
     def output_failed(error: OSError) -> Message:
         """What to say where writing failed; Python's own attempt to flush at exit is called off."""
-        if isinstance(error, BrokenPipeError) or "closed" in str(error):
-            _drop_output()
-            return Message(N_("the output was closed before everything was written."))
         _drop_output()
+        if isinstance(error, OutputClosedError | BrokenPipeError):
+            return Message(N_("the output was closed before everything was written."))
         return Message(
             N_("cannot write the output ({reason}). Check the place and the permissions."),
             reason=of_system(error),

@@ -73,7 +73,7 @@ def after(
                 yield Text()
                 yield from other.item(item, None)
         for line in contrast.summary:
-            if not line.template.startswith("Result"):
+            if line.kind != "result":
                 yield other.say(line)
     if notice:
         yield Text()

@@ -20,12 +20,11 @@ def summary(run: Run) -> Iterator[Message]:
         # Exact numbers have spaces inside: “1 - √2 1” could be two numbers or three.
         between = ", " if any(" " in cell for row in cells for cell in row) else " "
         rows = "; ".join(between.join(row) for row in cells)
-        yield Message(N_("Result: {output} = {rows}"), output=output, rows=rows)
+        yield Message(N_("Result: {output} = {rows}"), output=output, rows=rows).of("result")
     loss = run.graph.loss
     if loss is not None and loss in run.shown and len(run.shown) > 1:
-        yield Message(
-            N_("Loss: {id} = {value}"), id=loss, value=number_text(run.trace.numbers[loss][0, 0], run.places(loss))
-        )
+        value = number_text(run.trace.numbers[loss][0, 0], run.places(loss))
+        yield Message(N_("Loss: {id} = {value}"), id=loss, value=value).of("loss")
     yield from _carried(run)
     yield from _lost(run)
     yield from _tiny(run)

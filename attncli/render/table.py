@@ -179,7 +179,7 @@ class Page:
         if lines or view.run.verification is not None:
             yield Text()
         for line in lines:
-            yield self.say(line, "bold" if line.template.startswith(("Result", "Loss")) else "")
+            yield self.say(line, "bold" if line.kind in ("result", "loss") else "")
         if view.run.verification is not None:
             yield from self._verification()
 
