@@ -15,7 +15,11 @@ class Term:
     """A node: what is done (`kind`) with which parts.
 
     Kinds: "cell" (step id, index), "number" (a float), "text" (a word), and over further terms
-    "sum", "product", "difference", "quotient", "negative", "exp", "ln", "power", "root", "tanh", "erf", "sin", "cos", "max".
+    "sum", "product", "difference", "quotient", "negative", "exp", "ln", "power", "root", "tanh", "erf", "sin", "cos", "max",
+    "positive" (1 of what is above 0, else 0). A difference of −∞ and −∞ is −∞: what is hidden stays hidden.
+
+    A term says what is calculated whatever the numbers are: it depends on the step and the place, never on a value, so
+    that a page or a spreadsheet can calculate it anew from other numbers.
     """
 
     __slots__ = ("kind", "parts")

@@ -63,7 +63,7 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     one, half = number(1.0), number(0.5)
     kind = step.params["kind"]
     if kind == "relu":
-        return number(float(values[step.inputs[0]][index] > 0))
+        return Term("positive", x)
     if kind == "silu":
         share = Term("quotient", one, Term("sum", one, Term("exp", Term("product", number(-1.0), x))))
         return Term("product", share, Term("sum", one, Term("product", x, Term("difference", one, share))))

@@ -32,11 +32,8 @@ def axes(params: Params) -> str:
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
-    """a − b; where both are −∞, a alone: what is hidden stays hidden."""
-    a, b = (at(values, id, index) for id in step.inputs)
-    if all(float(values[id][place]) == -np.inf for id, place in (*a.cells(), *b.cells())):
-        return a
-    return Term("difference", a, b)
+    """a − b, of which a term knows that a hidden a stays hidden (−∞ − −∞ = −∞)."""
+    return Term("difference", *(at(values, id, index) for id in step.inputs))
 
 
 def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:

@@ -9,6 +9,8 @@ from attncli.core.graph import Graph, Step
 from attncli.message import N_, Message
 from attncli.terms import Index, Term
 
+#: A hidden score as text.
+HIDDEN = "−∞"
 ShowCell = Callable[[str, Index], str]
 
 
@@ -29,6 +31,8 @@ def term_text(term: Term, show: ShowCell, number: Callable[[float], str]) -> str
         case "sum":
             return _joined_sum(parts)
         case "difference":
+            if parts[0] == parts[1] == HIDDEN:
+                return HIDDEN  # hidden stays hidden: nothing is taken away from it
             return f"{parts[0]} - {_signed(parts[1])}"
         case "product":
             return "×".join(
@@ -48,6 +52,8 @@ def term_text(term: Term, show: ShowCell, number: Callable[[float], str]) -> str
             return f"√{parts[0]}" if _single(parts[0]) else f"√({parts[0]})"
         case "power":
             return f"{_grouped(parts[0])}^{parts[1] if _single(parts[1]) else f'({parts[1]})'}"
+        case "positive":
+            return f"[{parts[0]} > 0]"
         case "ln" | "tanh" | "max" | "erf" | "sin" | "cos":
             return f"{term.kind}({', '.join(parts)})"
     raise ValueError(term.kind)

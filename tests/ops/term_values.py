@@ -14,7 +14,8 @@ from attncli.terms import Term
 _WORKED: Mapping[str, Callable[..., float]] = {
     "sum": lambda *parts: float(sum(parts)),
     "product": lambda *parts: math.prod(parts),
-    "difference": lambda a, b: a - b,
+    "difference": lambda a, b: a if a == b == -math.inf else a - b,
+    "positive": lambda a: float(a > 0),
     "quotient": lambda a, b: a / b,
     "exp": math.exp,
     "negative": lambda a: -a,
@@ -38,11 +39,14 @@ def value_of(term: Term, trace: Trace) -> float:
     return _WORKED[term.kind](*(value_of(part, trace) for part in term.parts if isinstance(part, Term)))
 
 
-def assert_cells_agree(step: Step, trace: Trace) -> None:
-    """`terms` of every cell of a step gives the number that was computed, from cells of its own operands."""
+def assert_cells_agree(step: Step, trace: Trace, built_from: Trace | None = None) -> None:
+    """`terms` of every cell of a step gives the number that was computed, from cells of its own operands.
+
+    `built_from`: the numbers that `terms` is shown, where they are others than those it is worked out with.
+    """
     computed = trace[step.id]
     for index in itertools.product(*map(range, computed.shape)):
-        term = step.op.terms(step, index, trace)
+        term = step.op.terms(step, index, built_from or trace)
         assert {id for id, _ in term.cells()} <= set(step.inputs)
         if term.kind == "text":
             assert term.parts == (step.params["tokens"][index[0]],)
