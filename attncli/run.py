@@ -100,7 +100,7 @@ def run(
         What was given does not work; the message says what to write.
     """
     graph = problem.graph(backward=backward)
-    wanted = [graph.known(step) for step in steps]
+    wanted = [named_step(graph, step) for step in steps]
     until = wanted or None
     places = problem.decimals if decimals is None else decimals
     trace = graph.evaluate(by_name(arithmetic, places, rounding), until=until)
@@ -114,6 +114,21 @@ def run(
         full=graph.evaluate(until=until) if arithmetic == "hand" else None,
         verification=_verified(graph) if check else None,
     )
+
+
+def named_step(graph: Graph, name: str) -> str:
+    """The step that a name means: its id, symbol, number, or a word for it.
+
+    Raises
+    ------
+    InputError
+        It means none or several; the steps are listed.
+    """
+    if name in graph:
+        return name
+    from attncli.problems.names import Names
+
+    return Names(graph).resolve(name)
 
 
 def _verified(graph: Graph) -> Verification:

@@ -101,6 +101,18 @@ def _named(name: str, stdin: Stdin) -> Problem:
     return library.load(name)
 
 
+def is_problem(name: str, following: str) -> bool:
+    """Whether a word names a problem and not a step: a file, standard input, or a worked example.
+
+    A file that is called just like a step counts only where a step follows.
+    """
+    from attncli.problems import library
+
+    if name == "-" or library.find(name) is not None:
+        return True
+    return _is_file(name) and (not following.isdecimal() or not os.path.exists(name) or "." in name)  # noqa: PTH110
+
+
 def _is_file(name: str) -> bool:
     """Whether a problem's name means a file: it exists, or looks like a path."""
     return os.path.exists(name) or name.lower().endswith((".toml", ".json")) or "/" in name  # noqa: PTH110 - pathlib's own stumbles over a name that is too long
@@ -266,8 +278,12 @@ _CHANGING = ("queries", "keys", "values", "set_", "model", "causal", "mask", "sc
 
 
 def _no_gradients(steps: Sequence[str]) -> None:
+    if not steps:
+        return
+    from attncli.problems.names import means_gradient
+
     for step in steps:
-        if step.rpartition(".")[2].startswith("G_"):
+        if means_gradient(step):
             raise InputError(
                 "--step {step}: this is a gradient, and forward stops before them. Write attncli backward, with"
                 ' --upstream MATRIX or --loss TEXT, like --loss "sum(O)".',

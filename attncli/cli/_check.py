@@ -64,7 +64,7 @@ def _is_own(exercise: str) -> bool:
     """Whether this is somebody's own file and none of the worked examples, whose author needs no advice."""
     from attncli.problems import library
 
-    return exercise not in library.ids()
+    return library.find(exercise) is None
 
 
 def _table(say: Say, marked: Any, how: str, author: tuple[Any, ...]) -> str:

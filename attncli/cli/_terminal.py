@@ -33,16 +33,16 @@ class _Buffer(io.StringIO):
     encoding = "utf-8"
 
 
-def console() -> tuple[Any, io.StringIO]:
-    """A Rich console for standard output, and the text it writes into."""
+def console(*, to_file: bool = False) -> tuple[Any, io.StringIO]:
+    """A Rich console for standard output, or for a file, and the text it writes into."""
     from rich.console import Console
 
     buffer = _Buffer()
-    buffer.encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
-    tty = sys.stdout is not None and sys.stdout.isatty()
+    buffer.encoding = "utf-8" if to_file else (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    tty = not to_file and sys.stdout is not None and sys.stdout.isatty()
     # With a height too, Rich does not look at the environment again.
     return Console(
-        file=buffer, width=width(), height=25, force_terminal=True if tty else None, legacy_windows=False
+        file=buffer, width=width(to_file=to_file), height=25, force_terminal=True if tty else None, legacy_windows=False
     ), buffer
 
 

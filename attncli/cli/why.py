@@ -25,9 +25,9 @@ def command(say: Say) -> Any:
             Annotated[
                 list[str],
                 typer.Argument(
-                    metavar="[PROBLEM] STEP ROW COL",
+                    metavar="[PROBLEM] STEP [ROW COL]",
                     help=say.text(
-                        "The step and the cell, counted from 1 (with heads: STEP HEAD ROW COL); a problem file or example id may stand first."
+                        "The step and the cell: counted from 1, or by the names of row and column (with heads: STEP HEAD ROW COL); also STEP[ROW,COL]. A problem file or example id may stand first."
                     ),
                     autocompletion=_complete.words_of_why,
                 ),
@@ -38,7 +38,7 @@ def command(say: Say) -> Any:
             Annotated[
                 str | None,
                 typer.Option(
-                    "--depth", metavar="N", help=say.text("How many steps to go back (all, if nothing is said).")
+                    "--depth", metavar="N", help=say.text("How many steps to go back (3, if nothing is said), or all.")
                 ),
             ],
             None,
@@ -47,6 +47,6 @@ def command(say: Say) -> Any:
     table = {**options(say), **own}
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command("why", help=say.text("Trace one number back to the inputs, as nested arithmetic."))(
-        with_options(why, ("cell", "depth", *INPUTS, *GRADIENT, *_SHOWN), table)
+        with_options(why, ("cell", "depth", *INPUTS, *GRADIENT, *_SHOWN, "output"), table)
     )
     return command_of(app)

@@ -44,8 +44,8 @@ class Grader:
         self.max_score = float(sum(self.marker.points.values()))
 
     def knows(self, name: str) -> bool:
-        """Whether this is a step or an input, or a symbol that stands for one."""
-        return name in self.marker.graph or name in self.marker.aliases
+        """Whether this names a step or an input."""
+        return self.marker.names.find(name) is not None
 
     def result(self, submission: Submission) -> dict[str, Any]:
         """One result (FORMATS)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -21,6 +20,7 @@ from attncli.marking.one import Marking, credit_of
 from attncli.message import N_, Message
 from attncli.mistakes.routes import routes
 from attncli.problems.answers import Answer, Sheet
+from attncli.problems.names import Names
 from attncli.problems.problem import Problem
 from attncli.problems.written import meets
 
@@ -50,7 +50,7 @@ class Marker:
         self.points = _points(problem, self.graph.steps)
         self.full = self.graph.evaluate(FLOATING).numbers
         self.by_hand = self.graph.evaluate(Hand(problem.decimals)).numbers if not problem.step_decimals else {}
-        self.aliases = aliases(self.graph)
+        self.names = Names(self.graph, self.points)
         self._places = {
             places: IntervalArithmetic(places) for places in {problem.decimals_of(id) for id in self.graph.steps}
         }
@@ -139,11 +139,11 @@ class Marker:
         return other.changed(notes=(*other.notes, Message(_COLUMNS)), layout="columns")
 
     def named(self, sheet: Sheet) -> tuple[dict[str, Answer], dict[str, Answer]]:
-        """Answers by step id; symbols of the field count where they are unambiguous."""
+        """Answers by step id, under whatever name they stand, where it is unambiguous."""
         known: dict[str, Answer] = {}
         unknown: dict[str, Answer] = {}
         for name, answer in sheet.answers.items():
-            id = name if name in self.graph else self.aliases.get(name)
+            id = self.names.find(name)
             if id is None or id in known or (id != name and id in sheet.answers):
                 unknown[name] = answer
             else:
@@ -191,20 +191,6 @@ def _points(problem: Problem, steps: Mapping[str, Any]) -> dict[str, Fraction]:
     return dict.fromkeys(asked, Fraction(1))
 
 
-def aliases(graph: Any) -> dict[str, str]:
-    """Symbols that stand for one step only: S, G_S, P for A."""
-    names: dict[str, list[str]] = {}
-    for id in (*graph.steps, *graph.inputs):
-        plain = re.sub(r"[{}\\ ]", "", graph.symbol(id))
-        names.setdefault(plain, []).append(id)
-        if plain.startswith("G_"):
-            names.setdefault("d" + plain[2:], []).append(id)
-    for letter, id in (("P", "A"), ("G_P", "G_A"), ("dP", "G_A"), ("G_S", "G_scores"), ("dS", "G_scores")):
-        if id in graph.steps and letter not in names:
-            names[letter] = [id]
-    return {name: ids[0] for name, ids in names.items() if len(set(ids)) == 1 and name not in graph}
-
-
 def marks(problem: Problem, sheets: Iterable[Sheet]) -> Iterator[Marked]:
     """Sheets of one problem, marked one by one."""
     marker = Marker(problem)
@@ -212,4 +198,4 @@ def marks(problem: Problem, sheets: Iterable[Sheet]) -> Iterator[Marked]:
         yield marker.mark(sheet)
 
 
-__all__ = ["RIGHT", "Marked", "Marker", "StepMark", "aliases", "fits", "marks"]
+__all__ = ["RIGHT", "Marked", "Marker", "StepMark", "fits", "marks"]

@@ -532,17 +532,10 @@ class Marking:
         return self._mark(id, "wrong", mistakes=tuple(named), cells=cells, said=said, written=written.values)
 
     def _unknown(self, name: str) -> StepMark:
-        from attncli.message import closest
-
-        likely = closest(name, self.marker.ids)
-        if likely is None:
-            text = Message(N_("“{name}” is not a step of this exercise."), name=name)
+        if self.marker.names.find(name) is not None:
+            text = Message(N_("“{name}” is answered twice, under two names. Keep one."), name=name)
         else:
-            text = Message(
-                N_("“{name}” is not a step of this exercise, or was given twice. Did you mean “{likely}”?"),
-                name=name,
-                likely=likely,
-            )
+            text = self.marker.names.complaint(name, Message(N_("The step")))
         return StepMark(name, "malformed", Fraction(0), Fraction(0), said=(text,))
 
 

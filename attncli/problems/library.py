@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _NAME = "worked_examples"
 #: Ids that an error names.
 _MOST_NEAR = 8
+#: Characters of an id.
+_LONGEST = 80
 _PARTS = re.compile(r"\d+|\D+")
 
 
@@ -35,8 +37,25 @@ def ids() -> list[str]:
     return list(_paths())
 
 
+def find(name: str) -> str | None:
+    """The id that is meant: written as it is, in any case, or up to a dash, like a2 for a2-first-by-hand; else None."""
+    return _meant(name, list(_paths()))
+
+
+def _meant(name: str, known: list[str]) -> str | None:
+    if name in known:
+        return name
+    folded = name.strip().casefold()
+    if not folded or len(folded) > _LONGEST:
+        return None
+    near = [id for id in known if id.casefold() == folded] or [
+        id for id in known if id.casefold().startswith(f"{folded}-")
+    ]
+    return near[0] if len(near) == 1 else None
+
+
 def path(id: str) -> Path:
-    """The file of the worked example `id`.
+    """The file of the worked example `id`, or of the only one whose id begins like that.
 
     Raises
     ------
@@ -44,9 +63,10 @@ def path(id: str) -> Path:
         There is none; the likely one is suggested.
     """
     paths = _paths()
-    if id not in paths:
+    found = _meant(id, list(paths))
+    if found is None:
         raise _unknown(id, list(paths))
-    return paths[id]
+    return paths[found]
 
 
 def _unknown(id: str, known: list[str]) -> InputError:

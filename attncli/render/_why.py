@@ -29,6 +29,7 @@ class Why:
         self.lines = 0
         self.levels = max(1, (console.width - _ROOM) // _INDENT)
         self.narrow: tuple[str, Index] | None = None
+        self.below: tuple[str, Index] | None = None
 
     def tree(self, id: str, index: Index, depth: int | None) -> Tree:
         """The tree, as deep as was asked for and as the screen is wide enough for."""
@@ -37,7 +38,7 @@ class Why:
             self._open(root, id, index, self.levels)
             return root
         self._open(root, id, index, depth)
-        self.narrow = None  # as deep as was asked for
+        self.below, self.narrow = self.narrow, None  # as deep as was asked for
         return root
 
     def _open(self, tree: Tree, id: str, index: Index, depth: int | None) -> None:
@@ -88,8 +89,15 @@ def fitted_name(view: View, id: str) -> str:
     return latex_text(view.run.graph.symbol(id))
 
 
-def print_why(view: View, id: str, index: Index, depth: int | None, console: Console) -> None:
-    """Print the tree of one cell, a legend of the symbols in it, and what was left out."""
+def print_why(
+    view: View, id: str, index: Index, depth: int | None, console: Console, *, going_on: bool = False
+) -> None:
+    """Print the tree of one cell, and what was left out.
+
+    Parameters
+    ----------
+    going_on : nobody has said how deep; so say how to go deeper, where there is more
+    """
     why = Why(view, console)
     tree = why.tree(id, index, depth)
     console.print(tree, markup=False, highlight=False)
@@ -99,6 +107,15 @@ def print_why(view: View, id: str, index: Index, depth: int | None, console: Con
             N_("… and more, but the screen is too narrow. Go on from {cell}, or widen the window."), cell=cell
         )
         console.print(Text(fitted(view.say(text), why.encoding)), highlight=False)
+    if going_on and why.below is not None:
+        cell = cell_name(why.below[0], why.below[1], view.layout)
+        text = Message(
+            N_("{depth} steps back. Further: --depth {deeper} (or all), or go on from a cell: attncli why … '{cell}'"),
+            depth=depth,
+            deeper=2 * (depth or 1),
+            cell=cell,
+        )
+        console.print(Text(fitted(view.say(text), why.encoding), style="dim"), highlight=False)
     if why.lines > MOST_LINES:
         console.print(
             Text(

@@ -40,8 +40,7 @@ def test_an_unknown_id_suggests_the_likely_one() -> None:
 @pytest.mark.parametrize(
     ("typed", "near"),
     [
-        ("a2", "“a2-first-by-hand”"),
-        ("a1", "“a1-pronoun”"),  # not a10 and a11
+        ("a1-p", "“a1-pronoun”"),
         ("f", "“f1-bare-gpt”, “f2-gpt-block”, “f3-adam”, “f4-cross-entropy”"),
         ("causal", "“a9-causal-mask”, “a11-causal-self-attention”, “rasbt-causal-attention”"),
     ],
@@ -50,6 +49,27 @@ def test_an_id_that_is_not_whole_names_those_near_it_and_no_others(typed: str, n
     with pytest.raises(InputError) as error:
         library.load(typed)
     assert f"Did you mean {near}? All of them: attncli examples list." in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "id"),
+    [
+        ("a2", "a2-first-by-hand"),
+        ("a1", "a1-pronoun"),
+        ("A11", "a11-causal-self-attention"),
+        ("E1", "e1-cross-attention"),
+    ],
+)
+def test_the_beginning_up_to_a_dash_is_enough(typed: str, id: str) -> None:
+    assert library.find(typed) == id
+    assert library.load(typed).id == id
+
+
+def test_every_short_id_of_our_own_means_one_example() -> None:
+    own = [id for id in library.ids() if library.path(id).parent == library.folder()]
+    assert [library.find(id.partition("-")[0]) for id in own] == own
+    assert library.find("a") is None
+    assert library.find("") is None
 
 
 def test_an_id_like_no_other_names_none() -> None:
