@@ -50,12 +50,16 @@ class Part:
 
     def line(self, line: Line) -> Line:
         """A line that asks for whole names."""
-        return lambda g: line(lambda name: g(self.named(name)))
+        return lambda g: line(g.renamed(self.named))
 
     def with_source(self, place: str, changed: Callable[[Use], Any]) -> Pair:
         """A line that works on something else in place of its source."""
         line = dict(self.forward)[place]
-        return self.named(place), lambda g: line(lambda name: changed(g) if name == "X" else g(self.named(name)))
+
+        def fed(g: Use) -> Any:
+            return line(Use(lambda name: changed(g) if name == "X" else g(self.named(name)), g.note))
+
+        return self.named(place), fed
 
 
 def part_of(

@@ -14,7 +14,31 @@ from typing import Any
 
 import numpy as np
 
-Use = Callable[[str], Any]
+
+class Use:
+    """What a line asks for: earlier lines by name, and room for what is noted beside it.
+
+    Parameters
+    ----------
+    ask : the numbers of an earlier line, as this learner carries them on
+    note : a number worked out in between (a column's sum, an e^x of a wrong way), as this learner carries it on
+    """
+
+    def __init__(self, ask: Callable[[str], Any], note: Callable[[str, Any], Any] | None = None) -> None:
+        self.ask, self.note = ask, note
+
+    def __call__(self, name: str) -> Any:
+        return self.ask(name)
+
+    def aside(self, label: str, value: Any) -> Any:
+        """A number of the way that is no line of its own; rounded like a line by whoever rounds."""
+        return value if self.note is None else self.note(label, value)
+
+    def renamed(self, named: Callable[[str], str]) -> Use:
+        """The same, asked by other names."""
+        return Use(lambda name: self.ask(named(name)), self.note)
+
+
 Line = Callable[[Use], Any]
 
 CARRYING = ("full", "rounded", "by line", "by use")
@@ -145,8 +169,8 @@ def hidden_cells(rng: random.Random, kind: str, rows: int, columns: int) -> Any:
     return hidden
 
 
-def make_case(rng: random.Random, model: str | None = None, square: bool | None = None) -> Case:
-    """A random exercise with scores within ±4 and an upstream gradient that is not constant along a row."""
+def make_case(rng: random.Random, model: str | None = None, square: bool | None = None, most: float = 4.0) -> Case:
+    """A random exercise with scores within ±`most` and an upstream gradient that is not constant along a row."""
     model = model or rng.choice(
         (
             "self_attention",
@@ -160,7 +184,7 @@ def make_case(rng: random.Random, model: str | None = None, square: bool | None 
         )
     )
     while True:
-        case = _draw(rng, model, rng.random() < 0.5 if square is None else square)
+        case = _draw(rng, model, rng.random() < 0.5 if square is None else square, most / 4)
         try:
             values = Learner(case, 6).run()
         except ValueError:
@@ -169,11 +193,11 @@ def make_case(rng: random.Random, model: str | None = None, square: bool | None 
         scores = values.get("scores", case.inputs.get("scores"))
         if upstream.shape[-1] > 1 and (np.ptp(upstream, -1) < 0.2).any():
             continue
-        if scores is None or np.abs(scores[np.isfinite(scores)]).max() <= 4:
+        if scores is None or np.abs(scores[np.isfinite(scores)]).max() <= most:
             return case
 
 
-def _draw(rng: random.Random, model: str, square: bool) -> Case:
+def _draw(rng: random.Random, model: str, square: bool, wide: float = 1.0) -> Case:
     n, d = rng.randint(2, 4), rng.randint(2, 3)
     m = n if model != "attention" or rng.random() < 0.5 else rng.randint(2, 4)
     d_v, width = rng.randint(2, 3), rng.randint(2, 4)
@@ -181,7 +205,7 @@ def _draw(rng: random.Random, model: str, square: bool) -> Case:
         m = d = d_v = width = n = rng.randint(2, 3)
     mask = rng.choice(("none", "causal", "causal", "padding"))
     shapes: dict[str, tuple[int, int]] = {}
-    size = 1.6
+    size = 1.6 * wide**0.5
     eta = None
     ids: list[int] = []
     if model == "attention":
@@ -189,11 +213,11 @@ def _draw(rng: random.Random, model: str, square: bool) -> Case:
         upstream = (n, d_v)
     elif model in ("self_attention", "embedded_attention"):
         shapes = {"W_Q": (width, d), "W_K": (width, d), "W_V": (width, d_v)}
-        upstream, size, m = (n, d_v), 1.2, n
+        upstream, size, m = (n, d_v), 1.2 * wide**0.25, n
         if model == "self_attention":
             shapes["X"] = (n, width)
     elif model == "softmax":
-        shapes, upstream, mask, size = {"scores": (n, rng.randint(2, 4))}, (n, 0), "none", 4.0
+        shapes, upstream, mask, size = {"scores": (n, rng.randint(2, 4))}, (n, 0), "none", 4.0 * wide
         upstream = shapes["scores"]
     elif model == "product":
         shapes, upstream, mask = {"A": (n, m), "V": (m, d_v)}, (n, d_v), "none"
@@ -342,9 +366,11 @@ class Learner:
         with np.errstate(all="ignore"):
             for id, line in lines(case):
                 line = self.wrong.get(id, line)
-                self.raw[id] = np.asarray(
-                    line(lambda name, id=id: known[name] if name in known else self._use(id, name))
+                ask = Use(
+                    lambda name, id=id: known[name] if name in known else self._use(id, name),
+                    lambda label, value, id=id: self._noted(id, label, value),
                 )
+                self.raw[id] = np.asarray(line(ask))
                 if id == until:
                     break
         self.raw.pop("root", None)
@@ -356,6 +382,12 @@ class Learner:
         if name not in self.paper:
             self.paper[name] = rounded(self.raw[name], self.decimals, self.ties)
         return self.paper[name]
+
+    def _noted(self, line: str, label: str, value: Any) -> Any:
+        """What is worked out on the way to a line."""
+        if self._keeps_full(line, f"{line}/{label}"):
+            return value
+        return rounded(value, self.decimals, self.ties)
 
     def _keeps_full(self, line: str, name: str) -> bool:
         if self.carrying == "full":

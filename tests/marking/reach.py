@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from learner import Case, Learner, Line, lines
+from learner import Case, Learner, Line, Use, lines
 
 
 def reach(case: Case, target: str, decimals: int) -> Any:
@@ -28,7 +28,7 @@ def _reach(case: Case, right: dict[str, Any], target: str, half: float) -> Any:
         changed = {place}
         for id, line in all_lines:
             if id in leading and id != place and changed & asked[id]:
-                values[id] = line(values.__getitem__)
+                values[id] = line(Use(values.__getitem__))
                 changed.add(id)
         return np.abs(values[target] - right[target])
 
@@ -55,7 +55,7 @@ def _asked_by(values: dict[str, Any], all_lines: list[tuple[str, Line]]) -> dict
             names.add(name)
             return values[name]
 
-        line(noted)
+        line(Use(noted))
     return asked
 
 

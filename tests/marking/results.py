@@ -45,6 +45,7 @@ through random exercises at 1 to 6 decimals, carries on full or rounded numbers,
 
 TITLES = {
     "attention": "Attention, self-attention, softmax, embeddings",
+    "wide": "The same with scores up to ±50",
     "layers": "Multi-head attention, norms, positions, rotary, feed-forward, residual",
     "blocks": "Encoder and decoder blocks, latent attention, a GPT with its loss and its update",
 }
@@ -85,3 +86,9 @@ def merged(page: str, sections: Mapping[str, str]) -> str:
     old = {part.split("\n", 1)[0]: "## " + part for part in page.split("\n## ")[1:]}
     known = {family: old.get(TITLES[family], "") for family in TITLES} | dict(sections)
     return "\n".join([HEAD, *(text.rstrip("\n") + "\n" for text in known.values() if text)])
+
+
+def with_sides(text: str, *tables: str) -> str:
+    """A family's part of the page, with the tables of right and of cheating sheets before that of the mistakes."""
+    head, bar, rest = text.partition("\n| mistake |")
+    return head + "\n".join(f"\n{table}\n" for table in tables) + bar + rest

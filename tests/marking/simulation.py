@@ -7,12 +7,13 @@ and the rest followed through? Exercises, right and wrong calculations come from
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,31 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+import cheats
+from habits import CUT, UP, Manner, Person, Route, manner, page, reached, routes
 from learn_blocks import BLOCKS
 from learn_forward import FEED_FORWARD
 from learn_gpt import GPT
 from learn_heads import MULTI_HEAD
 from learn_latent import LATENT
 from learn_layers import EXERCISES as LAYERS
-from learner import CARRYING, Case, Learner, as_text, from_text, lines, make_case, rounded, t
+from learner import (
+    CARRYING,
+    OUTPUT,
+    Case,
+    Learner,
+    Line,
+    Use,
+    as_text,
+    from_text,
+    gradient_of,
+    lines,
+    make_case,
+    rounded,
+    t,
+)
 from reach import reach
-from results import Tally, merged, section
+from results import Tally, merged, section, with_sides
 from wrongs import Kind, kinds
 
 from attncli.marking.mark import Marked, Marker
@@ -37,8 +54,9 @@ from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix
 
 #: What is drawn from, by name: a further file of exercises is a further name.
-FAMILIES = {
+FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "attention": make_case,
+    "wide": lambda rng: make_case(rng, most=rng.choice((12.0, 50.0))),
     "layers": lambda rng: rng.choice((*LAYERS, FEED_FORWARD, MULTI_HEAD, MULTI_HEAD)).draw(rng),
     "blocks": lambda rng: rng.choice((BLOCKS, BLOCKS, LATENT, GPT, GPT)).draw(rng),
 }
@@ -81,6 +99,8 @@ class Trial:
     written: dict[str, str]
     kind: Kind | None = None
     first: str | None = None
+    how: Manner | None = None  #: whose sheet it is, in place of `carrying`
+    after: tuple[str, ...] = ()  #: lines that ought to be followed through
 
 
 def right_trial(rng: random.Random, case: Case) -> Trial:
@@ -110,11 +130,18 @@ def affected(case: Case, kind: Kind, decimals: int) -> list[str]:
     return [id for id in right if not np.array_equal(right[id], other[id], equal_nan=True) or id in kind.lines]
 
 
-def wrong_trial(rng: random.Random, case: Case, kind: Kind) -> Trial | None:
+def wrong_trial(rng: random.Random, case: Case, kind: Kind, exercise: cheats.Exercise | None = None) -> Trial | None:
     """A sheet with this one mistake; None where the calculation breaks down."""
-    decimals, carrying, seed = rng.randint(case.least, 6), rng.choice(CARRYING), rng.getrandbits(32)
-    wrong = Learner(case, decimals, carrying, seed, kind.lines)
-    right = Learner(case, decimals, carrying, seed).run()
+    decimals = rng.randint(case.least, 6) if exercise is None else exercise.decimals
+    carrying, seed, how = rng.choice(CARRYING), rng.getrandbits(32), None
+    if exercise is not None:
+        how = manner(rng, decimals)
+        how.on_page, how.places = UP if how.on_page == CUT else how.on_page, None
+
+    def worker(wrong: dict[str, Line] | None = None) -> Learner:
+        return Learner(case, decimals, carrying, seed, wrong) if how is None else Person(case, how, wrong)
+
+    wrong, right = worker(kind.lines), worker().run()
     stopped = False
     try:
         values = wrong.run()
@@ -141,12 +168,56 @@ def wrong_trial(rng: random.Random, case: Case, kind: Kind) -> Trial | None:
             if id == kind.place:
                 return None
             continue
-        written[id] = as_text(values[id], decimals)
+        written[id] = as_text(values[id], decimals) if how is None else page(values[id], decimals, how.on_page)
     touched = affected(case, kind, decimals)
-    first = next((id for id in written if id in touched), None)
-    if first is None or not _distinguishable(case, values[first], right[first], first, decimals):
-        return Trial(case, decimals, carrying, seed, written, kind, None)
-    return Trial(case, decimals, carrying, seed, written, kind, first)
+    trial = Trial(case, decimals, carrying, seed, written, kind, None, how)
+    if exercise is None:
+        first = next((id for id in written if id in touched), None)
+        if first is not None and _distinguishable(case, values[first], right[first], first, decimals):
+            trial.first = first
+        return trial
+    _judge_written(trial, exercise, touched)
+    return trial
+
+
+def _judge_written(trial: Trial, exercise: cheats.Exercise, touched: list[str]) -> None:
+    """The first line that no right person writes, and the lines behind it that follow from the learner's own."""
+    ids = list(trial.written)
+    for at, id in enumerate(ids):
+        if id not in touched:
+            continue
+        values = from_text(trial.written[id])
+        there = exercise.reach[id]
+        if (
+            values.shape == np.atleast_2d(there.full).shape
+            and there.honest(values.reshape(there.full.shape), trial.decimals).all()
+        ):
+            continue
+        if not _surely_wrong(exercise, id, values):
+            return
+        trial.first = id
+        trial.after = tuple(ids[at + 1 :])
+        trivial = [
+            i
+            for i in range(at, len(ids))
+            if cheats.trivial_rows(from_text(trial.written[ids[i]]), exercise.full[ids[i]])
+        ]
+        if trivial:
+            trial.after = tuple(ids[at + 1 : trivial[0] + 1])
+        return
+
+
+def _surely_wrong(exercise: cheats.Exercise, id: str, values: Any) -> bool:
+    """Whether a line is farther off than rounding every number before it can bring about."""
+    there = exercise.reach[id]
+    if values.shape != np.atleast_2d(there.full).shape:
+        return not (values.ndim == 2 and 1 in values.shape and values.size == there.full.size)
+    values = values.reshape(there.full.shape)
+    with np.errstate(invalid="ignore"):
+        off = np.abs(values - there.full)
+    off = np.where(np.isfinite(values) == np.isfinite(there.full), np.nan_to_num(off), np.inf)
+    beyond = off > exercise.bound(id)
+    return bool((beyond & ~there.honest(values, exercise.decimals, 2.0)).any())
 
 
 def _sensible(values: dict[str, Any], right: dict[str, Any], kind: Kind) -> dict[str, Any]:
@@ -173,7 +244,7 @@ def _before(values: dict[str, Any], place: str) -> Any:
 def _asked(learner: Learner, case: Case, right: dict[str, Any]) -> Any:
     """Earlier lines as this learner carries them on."""
     learner.raw = dict(right) if case.root is None else {**right, "root": case.root}
-    return lambda name: case.known[name] if name in case.known else learner._use("page", name)
+    return Use(lambda name: case.known[name] if name in case.known else learner._use("page", name))
 
 
 def _distinguishable(case: Case, wrong: Any, right: Any, id: str, decimals: int) -> bool:
@@ -381,25 +452,321 @@ def _print(what: str, trial: Trial, marked: Marked, before: Any = None, after: T
     )
 
 
+# Both sides --------------------------------------------------------------------------------------------------------
+
+#: Sheets of one exercise: a marker is made once for all of them.
+TOGETHER = 10
+
+
+@dataclass
+class Failure:
+    """A sheet that was marked as it should not be, ready to be tried again."""
+
+    what: str
+    case: Case
+    decimals: int
+    answers: dict[str, str]
+    got: str
+    why: str
+
+    def __str__(self) -> str:
+        gradient = {}
+        if self.case.upstream_text:
+            output = self.case.exercise.output if self.case.exercise else OUTPUT.get(self.case.model, "O")
+            gradient = {gradient_of(output): self.case.upstream_text}
+        if self.case.loss:
+            gradient = {"loss": self.case.loss, **({"targets": self.case.targets} if self.case.targets else {})}
+        data = {
+            "model": self.case.model,
+            "decimals": self.decimals,
+            "inputs": self.case.texts,
+            "settings": self.case.settings,
+            "gradient": gradient,
+            "answers": self.answers,
+        }
+        return f"{self.what} | {json.dumps(data, ensure_ascii=False)} | got {self.got} | {self.why}"
+
+
+@dataclass
+class Side:
+    """What came out of one side: sheets by group, points, failures."""
+
+    sheets: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    points: Counter[str] = field(default_factory=Counter)
+    most: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+
+def right_sheet(
+    rng: random.Random, case: Case, decimals: int, ids: list[str], ways: list[Route]
+) -> tuple[Manner, dict[str, str]]:
+    """Somebody's right sheet."""
+    way = rng.choice(ways[1:]) if len(ways) > 1 and rng.random() < 0.35 else ways[0]
+    how = manner(rng, decimals, _kept(rng, ids))
+    how.route = way.name
+    values = Person(case, how, way.lines).run()
+    answers = {}
+    large = 1e31 if "inf" in way.name or "1e9" in way.name else _LARGE
+    stopped = False
+    for id in ids:
+        finite = values[id][np.isfinite(values[id])]
+        # Who divided by a number that had rounded to nothing has no line from there on.
+        stopped = stopped or bool(np.isnan(values[id]).any() or (values[id] == np.inf).any())
+        if id not in how.written or id in way.unwritten or stopped or np.abs(finite).max(initial=0.0) > large:
+            continue
+        value = np.atleast_2d(values[id])
+        if value.ndim == 2 and value.shape[-1] == 1 and len(value) > 1 and rng.random() < 0.15:
+            value = value.T
+        answers[id] = page(value, how.page_places, how.on_page)
+    return how, answers
+
+
+def right_side(rng: random.Random, draw: Callable[[random.Random], Case], count: int) -> Side:
+    """Right sheets: none may be marked wrong, and all their points are theirs."""
+    side = Side()
+    while side.sheets["all"] < count:
+        case = draw(rng)
+        decimals = rng.randint(case.least, 6)
+        marker = Marker(problem(case, decimals))
+        ids = [id for id, _ in lines(case) if id in marker.graph.steps]
+        ways = routes(case, rng)
+        made = [right_sheet(rng, case, decimals, ids, ways) for _ in range(TOGETHER)]
+        made = [one for one in made if one[1]]
+        for (how, answers), marked in zip(
+            made, marker.mark_many([sheet({"answers": a}) for _, a in made]), strict=True
+        ):
+            groups = (f"{case.model}", f"at {decimals} decimals", f"style: {how.style}", f"page: {how.on_page}")
+            groups += (f"route: {how.route or 'none'}",)
+            written = [step for step in marked.steps if step.id in answers]
+            bad = [step for step in written if step.verdict in ("wrong", "malformed")]
+            for group in ("all", *groups):
+                side.sheets[group] += 1
+                side.failed[group] += bool(bad)
+                side.points[group] += float(sum(step.points for step in written))
+                side.most[group] += float(sum(step.max_points for step in written))
+            side.verdicts.update(step.verdict for step in written)
+            if bad or any(step.points < step.max_points for step in written):
+                low = bad or [step for step in written if step.points < step.max_points]
+                side.failures.append(
+                    Failure(
+                        "RIGHT IS WRONG" if bad else "right loses points",
+                        case,
+                        decimals,
+                        answers,
+                        f"{low[0].id}: {low[0].verdict} cells {low[0].cells}",
+                        f"a right sheet: {how}",
+                    )
+                )
+    return side
+
+
+def cheating_side(rng: random.Random, draw: Callable[[random.Random], Case], count: int) -> Side:
+    """Sheets that deserve nothing: points only for what is really so."""
+    side = Side()
+    while side.sheets["all"] < count:
+        case = draw(rng)
+        decimals = rng.randint(max(case.least, 1), 6)
+        marker = Marker(problem(case, decimals))
+        ids = [id for id, _ in lines(case) if id in marker.graph.steps]
+        exercise = cheats.Exercise(case, decimals, ids)
+        made = [*cheats.cheating(exercise, rng), *cheats.off_by_one(exercise, rng)]
+        sheets = [sheet({"answers": {id: line.text for id, line in one.items()}}) for _, one in made]
+        for (what, one), marked in zip(made, marker.mark_many(sheets), strict=True):
+            found = cheats.undeserved(exercise, one, marked.steps)
+            for group in ("all", what, f"at {decimals} decimals"):
+                side.sheets[group] += 1
+                side.failed[group] += bool(found)
+                side.points[group] += sum(points for _, _, points in found)
+                side.most[group] += float(sum(step.max_points for step in marked.steps if step.id in one))
+            side.verdicts.update(verdict for _, verdict, _ in found)
+            for id, verdict, points in found[:1]:
+                answers = {name: line.text for name, line in one.items()}
+                full = page(exercise.full[id], decimals)
+                side.failures.append(
+                    Failure(
+                        f"WRONG IS RIGHT ({what})",
+                        case,
+                        decimals,
+                        answers,
+                        f"{id}: {verdict}, {points:g} points for {one[id].text}",
+                        f"the value is {full}; nothing right, and nothing from the sheet's own lines, comes to it",
+                    )
+                )
+    return side
+
+
+@dataclass
+class WrongSide:
+    """What came out for sheets with one mistake of the catalogue, by mistake and place."""
+
+    tallies: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    failures: list[Failure] = field(default_factory=list)
+
+
+def wrong_side(rng: random.Random, draw: Callable[[random.Random], Case], count: int, by_id: bool = False) -> WrongSide:
+    """Sheets with one mistake each, made by people of every manner."""
+    side, made = WrongSide(), Counter[str]()
+    done = 0
+    while done < count:
+        case = draw(rng)
+        decimals, slip_seed = rng.randint(case.least, 6), rng.getrandbits(32)
+        marker = Marker(problem(case, decimals))
+        ids = [id for id, _ in lines(case) if id in marker.graph.steps]
+        exercise = cheats.Exercise(case, decimals, ids, count=40)
+        found = [kind for kind in kinds(case, slip_seed) if not kind.page or rng.random() < 0.06]
+        found.sort(key=lambda kind: (made[kind.id] * by_id, made[_name(case, kind)], rng.random()))
+        trials = []
+        for kind in found[:6]:
+            made.update((kind.id, _name(case, kind)))
+            trial = wrong_trial(rng, case, kind, exercise)
+            if trial is not None and trial.written:
+                trials.append(trial)
+        done += len(trials)
+        sheets = [sheet({"answers": trial.written}) for trial in trials]
+        for trial, marked in zip(trials, marker.mark_many(sheets), strict=True):
+            assert trial.kind is not None
+            _score_both(trial, marked, exercise, side, slip_seed)
+    return side
+
+
+def _score_both(trial: Trial, marked: Marked, exercise: cheats.Exercise, side: WrongSide, slip_seed: int) -> None:
+    kind, case = trial.kind, trial.case
+    assert kind is not None
+    tally = side.tallies[_group(case, kind)]
+    tally.sheets += 1
+    if trial.first is None:
+        tally.same += 1
+        return
+
+    def failed(what: str, got: str, why: str) -> None:
+        side.failures.append(
+            Failure(what, case, trial.decimals, trial.written, got, f"{why} [{kind.name}; {trial.how}]")
+        )
+
+    is_found = marked.first_wrong == trial.first
+    tally.found += is_found
+    if not is_found:
+        failed("FIRST WRONG STEP", str(marked.first_wrong), f"first wrong step is {trial.first}")
+    step = next(step for step in marked.steps if step.id == trial.first)
+    names = {(named.step, named.id) for named in step.mistakes}
+    same = {(kind.place, kind.id)} | (
+        _indistinct(trial, exercise, names, slip_seed) if names != {(kind.place, kind.id)} else set()
+    )
+    is_named = any(id == kind.id and (place, id) in same for place, id in names)
+    tally.named += is_named
+    tally.alone += is_named and not names - same
+    tally.others.update(f"{id} at {place}" for place, id in names - same)
+    if not is_named:
+        tally.others.update(["(not named)"])
+        failed("NOT NAMED", f"{step.verdict} {sorted(names)}", f"{trial.first} is {kind.id} at {kind.place}")
+    elif names - same:
+        failed("NAMED BESIDE", f"{sorted(names - same)}", f"other numbers than {kind.id} at {kind.place}")
+    rest = [one for one in marked.steps if one.id in trial.after]
+    lost = [one for one in rest if one.verdict in ("wrong", "malformed")]
+    tally.follow += len(rest)
+    tally.followed += len(rest) - len(lost)
+    if lost:
+        failed("NOT FOLLOWED", f"{lost[0].id}: {lost[0].verdict}", "follows from the learner's own lines")
+
+
+def _indistinct(
+    trial: Trial, exercise: cheats.Exercise, names: set[tuple[str, str]], slip_seed: int
+) -> set[tuple[str, str]]:
+    """Which of these mistakes come to the written numbers too, for somebody who makes them."""
+    assert trial.first is not None and trial.kind is not None
+    written = from_text(trial.written[trial.first])
+    found = {
+        (trial.first, id)
+        for id in _same_slips(trial.written[trial.first], exercise.reach[trial.first].full, trial.decimals)
+    }
+    for kind in kinds(trial.case, slip_seed):
+        swapped = kind.id == "gradients-swapped" and kind.place.rpartition(".")[2].startswith("G_W_")
+        places = {kind.place, f"G_{kind.place[-1]}"} if swapped else {kind.place}
+        if kind.page or not any((place, kind.id) in names for place in places):
+            continue
+        there = reached(trial.case, trial.decimals, 15, wrong=kind.lines, until=trial.first).get(trial.first)
+        if there is None or there.full.size != written.size:
+            continue
+        if there.honest(written.reshape(there.full.shape), trial.decimals).all():
+            found |= {(place, kind.id) for place in places}
+    return found
+
+
+# The command ------------------------------------------------------------------------------------------------------
+
+
+def _share(part: float, whole: float) -> str:
+    return "" if whole == 0 else f"{part / whole:.3%}"
+
+
+def table_of_rights(side: Side) -> str:
+    """Right sheets by model, places, style and route."""
+    out = ["| right sheets | sheets | marked wrong | share of their points |", "| --- | --: | --: | --: |"]
+    for group in sorted(side.sheets, key=lambda g: (g != "all", g)):
+        shares = _share(side.points[group], side.most[group])
+        out.append(f"| {group} | {side.sheets[group]} | {side.failed[group]} | {shares} |")
+    return "\n".join([*out, "", "Verdicts: " + ", ".join(f"{v} {n}" for v, n in side.verdicts.most_common())])
+
+
+def table_of_cheats(side: Side) -> str:
+    """Cheating sheets by what was written."""
+    out = [
+        "| cheating sheets | sheets | with points for what is not so | share of points |",
+        "| --- | --: | --: | --: |",
+    ]
+    for group in sorted(side.sheets, key=lambda g: (g != "all", g)):
+        shares = _share(side.points[group], side.most[group])
+        out.append(f"| {group} | {side.sheets[group]} | {side.failed[group]} | {shares} |")
+    return "\n".join(out)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sheets", type=int, default=5000, help="right sheets; wrong ones: as many")
-    parser.add_argument("--wrong", type=int, default=None)
+    parser.add_argument("--sheets", type=int, default=2000, help="right sheets of each family")
+    parser.add_argument("--cheats", type=int, default=None, help="cheating sheets; as many")
+    parser.add_argument("--wrong", type=int, default=None, help="sheets with one mistake of the catalogue; as many")
     parser.add_argument("--family", action="append", choices=[*FAMILIES], help="one of the kinds of exercises; all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--show", action="store_true", help="print every sheet that went wrong")
+    parser.add_argument(
+        "--show", type=int, default=0, metavar="N", help="print N of the sheets that went wrong, a kind"
+    )
+    parser.add_argument("--examples", action="store_true", help="also every step of every worked example")
     parser.add_argument("--dry", action="store_true", help="do not write the table")
     given = parser.parse_args()
-    wrong = given.sheets if given.wrong is None else given.wrong
     sections = {}
     for family in given.family or FAMILIES:
-        start = time.perf_counter()
-        rejected, tallies, right = run(given.sheets, wrong, given.seed, family, _print if given.show else None)
-        sections[family] = section(family, given.seed, len(rejected), right, tallies)
-        print("\n".join(sections[family].splitlines()[:8]), f"\n{time.perf_counter() - start:.0f} s")
+        sections[family] = _family(family, given)
+    if given.examples:
+        from every_step import report
+
+        print(report(given.show))
     if not given.dry:
-        page = OUT.read_text(encoding="utf-8") if OUT.exists() else ""
-        OUT.write_text(merged(page, sections), encoding="utf-8")
+        text = OUT.read_text(encoding="utf-8") if OUT.exists() else ""
+        OUT.write_text(merged(text, sections), encoding="utf-8")
+
+
+def _family(family: str, given: argparse.Namespace) -> str:
+    """Run one family, print what came out, and give its part of the page."""
+    start, draw = time.perf_counter(), FAMILIES[family]
+    counts = [given.sheets if n is None else n for n in (given.cheats, given.wrong)]
+    print(f"== {family}, seed {given.seed}")
+    rights = right_side(random.Random(f"right {given.seed}"), draw, given.sheets)
+    print(table_of_rights(rights), flush=True)
+    cheating = cheating_side(random.Random(f"cheating {given.seed}"), draw, counts[0])
+    print(table_of_cheats(cheating), flush=True)
+    wrongs = wrong_side(random.Random(f"wrong {given.seed}"), draw, counts[1], family in BY_ID)
+    text = section(family, given.seed, rights.failed["all"], rights.sheets["all"], wrongs.tallies)
+    print("\n".join(text.splitlines()[:8]), f"\n{time.perf_counter() - start:.0f} s", flush=True)
+    seen: Counter[str] = Counter()
+    for failure in (*rights.failures, *cheating.failures, *wrongs.failures):
+        seen[failure.what] += 1
+        if seen[failure.what] <= given.show:
+            print("\n" + str(failure))
+    if seen:
+        print("\nWent wrong: " + ", ".join(f"{what} {n}" for what, n in seen.most_common()))
+    return with_sides(text, table_of_rights(rights), table_of_cheats(cheating))
 
 
 if __name__ == "__main__":
