@@ -22,6 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import cheats
+from every_step import marked_all, report
 from habits import CUT, UP, Manner, Person, Route, manner, page, reached, routes
 from learn_blocks import BLOCKS
 from learn_forward import FEED_FORWARD
@@ -534,9 +535,12 @@ def right_side(rng: random.Random, draw: Callable[[random.Random], Case], count:
         ways = routes(case, rng)
         made = [right_sheet(rng, case, decimals, ids, ways) for _ in range(TOGETHER)]
         made = [one for one in made if one[1]]
-        for (how, answers), marked in zip(
-            made, marker.mark_many([sheet({"answers": a}) for _, a in made]), strict=True
-        ):
+        for (how, answers), marked in zip(made, marked_all(marker, [a for _, a in made]), strict=True):
+            if isinstance(marked, Exception):
+                side.failed["all"] += 1
+                side.sheets["all"] += 1
+                side.failures.append(Failure("TRACEBACK", case, decimals, answers, repr(marked), "never a traceback"))
+                continue
             groups = (f"{case.model}", f"at {decimals} decimals", f"style: {how.style}", f"page: {how.on_page}")
             groups += (f"route: {how.route or 'none'}",)
             written = [step for step in marked.steps if step.id in answers]
@@ -572,8 +576,13 @@ def cheating_side(rng: random.Random, draw: Callable[[random.Random], Case], cou
         ids = [id for id, _ in lines(case) if id in marker.graph.steps]
         exercise = cheats.Exercise(case, decimals, ids)
         made = [*cheats.cheating(exercise, rng), *cheats.off_by_one(exercise, rng)]
-        sheets = [sheet({"answers": {id: line.text for id, line in one.items()}}) for _, one in made]
-        for (what, one), marked in zip(made, marker.mark_many(sheets), strict=True):
+        texts = [{id: line.text for id, line in one.items()} for _, one in made]
+        for (what, one), marked, text in zip(made, marked_all(marker, texts), texts, strict=True):
+            if isinstance(marked, Exception):
+                side.failed["all"] += 1
+                side.sheets["all"] += 1
+                side.failures.append(Failure("TRACEBACK", case, decimals, text, repr(marked), "never a traceback"))
+                continue
             found = cheats.undeserved(exercise, one, marked.steps)
             for group in ("all", what, f"at {decimals} decimals"):
                 side.sheets[group] += 1
@@ -624,9 +633,12 @@ def wrong_side(rng: random.Random, draw: Callable[[random.Random], Case], count:
             if trial is not None and trial.written:
                 trials.append(trial)
         done += len(trials)
-        sheets = [sheet({"answers": trial.written}) for trial in trials]
-        for trial, marked in zip(trials, marker.mark_many(sheets), strict=True):
-            assert trial.kind is not None
+        for trial, marked in zip(trials, marked_all(marker, [trial.written for trial in trials]), strict=True):
+            if isinstance(marked, Exception):
+                side.failures.append(
+                    Failure("TRACEBACK", case, decimals, trial.written, repr(marked), "never a traceback")
+                )
+                continue
             _score_both(trial, marked, exercise, side, slip_seed)
     return side
 
@@ -739,8 +751,6 @@ def main() -> None:
     for family in given.family or FAMILIES:
         sections[family] = _family(family, given)
     if given.examples:
-        from every_step import report
-
         print(report(given.show))
     if not given.dry:
         text = OUT.read_text(encoding="utf-8") if OUT.exists() else ""
