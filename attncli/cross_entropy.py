@@ -157,16 +157,15 @@ def _steps(
     labels = graph.labels.get(token.name)
     if labels is not None and not counted.all():
         graph.labels["counted"] = tuple(labels[i] for i in rows)
-    picked = graph.apply(pick.OP, f"{_PART}picked", p, y, symbol="p", rows=rows, count=len(rows), axis=axis_name)
+    picked = graph.apply(pick.OP, f"{_PART}picked", p, y, symbol="p", count=len(rows), axis=axis_name)
     surprise = graph.apply(negative_log.OP, f"{_PART}surprise", picked, symbol="s")
     graph.apply(average.OP, "L", surprise, symbol="L", mean=mean)
     graph.loss = "L"
     graph.phase = "backward"
-    some = None if counted.all() else counted[:, None]
     share = mean and len(rows) > 1
     target, symbol = gradient_id(output), gradient_symbol(graph.symbol(output))
     error_id, error_symbol = (f"{_PART}error", r"\Delta") if share else (target, symbol)
-    error = graph.apply(class_error.OP, error_id, p, y, symbol=error_symbol, counted=some)
+    error = graph.apply(class_error.OP, error_id, p, y, symbol=error_symbol, some=not counted.all())
     if share:
         graph.apply(batch_share.OP, target, error, symbol=symbol, count=len(rows))
     graph.phase = "forward"

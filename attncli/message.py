@@ -137,6 +137,22 @@ class ShapeError(InputError):
     """Two operands do not fit together."""
 
 
+class NoSuchRow(InputError):
+    """An id that names no row of a table.
+
+    Attributes
+    ----------
+    positions : where such ids stand, index by index; in an array of many sheets its sheet first
+    """
+
+    positions: tuple[tuple[int, ...], ...] = ()
+
+    def at(self, where: Message | str) -> NoSuchRow:
+        error = NoSuchRow(N_("{where}: {what}"), where=where, what=self.message)
+        error.positions = self.positions
+        return error
+
+
 class LimitError(InputError):
     """What was asked for is larger than this tool takes on."""
 

@@ -24,7 +24,7 @@ def softmax(
     source: str,
     *,
     prefix: str = "",
-    empty: Any = None,
+    empty: bool = False,
     maximum_of: str | None = None,
     shift: Matrix | None = None,
     result: str = "A",
@@ -34,7 +34,7 @@ def softmax(
 
     Parameters
     ----------
-    empty : rows (bool, … i 1) where nothing is visible; their weights are 0
+    empty : in some row nothing is visible; its weights are 0
     maximum_of : take the maximum of this id instead (over scores that are not masked yet)
     shift : subtract this constant instead of the row maximum; 0 shows the bare formula
     result : the last step's id
@@ -54,12 +54,14 @@ def softmax(
         symbol="z",
         why=Message(N_("Add up each {row}: this is what every entry of the {row} is divided by.")),
     )
-    params = {} if empty is None else {"empty": empty}
+    hiding = (shifted,) if empty else ()
+    params: dict[str, Any] = {"empty": True} if empty else {}
     return graph.apply(
         divide.OP,
         f"{prefix}{result}",
         power,
         total,
+        *hiding,
         closed=Closed(source, softmax_gradient),
         weights=True,
         why=Message(_PROBABILITIES if probabilities else _WEIGHTS),

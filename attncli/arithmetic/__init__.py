@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from attncli.matrix import BoolArray, Matrix
+from attncli.matrix import BoolArray, FloatArray, Matrix
 
 #: An array of one number system: float64 array, Interval, object array of SymPy numbers.
 Value: TypeAlias = Any
@@ -74,10 +74,10 @@ class Arithmetic(Protocol):
     def where(self, condition: BoolArray, a: Value, b: Value, /) -> Value: ...
     def swapaxes(self, a: Value, first: int, second: int, /) -> Value: ...
     def take(self, a: Value, rows: Indices, /) -> Value:
-        """The rows of `a` named by `rows`, from the axis before the last."""
+        """The rows of `a` named by `rows`, from the axis before the last: (n), or (sheet n) where a leads with sheets."""
 
     def scatter_add(self, a: Value, rows: Indices, count: int, /) -> Value:
-        """`count` rows of zeros to which row i of `a` is added at row `rows[i]`."""
+        """`count` rows of zeros to which row i of `a` is added at row `rows[i]`: (n), or (sheet n)."""
 
     def concatenate(self, parts: Sequence[Value], axis: int, /) -> Value: ...
     def slice(self, a: Value, axis: int, start: int, stop: int, /) -> Value: ...
@@ -87,6 +87,9 @@ class Arithmetic(Protocol):
     def reshape(self, a: Value, shape: tuple[int, ...], /) -> Value: ...
     def hidden(self, a: Value, /) -> BoolArray:
         """Where a value is −∞."""
+
+    def plain(self, a: Value, /) -> FloatArray:
+        """The values as float64, of bounds their middle: for ids, and for marks of 0 and 1."""
 
 
 ROUNDINGS = ("away", "even")

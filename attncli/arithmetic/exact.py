@@ -13,7 +13,7 @@ from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.arithmetic.digits import Digits
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.shorten import Shortener, length
-from attncli.matrix import BoolArray, Entry, Matrix
+from attncli.matrix import BoolArray, Entry, FloatArray, Matrix
 from attncli.message import N_, InputError, LimitError, Message
 
 #: Exact expressions grow with every step; beyond these sizes they say nothing to a reader and take minutes.
@@ -250,9 +250,10 @@ class Exact:
         return FLOATING.take(a, rows)
 
     def scatter_add(self, a: Value, rows: Indices, count: int) -> Value:
-        out = np.full((*a.shape[:-2], count, a.shape[-1]), self.sympy.Integer(0), dtype=object)
-        for i, row in enumerate(rows):
-            out[..., row, :] = out[..., row, :] + a[..., i, :]
+        sheets = a.shape[:-2] if rows.ndim == 1 else (max(len(a), len(rows)),)
+        out = np.full((*sheets, count, a.shape[-1]), self.sympy.Integer(0), dtype=object)
+        place: Any = (..., rows, slice(None)) if rows.ndim == 1 else (np.arange(len(out))[:, None], rows)
+        np.add.at(out, place, a)
         return out
 
     def concatenate(self, parts: Sequence[Value], axis: int) -> Value:
@@ -269,6 +270,9 @@ class Exact:
 
     def hidden(self, a: Value) -> BoolArray:
         return np.asarray(a == -self.sympy.oo, dtype=np.bool_)
+
+    def plain(self, a: Value) -> FloatArray:
+        return np.asarray(a, dtype=np.float64)
 
 
 def _check_cells(cells: int) -> None:

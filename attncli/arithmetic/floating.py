@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.matrix import BoolArray, Matrix
+from attncli.matrix import BoolArray, FloatArray, Matrix
 
 #: Cells of large results, in all, from which they are written into one block of memory.
 _LARGE = 1 << 20
@@ -81,11 +81,16 @@ class Floating:
         return np.add.reduce(a, axis, keepdims=True)
 
     def take(self, a: Value, rows: Indices) -> Value:
-        return a.take(rows, -2)
+        return a.take(rows, -2) if rows.ndim == 1 else np.take_along_axis(a, rows[..., None], -2)
 
     def scatter_add(self, a: Value, rows: Indices, count: int) -> Value:
-        out = np.zeros((*a.shape[:-2], count, a.shape[-1]), dtype=a.dtype)
-        place: Any = (..., rows, slice(None))
+        place: Any
+        if rows.ndim == 1:
+            out = np.zeros((*a.shape[:-2], count, a.shape[-1]), dtype=a.dtype)
+            place = (..., rows, slice(None))
+        else:
+            out = np.zeros((max(len(a), len(rows)), count, a.shape[-1]), dtype=a.dtype)
+            place = (np.arange(len(out))[:, None], rows)
         np.add.at(out, place, a)
         return out
 
@@ -100,6 +105,10 @@ class Floating:
     def hidden(self, a: Value) -> BoolArray:
         marks: BoolArray = np.equal(a, _HIDDEN)
         return marks
+
+    def plain(self, a: Value) -> FloatArray:
+        values: FloatArray = a
+        return values
 
     def repeat(self, a: Value, count: int, axis: int) -> Value:
         return np.repeat(a, count, axis)

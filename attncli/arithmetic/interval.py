@@ -321,6 +321,9 @@ class IntervalArithmetic:
         marks: BoolArray = np.equal(a.hi, -np.inf)
         return marks
 
+    def plain(self, a: Interval) -> FloatArray:
+        return a.lo if a.lo is a.hi else a.lo + (a.hi - a.lo) / 2
+
 
 def _wave(a: Interval, function: Any, peak: float, at_zero: float) -> Interval:
     """Bounds of sin or cos: at the ends, unless a peak or a trough lies between.

@@ -54,9 +54,11 @@ def _exchanged(written: Written, reached: Interval, wrong: Any, decimals: int) -
     """Whether exchanging two cells, rows or columns makes all of it right."""
     shape = written.values.shape
     order = np.arange(written.values.size).reshape(shape)
-    turned = order.swapaxes(-1, -2)
-    # Every way to cut the matrix into lines, of which two may stand in each other's place.
-    for lines in (order.reshape(-1, 1), order.reshape(-1, shape[-1]), turned.reshape(-1, shape[-2])):
+    # Every way to cut it into lines, of which two may stand in each other's place: cells, rows, columns.
+    ways = [order.reshape(-1, 1), order.reshape(-1, shape[-1])]
+    if len(shape) > 1:  # the ids T are a single row
+        ways.append(order.swapaxes(-1, -2).reshape(-1, shape[-2]))
+    for lines in ways:
         off = np.flatnonzero(wrong.ravel()[lines].any(1))
         if len(off) == 2:
             swapped = order.ravel().copy()

@@ -99,7 +99,7 @@ def attend(
         graph,
         source if visible is None else _masked(graph, source, visible, given, prefix),
         prefix=prefix,
-        empty=None if visible is None else _noted(graph, hidden_rows(visible)),
+        empty=visible is not None and _noted(graph, hidden_rows(visible)),
         maximum_of=source if given.setting("max_over") == "all" else None,
     )
     return graph.apply(
@@ -237,11 +237,11 @@ def _masked(graph: Graph, source: str, visible: Matrix, given: Given, prefix: st
     return graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}", why=why)
 
 
-def _noted(graph: Graph, empty: BoolArray | None) -> BoolArray | None:
-    """Rows in which nothing is visible, after a note that says so."""
+def _noted(graph: Graph, empty: BoolArray | None) -> bool:
+    """Whether there are rows in which nothing is visible; a note says so."""
     if empty is not None:
         graph.notes.append(_empty_note(empty))
-    return empty
+    return empty is not None
 
 
 def _empty_note(empty: BoolArray) -> Message:

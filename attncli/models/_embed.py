@@ -86,14 +86,12 @@ def embed(graph: Graph, given: Given) -> str:
     )
     ids = tokens(graph, given)
     numbers = graph.inputs[ids].matrix.values if ids in graph.inputs else graph.steps[ids].params["ids"]
-    rows = checked_ids(numbers, graph.shape(table)[0])
-    return graph.apply(look_up.OP, "X", table, ids, rows=rows)
+    check_ids(numbers, graph.shape(table)[0])
+    return graph.apply(look_up.OP, "X", table, ids)
 
 
-def checked_ids(
-    numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], count: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.int_]]:
-    """Ids as whole numbers within a table of `count` rows.
+def check_ids(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], count: int) -> None:
+    """Refuse what are no ids of a table of `count` rows.
 
     Raises
     ------
@@ -116,7 +114,6 @@ def checked_ids(
                 count=count,
                 last=count - 1,
             )
-    return numbers.astype(np.int_)
 
 
 def updated(graph: Graph, given: Given) -> None:

@@ -142,7 +142,7 @@ def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
         why=Message(N_("The places of the tokens, counted from 0.")),
     )
     said = Message(N_("Each place names a {row} of P: what the model has learned about standing there."))
-    return graph.apply(look_up.OP, "X_P", table, places, symbol="X_P", why=said, rows=np.arange(past, past + rows))
+    return graph.apply(look_up.OP, "X_P", table, places, symbol="X_P", why=said)
 
 
 def _bare(graph: Graph, x: str, given: Given) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from attncli.core.graph import Graph
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
@@ -29,7 +27,7 @@ def build(graph: Graph, given: Given) -> str:
         graph.notes.append(_empty_note(empty))
     subtract = given.setting("subtract", "max")
     shift = None if subtract == "max" else as_matrix(0.0) if subtract == "none" else subtract
-    return softmax(graph, source, empty=empty if np.any(empty) else None, shift=shift)
+    return softmax(graph, source, empty=empty is not None, shift=shift)
 
 
 MODEL = Model(

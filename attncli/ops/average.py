@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def compute(xp: Arithmetic, a: Value, *, mean: bool) -> Value:
     """Σ a, or Σ a / N, of a column of N entries (N 1), as a 1×1 array."""
-    total = xp.reshape(xp.sum(a, -2), (1, 1))
+    total = xp.sum(a, -2)
     return xp.divide(total, xp.enter(as_matrix(float(a.shape[-2])))) if mean else total
 
 

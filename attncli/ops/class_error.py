@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
 from attncli.matrix import as_matrix
@@ -16,15 +18,17 @@ if TYPE_CHECKING:
     from attncli.core.graph import Step
 
 
-def compute(xp: Arithmetic, p: Value, y: Value, *, counted: Any = None) -> Value:
-    """P − Y (token class); 0 in the rows that are not counted (`counted`: token 1)."""
+def compute(xp: Arithmetic, p: Value, y: Value, *, some: bool = False) -> Value:
+    """P − Y (token class); where only `some` rows count, 0 in those whose target is nowhere."""
     error = xp.subtract(p, y)
-    return error if counted is None else xp.where(counted, error, xp.enter(as_matrix(0.0)))
+    if not some:
+        return error
+    counted = np.any(xp.plain(y), -1, keepdims=True)
+    return xp.where(counted, error, xp.enter(as_matrix(0.0)))
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
-    counted = step.params.get("counted")
-    if counted is not None and not counted[index[0], 0]:
+    if step.params.get("some") and not np.any(values[step.inputs[1]][index[0]]):
         return number(0.0)
     return Term("difference", *(at(values, id, index) for id in step.inputs))
 

@@ -9,6 +9,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.message import N_
 from attncli.ops import at, slice_columns
+from attncli.ops.join_rows import joined
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def compute(xp: Arithmetic, first: Value, second: Value, *, axis: str = "") -> Value:
     """Columns of `first` (… n a), then columns of `second` (… n b)."""
-    return xp.concatenate([first, second], -1)
+    return joined(xp, first, second, -1)
 
 
 def formula(params: Params, columns: bool) -> str:

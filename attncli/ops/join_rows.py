@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
 def compute(xp: Arithmetic, first: Value, second: Value, *, axis: str = "") -> Value:
     """Rows of `first` (… a d), then rows of `second` (… b d)."""
-    return xp.concatenate([first, second], -2)
+    return joined(xp, first, second, -2)
+
+
+def joined(xp: Arithmetic, first: Value, second: Value, axis: int) -> Value:
+    """One array put before another along `axis`; what all sheets share stands before or after that of each."""
+    sheets = max(first.shape[0], second.shape[0])
+    if first.ndim > 2 and first.shape[0] != second.shape[0]:
+        first, second = (a if a.shape[0] == sheets else xp.repeat(a, sheets, 0) for a in (first, second))
+    return xp.concatenate([first, second], axis)
 
 
 def formula(params: Params, columns: bool) -> str:

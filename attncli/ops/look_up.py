@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.message import N_
 from attncli.ops import at, scatter_add
+from attncli.ops._ids import named_in, rows_named
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step
 
 
-def compute(xp: Arithmetic, table: Value, ids: Value, *, rows: Any) -> Value:
-    """Row `rows[i]` of the table (vocabulary d) for every token i (token d). `ids` is only shown."""
-    return xp.take(table, rows)
+def compute(xp: Arithmetic, table: Value, ids: Value) -> Value:
+    """Row ids[i] of the table (vocabulary d) for every token i (token d)."""
+    return xp.take(table, rows_named(xp, ids, table.shape[-2]))
 
 
 def formula(params: Params, columns: bool) -> str:
@@ -27,16 +26,15 @@ def formula(params: Params, columns: bool) -> str:
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    table, ids = step.inputs
     *head, i, j = index
-    return at(values, step.inputs[0], (*head, int(step.params["rows"][i]), j))
+    return at(values, table, (*head, named_in(values, ids)[i], j))
 
 
 def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     table, ids = step.inputs
     axis = graph.axes(table)[-2]
-    graph.apply(
-        scatter_add.OP, id, upstream, ids, rows=np.asarray(step.params["rows"]), count=axis.size, axis=axis.name
-    )
+    graph.apply(scatter_add.OP, id, upstream, ids, count=axis.size, axis=axis.name)
 
 
 OP = Op(

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def compute(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
-    """Σ a² / (number of entries), as a 1×1 array."""
-    total = xp.reshape(xp.sum(xp.multiply(a, a), tuple(range(-len(a.shape), 0))), (1, 1))
-    return xp.divide(total, xp.enter(as_matrix(float(np.prod(a.shape)))))
+    """Σ a² / (number of entries), as a 1×1 array; a has `ndim` axes."""
+    total = xp.sum(xp.multiply(a, a), tuple(range(-ndim, 0)))
+    mean = xp.divide(total, xp.enter(as_matrix(float(np.prod(a.shape[-ndim:])))))
+    return xp.reshape(mean, (*a.shape[:-ndim], 1, 1))
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:

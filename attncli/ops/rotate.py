@@ -11,6 +11,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.message import N_, Message
 from attncli.ops import Mistake, at, instead, values_for_gradients, with_operands
+from attncli.ops.join_rows import joined
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def compute(xp: Arithmetic, a: Value, cos: Value, sin: Value, *, pairing: str, r
     whole = _columns(xp, xp.concatenate(turned, -1), np.argsort(np.concatenate(_places(pairs, pairing))))
     if 2 * pairs == a.shape[-1]:
         return whole
-    return xp.concatenate([whole, xp.slice(a, -1, 2 * pairs, a.shape[-1])], -1)
+    return joined(xp, whole, xp.slice(a, -1, 2 * pairs, a.shape[-1]), -1)
 
 
 def _places(pairs: int, pairing: str) -> tuple[Any, Any]:

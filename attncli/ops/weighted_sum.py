@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def compute(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2, written: str = "") -> Value:
-    """Σ a ⊙ coefficients, as a 1×1 array; `written` is how the loss was asked for, as a formula."""
-    total = xp.sum(xp.multiply(a, coefficients), tuple(range(-len(a.shape), 0)))
-    return xp.reshape(total, (1, 1))
+    """Σ a ⊙ coefficients, of `ndim` axes, as a 1×1 array; `written` is how the loss was asked for, as a formula."""
+    products = xp.multiply(a, coefficients)
+    return xp.reshape(xp.sum(products, tuple(range(-ndim, 0))), (*products.shape[:-ndim], 1, 1))
 
 
 def axes(params: Params) -> str:

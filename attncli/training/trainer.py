@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph, Swap, Trace
+from attncli.core.graph import Graph, Trace
 from attncli.cross_entropy import one_hot
 from attncli.matrix import FloatArray, Matrix, as_matrix
 from attncli.message import InputError
@@ -76,7 +76,7 @@ class Trainer:
         for id in self._remembered:
             self.memory.setdefault(id, np.zeros(self.graph.shape(id)))
         self._unchanging = self._unchanging_steps()
-        self._of_window: dict[int, tuple[dict[str, Any], dict[str, Swap]]] = {}
+        self._of_window: dict[int, dict[str, Any]] = {}
 
     @property
     def state(self) -> State:
@@ -123,9 +123,9 @@ class Trainer:
             yield loss
 
     def _update(self) -> float:
-        given, swap = self._here(self.window(self.step))
+        given = self._here(self.window(self.step))
         given = {**self._unchanging, **self.numbers, **self.memory, **given, **self._corrections()}
-        found = self.graph.evaluate(given=given, swap=swap).numbers
+        found = self.graph.evaluate(given=given).numbers
         self.step += 1
         self.numbers = {id: _own(found[new]) for id, new in self._updated.items()}
         self.memory = {id: _own(found[new]) for id, new in self._remembered.items()}
@@ -150,8 +150,8 @@ class Trainer:
             if id in self.graph
         }
 
-    def _here(self, start: int) -> tuple[dict[str, Any], dict[str, Swap]]:
-        """What another window changes: the ids, the targets, and which rows of the table are looked up."""
+    def _here(self, start: int) -> dict[str, Any]:
+        """What another window changes: the ids and the targets."""
         if start not in self._of_window:
             tokens = self.ids[start : start + self.length]
             targets = self.ids[start + 1 : start + 1 + self.length]
@@ -159,21 +159,15 @@ class Trainer:
                 "T": tokens.astype(np.float64),
                 "loss.Y": one_hot(targets, len(self.spec.tokens)).values,
             }
-            swap = {
-                step.id: Swap(step.op, step.inputs, {**step.params, "rows": tokens})
-                for step in self.graph.steps.values()
-                if step.op.name in ("look_up", "scatter_add") and step.inputs[1] == "T"
-            }
             if len(self._of_window) >= min(_MOST_KEPT, _MOST_KEPT_CELLS // (self.length * len(self.spec.tokens))):
                 self._of_window.clear()
-            self._of_window[start] = given, swap
+            self._of_window[start] = given
         return self._of_window[start]
 
     def evaluated(self, start: int = 0) -> tuple[Graph, Trace]:
         """A window with the present numbers, forward only, up to its loss."""
-        given, swap = self._here(start)
-        given = {**self.numbers, **given}
-        return self.graph, self.graph.evaluate(given=given, swap=swap, until=["L", *self.weights()])
+        given = {**self.numbers, **self._here(start)}
+        return self.graph, self.graph.evaluate(given=given, until=["L", *self.weights()])
 
     def weights(self) -> list[str]:
         """The steps that hold attention weights."""
