@@ -69,7 +69,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "batch_share": [Sample({"a": A}, {"count": 3})],
     "class_error": [
         Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]}, {}),
-        Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]}, {"some": True}),
+        Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]}, {"some": True}, ("y",)),
     ],
     "moving_average": [
         Sample(
@@ -80,7 +80,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "negative_log": [Sample({"a": positive(3, 1)}), Sample({"a": positive(2, 3)})],
     "pick": [
         Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]}, {"count": 2}),
-        Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]}, {"count": 1}),
+        Sample({"p": positive(2, 3), "y": [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]}, {"count": 1}, ("y",)),
     ],
     "unbiased": [Sample({"a": A, "c": [[0.19]]})],
     "angle": [
