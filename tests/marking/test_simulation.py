@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from results import totals
-from simulation import FAMILIES, run
+from simulation import run
 
 #: Right and wrong sheets of each family, and the kinds of mistakes that must be among them.
 SIZES = {"attention": (300, 160, 40), "layers": (200, 180, 80), "blocks": (24, 30, 20)}
 
 
-@pytest.fixture(scope="module", params=[*FAMILIES])
+@pytest.fixture(scope="module", params=[*SIZES])
 def results(request):  # type: ignore[no-untyped-def]
     right, wrong, _ = SIZES[request.param]
     return request.param, run(right, wrong, 20, request.param)
