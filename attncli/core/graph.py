@@ -43,7 +43,6 @@ class Op(Record):
     why : what it does and why, for a step that says nothing more special
     backward : one rule an operand, None for a constant; an empty tuple: no operand has one of its own
     numbers : (params) -> the formula with the numbers put in, where that says more
-    mistakes : (graph, step) -> the mistakes people make in it at this step
     """
 
     name: str
@@ -54,7 +53,6 @@ class Op(Record):
     why: str
     backward: tuple[Rule | None, ...] = ()
     numbers: Callable[[Params], str] | None = None
-    mistakes: Callable[[Graph, Step], Iterator[Any]] | None = None
 
 
 class Swap(Record):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.interval import Interval
-from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.core.graph import Graph, Step, Swap
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
-from attncli.ops import instead, pass_on, with_operands
+from attncli.mistakes.entry import backward_of, instead, number, passing, together, with_operands
 from attncli.problems.written import Written
 from attncli.record import Record
 
@@ -52,114 +52,187 @@ def routes(graph: Graph) -> Iterator[Route]:
             yield from _queries_scaled(graph, step)
         elif step.op.name == "mask":
             yield from _mask_first(graph, step)
+            yield from _filled_on_the_way_back(graph, step)
 
 
-def _swaps(*mistakes: Any) -> dict[str, Swap]:
-    return {id: swap for mistake in mistakes for id, swap in mistake.swap.items()}
+# --- softmax ----------------------------------------------------------------------------------------------------------
 
 
 def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
-    shifted = next(
-        (other for other in graph.steps.values() if other.op.name == "subtract" and other.inputs[1] == step.id), None
-    )
+    shifted = _shifted_by(graph, step)
     if shifted is None:
         return
     source = shifted.inputs[0]
-    zero = lambda xp, s: xp.enter(as_matrix(np.zeros((*s.shape[:-1], 1))))  # noqa: E731
-    yield Route(
-        "maximum-left-out",
-        _swaps(instead("zero", step, zero, source)),
-        Message(
-            N_(
-                "Right: you left out subtracting the maximum. The weights are the same; with large scores e^x would overflow."
-            )
-        ),
-    )
+    yield Route("maximum-left-out", instead(step, _zero_a_row, source), Message(_LEFT_OUT))
     masked = graph.steps.get(source)
     if masked is not None and masked.op.name == "mask":
-        yield Route(
-            "maximum-before-mask",
-            _swaps(with_operands("all", step, step.op, (masked.inputs[0],), {})),
-            Message(
-                N_(
-                    "Right on paper: you took the maximum before masking. On a computer a large hidden score can then wipe out a {row}."
-                )
-            ),
-        )
-    whole = lambda xp, s: _spread_maximum(xp, s)  # noqa: E731
-    yield Route(
-        "one-maximum",
-        _swaps(instead("whole", step, whole, source)),
-        Message(
-            N_("Right: you subtracted one maximum from the whole matrix. Any constant leaves the weights as they are.")
-        ),
-    )
+        before = with_operands(step, step.op, (masked.inputs[0],), {})
+        yield Route("maximum-before-mask", before, Message(_BEFORE_MASK))
+    yield Route("one-maximum", instead(step, _spread_maximum, source), Message(_ONE_MAXIMUM))
+
+
+_LEFT_OUT = N_(
+    "Right: you left out subtracting the maximum. The weights are the same; with large scores e^x would overflow."
+)
+_BEFORE_MASK = N_(
+    "Right on paper: you took the maximum before masking. On a computer a large hidden score can then wipe out a {row}."
+)
+_ONE_MAXIMUM = N_(
+    "Right: you subtracted one maximum from the whole matrix. Any constant leaves the weights as they are."
+)
+
+
+def _shifted_by(graph: Graph, maximum: Step) -> Step | None:
+    """The step that takes this maximum away."""
+    users = (other for other in graph.steps.values() if maximum.id in other.inputs and other.op.name == "subtract")
+    return next(users, None)
+
+
+def _zero_a_row(xp: Arithmetic, scores: Value) -> Value:
+    return xp.enter(as_matrix(np.zeros((*scores.shape[:-1], 1))))
 
 
 def _spread_maximum(xp: Arithmetic, scores: Value) -> Value:
     """The maximum of the whole matrix, once a row."""
-    top = xp.max(xp.swapaxes(xp.max(scores, -1), -1, -2), -1)
+    top = xp.max(xp.max(scores, -1), -2)
     return xp.repeat(top, scores.shape[-2], -2)
+
+
+# --- the scale earlier ------------------------------------------------------------------------------------------------
 
 
 def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
     scores = graph.steps.get(step.inputs[0])
     if scores is None or scores.op.name != "product":
         return
-    scaled_early = lambda xp, q, k: scores.op.compute(  # noqa: E731
-        xp, xp.aside(step.op.compute(xp, q, **step.params)), k, **scores.params
-    )
+
+    def scaled_early(xp: Arithmetic, q: Value, k: Value) -> Value:
+        return scores.op.compute(xp, xp.aside(_scaled(step, xp, q)), k, **scores.params)
+
     early = Route(
         "query-scaled",
-        _swaps(
-            instead("early", scores, scaled_early, *scores.inputs),
-            with_operands("late", step, pass_on.OP, step.inputs, {}),
-        ),
+        together(instead(scores, scaled_early, *scores.inputs), passing(step, scores.id)),
         Message(N_("Right: you scaled before the product. A factor may go in at either place.")),
     )
     yield early
     yield from _queries_scaled_back(graph, step, scores, early)
 
 
+def _scaled(step: Step, xp: Arithmetic, a: Value) -> Value:
+    return step.op.compute(xp, a, **step.params)
+
+
 def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -> Iterator[Route]:
     """The way back for scores that hold the factor already: it comes in behind them, at the queries."""
-    part = part_of(scores.id)
-    back = graph.steps.get(f"{part}G_{scores.id.removeprefix(part)}")
+    back = backward_of(graph, scores.id)
     if back is None or back.op is not step.op:
         return
-    swaps = [with_operands("late", back, pass_on.OP, back.inputs, {})]
+    swaps = [passing(back, back.inputs[0])]
     query = scores.inputs[0]
     for after in graph.steps.values():
         if after.op.name != "product" or after.inputs[0] != back.id:
             continue
 
         def scaled_query(xp: Arithmetic, g: Value, q: Value, after: Step = after) -> Value:
-            return after.op.compute(xp, g, xp.aside(step.op.compute(xp, q, **step.params)), **after.params)
+            return after.op.compute(xp, g, xp.aside(_scaled(step, xp, q)), **after.params)
 
         def scaled_result(xp: Arithmetic, g: Value, k: Value, after: Step = after) -> Value:
-            return step.op.compute(xp, xp.aside(after.op.compute(xp, g, k, **after.params)), **step.params)
+            return _scaled(step, xp, xp.aside(after.op.compute(xp, g, k, **after.params)))
 
-        swaps.append(
-            instead("early", after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs)
-        )
+        swaps.append(instead(after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs))
     said = Message(N_("Right: your scores were scaled already, so their gradient is this; the factor comes in at Q."))
-    yield Route("query-scaled-back", _swaps(*swaps), said, {scores.id: early.swap[scores.id]})
+    yield Route("query-scaled-back", together(*swaps), said, {scores.id: early.swap[scores.id]})
+
+
+# --- the mask earlier -------------------------------------------------------------------------------------------------
 
 
 def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
+    """S + M, and then the scale: what is written as `masked` is scaled already, or it is scaled afterwards."""
     scaled = graph.steps.get(step.inputs[0])
     mask = graph.inputs[step.inputs[1]].matrix.values
     if scaled is None or scaled.op.name != "scale" or not np.isin(mask, (0.0, -np.inf)).all():
         return
-    early = lambda xp, s, m: scaled.op.compute(xp, xp.add(s, m), **scaled.params)  # noqa: E731
-    yield Route(
-        "mask-before-scale",
-        _swaps(
-            instead("early", scaled, early, scaled.inputs[0], step.inputs[1]),
-            with_operands("late", step, pass_on.OP, (scaled.id,), {}),
-        ),
-        Message(N_("Right: you masked before scaling. −∞ stays −∞ whichever comes first.")),
+    scores = scaled.inputs[0]
+
+    def masked_then_scaled(xp: Arithmetic, s: Value, m: Value) -> Value:
+        return _scaled(scaled, xp, xp.settle(xp.add(s, m)))
+
+    early = instead(scaled, masked_then_scaled, scores, step.inputs[1])
+    yield Route("mask-before-scale", together(early, passing(step, scaled.id)), Message(_MASK_FIRST))
+    bare = with_operands(step, step.op, (scores, step.inputs[1]), step.params)
+    behind = _scaled_behind(graph, step, scaled)
+    for also in (early, {}):
+        yield Route("mask-before-scale", together(also, bare, behind), Message(_MASK_FIRST))
+    yield from _mask_first_back(graph, step, scaled, bare)
+
+
+_MASK_FIRST = N_("Right: you masked before scaling. −∞ stays −∞ whichever comes first.")
+
+
+def _scaled_behind(graph: Graph, masked: Step, scaled: Step) -> dict[str, Swap]:
+    """What comes after masked scores that are not scaled yet: their maximum, and they less their maximum."""
+    swaps = []
+    for top in graph.steps.values():
+        shifted = _shifted_by(graph, top) if top.op.name == "row_max" else None
+        if shifted is None or shifted.inputs[0] != masked.id:
+            continue
+        swaps.append(instead(top, lambda xp, s: xp.max(xp.settle(_scaled(scaled, xp, s)), -1), masked.id))
+
+        def less(xp: Arithmetic, s: Value, top: Value, shifted: Step = shifted) -> Value:
+            return shifted.op.compute(xp, xp.settle(_scaled(scaled, xp, s)), top, **shifted.params)
+
+        swaps.append(instead(shifted, less, *shifted.inputs))
+    return together(*swaps)
+
+
+def _mask_first_back(graph: Graph, masked: Step, scaled: Step, after: Mapping[str, Swap]) -> Iterator[Route]:
+    """The way back in that order: through the scale first, then past the mask."""
+    first, second, third = (backward_of(graph, id) for id in (masked.id, scaled.id, scaled.inputs[0]))
+    if first is None or second is None or third is None or third.op is not scaled.op:
+        return
+
+    def through_scale(xp: Arithmetic, *operands: Value) -> Value:
+        return _scaled(third, xp, xp.settle(first.op.compute(xp, *operands, **first.params)))
+
+    def softmax_alone(xp: Arithmetic, *operands: Value) -> Value:
+        return first.op.compute(xp, *operands, **first.params)
+
+    swap = together(
+        instead(first, through_scale, *first.inputs),
+        instead(second, softmax_alone, *first.inputs),
+        passing(third, first.id),
     )
+    yield Route("mask-before-scale-back", swap, Message(_MASK_FIRST_BACK), after)
+
+
+_MASK_FIRST_BACK = N_("Right: you masked before scaling, so on the way back the scale comes before the mask.")
+
+
+def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
+    """A mask that fills in −∞ hands back 0 where it did, whatever the weights were.
+
+    From right weights that is what comes anyway: the weight of a hidden key is 0. From a learner's own it is not.
+    """
+    mask = step.inputs[1]
+    if not np.isneginf(graph.inputs[mask].matrix.values).any():
+        return
+    arriving, handed_on = backward_of(graph, step.id), backward_of(graph, step.inputs[0])
+    if arriving is None or handed_on is None or handed_on.op.name != "pass_on":
+        return
+
+    def filled(xp: Arithmetic, m: Value, *operands: Value) -> Value:
+        return xp.where(xp.hidden(m), number(xp, 0.0), arriving.op.compute(xp, *operands, **arriving.params))
+
+    def passed(xp: Arithmetic, m: Value, g: Value) -> Value:
+        return xp.where(xp.hidden(m), number(xp, 0.0), g)
+
+    here = instead(handed_on, passed, mask, arriving.id)
+    yield Route("where-fill", here, Message(_FILLED))
+    yield Route("where-fill", together(instead(arriving, filled, mask, *arriving.inputs), here), Message(_FILLED))
+
+
+_FILLED = N_("Right: a hidden score gets gradient 0. It was replaced by −∞, so nothing it does reaches the loss.")
 
 
 def constant(chain: Chain, id: str, written: Written, places: int) -> Message | None:

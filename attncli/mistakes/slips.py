@@ -8,10 +8,20 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
+from attncli.message import N_
+from attncli.mistakes.entry import Entry
 from attncli.problems.written import Written, around, meets
 
 #: Powers of ten a decimal point slips by.
 _SLIPS = np.array([1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3])
+
+ENTRIES = (
+    Entry("rounded-too-early", 3, N_("You rounded too early: with a line cut or rounded to fewer places than asked, the rest is just what follows from it."), N_("Look again at how many places each line keeps before you go on."), rank=2),
+    Entry("layout-transposed", 4, N_("This is the right matrix, transposed."), N_("Look again at which way tokens run."), rank=2),
+    Entry("sign", 0, N_("A sign is wrong."), N_("Look again at the signs in the marked cells."), rank=2, vaguer_than=frozenset({"softmax-sign", "bias-sign", "mask-plus-infinity"})),
+    Entry("decimal-point", 0, N_("The decimal point slipped."), N_("Look again at the decimal point in the marked cells."), rank=2),
+    Entry("cells-exchanged", 0, N_("Two places are exchanged."), N_("Look again at where the marked numbers belong."), rank=2),
+)  # fmt: skip
 
 
 def slips(written: Written, reached: Interval, wrong: Any, decimals: int) -> Iterator[str]:
@@ -39,10 +49,13 @@ def _fits(written: Written, reached: Interval, decimals: int) -> Any:
 
 
 def _point_fits(written: Written, reached: Interval, decimals: int) -> Any:
-    """Where a power of ten times the written number is right; the slipped number keeps the digits it was written with."""
+    """Where a power of ten times the written number is right; the slipped number keeps the digits it was written with.
+
+    Of 0 every power is 0: a small number there is no slip of its point.
+    """
     powers = _SLIPS.reshape(-1, *(1 for _ in written.values.shape))
     moved = around(written.values * powers, 0.5 * 10.0**-decimals * np.maximum(powers, 1.0))
-    return meets(moved, reached).any(0) & (written.values != 0)
+    return meets(moved, reached).any(0) & (written.values != 0) & ((reached.lo > 0) | (reached.hi < 0))
 
 
 def _transposed_fits(written: Written, reached: Interval, decimals: int) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, instead, with_operands
+from attncli.ops import at
 from attncli.ops._written import in_formula
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
+    from attncli.core.graph import Step
 
 
 def _step(xp: Arithmetic, mean: Value, square: Value, eta: Matrix, eps: Matrix) -> Value:
@@ -41,16 +41,6 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     )
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """A step uphill, or with means that were not corrected."""
-    eta, eps = step.params["eta"], step.params["eps"]
-    means = [graph.steps.get(id) for id in step.inputs[1:]]
-    if all(one is not None and one.op.name == "unbiased" for one in means):
-        bare = [one.inputs[0] for one in means if one is not None]
-        yield with_operands("no-bias-correction", step, OP, (step.inputs[0], *bare), step.params)
-    yield instead("update-sign", step, lambda xp, a, m, v: xp.add(a, _step(xp, m, v, eta, eps)), *step.inputs)
-
-
 OP = Op(
     name="adam_update",
     compute=compute,
@@ -61,5 +51,4 @@ OP = Op(
     why=N_(
         "Against the mean gradient; divided by its usual size, every number moves about η, however steep it stands."
     ),
-    mistakes=mistakes,
 )

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from attncli.message import N_
-from attncli.ops import Mistake, pass_on, residual, with_operands
+from attncli.ops import residual
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
+    pass
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """No positions at all. Left out for keys and values alone, that shows at these: see product."""
-    yield with_operands("no-positions", step, pass_on.OP, step.inputs[:1], {})
-
-
-# A sum in everything but its mistakes.
+# A sum in everything but what it is for.
 OP = residual.OP.changed(
     name="add_positions",
     why=N_(
         "Attention by itself does not see the order of the tokens. What a token is, plus where it stands, tells it both."
     ),
-    mistakes=mistakes,
 )

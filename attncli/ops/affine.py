@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.message import N_
-from attncli.ops import Mistake, at, column_sum, product, with_operands
+from attncli.ops import at, column_sum, product
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -49,16 +49,6 @@ def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(column_sum.OP, id, upstream)
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """What goes wrong in the product; the bias is added all the same."""
-    for mistake in product.mistakes(graph, _without_bias(step)):
-        swap = mistake.swap[step.id]
-        if swap.op is product.OP:
-            yield with_operands(mistake.id, step, OP, (*swap.inputs, step.inputs[2]), swap.params)
-        else:
-            yield mistake
-
-
 OP = Op(
     name="affine",
     compute=compute,
@@ -67,5 +57,4 @@ OP = Op(
     terms=terms,
     why=N_("Row times column, and the bias is added to every {row}."),
     backward=(gradient_a, gradient_w, gradient_b),
-    mistakes=mistakes,
 )

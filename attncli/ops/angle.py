@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.matrix import Matrix, as_matrix
+from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, instead
 from attncli.ops._waves import angles
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
-
-#: Bases that are taken for one another.
-_BASES = (100.0, 1000.0, 10000.0, 100000.0, 500000.0)
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, *, start: Matrix, count: int, base: Matrix, pairs: int, width: int) -> Value:
@@ -40,26 +36,6 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     return Term("quotient", number(float(step.params["start"].values) + p), Term("power", number(base), exponent))
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Another exponent, another first position, another base."""
-    known = dict(step.params)
-    pairs, width = known.pop("pairs"), known.pop("width")
-    start, base, count = known["start"], known["base"], known["count"]
-    usual = range(0, 2 * pairs, 2)
-    if pairs > 1:
-        yield instead("exponent-doubled", step, _entered(angles(start, count, base, range(0, 4 * pairs, 4), width)))
-    later = as_matrix(float(start.values) + 1.0)
-    yield instead("positions-from-one", step, _entered(angles(later, count, base, usual, width)))
-    if pairs > 1:
-        for other in _BASES:
-            if other != float(base.values):
-                yield instead("base-changed", step, _entered(angles(start, count, as_matrix(other), usual, width)))
-
-
-def _entered(matrix: Matrix) -> Any:
-    return lambda xp: xp.enter(matrix)
-
-
 OP = Op(
     name="angle",
     compute=compute,
@@ -71,5 +47,4 @@ OP = Op(
         "Position p gives each pair of {columns} i its own angle (both are counted from 0): the first pair turns fast,"
         " every later one more slowly."
     ),
-    mistakes=mistakes,
 )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, instead
+from attncli.ops import at
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value, *, mean: bool) -> Value:
@@ -33,12 +33,6 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     return Term("quotient", total, number(float(count))) if step.params["mean"] else total
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Added up, and not divided by how many there are."""
-    if step.params["mean"] and graph.shape(step.inputs[0])[-2] > 1:
-        yield instead("batch-factor-missing", step, lambda xp, a: compute(xp, a, mean=False), *step.inputs)
-
-
 OP = Op(
     name="average",
     compute=compute,
@@ -46,5 +40,4 @@ OP = Op(
     formula=formula,
     terms=terms,
     why=N_("One number for the whole sequence: the loss."),
-    mistakes=mistakes,
 )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, fixed, pass_on, with_operands
+from attncli.ops import at, fixed
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value, *, count: int) -> Value:
@@ -29,11 +29,6 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     return Term("quotient", at(values, step.inputs[0], index), number(float(step.params["count"])))
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """The mean taken for a sum."""
-    yield with_operands("batch-factor-missing", step, pass_on.OP, step.inputs, {})
-
-
 OP = Op(
     name="batch_share",
     compute=compute,
@@ -42,5 +37,4 @@ OP = Op(
     numbers=numbers,
     terms=terms,
     why=N_("The loss is a mean over the tokens that count, so each of them only has its share in it."),
-    mistakes=mistakes,
 )

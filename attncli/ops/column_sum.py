@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, instead, values_for_gradients, with_operands
+from attncli.ops import at
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value) -> Value:
@@ -31,16 +30,6 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     return Term("sum", *(at(values, source, (*head, i, j)) for i in range(values[source].shape[-2])))
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """The mean over the rows."""
-    rows = graph.shape(step.inputs[0])[-2]
-    if rows > 1:
-        count = as_matrix(float(rows))
-        yield instead("mean-for-sum", step, lambda xp, a: xp.divide(xp.sum(a, -2), xp.enter(count)), step.inputs[0])
-    for wrong in values_for_gradients(graph, step):
-        yield with_operands("value-for-gradient", step, OP, wrong, {})
-
-
 OP = Op(
     name="column_sum",
     compute=compute,
@@ -48,5 +37,4 @@ OP = Op(
     formula=formula,
     terms=terms,
     why=N_("Every {row} used the same numbers, so the gradients of all {rows} are added."),
-    mistakes=mistakes,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
-from attncli.ops import Mistake, at, fixed, instead, multiply, row_sum, scale, values_for_gradients, with_operands
+from attncli.ops import at, fixed, multiply, row_sum, scale
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -55,47 +55,6 @@ def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(scale.OP, id, share, factor=as_matrix(-1.0))
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Softmax over the wrong lines, without its parts, twice, or before the mask; on the way back a forward value."""
-    for wrong in values_for_gradients(graph, step):
-        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
-    if step.closed is None:
-        return
-    source = step.closed.source
-    power, total = step.inputs[:2]
-    yield instead("softmax-over-columns", step, lambda xp, s: _softmax(xp, s, -2), source)
-    yield instead("softmax-over-columns", step, lambda xp, e: xp.divide(e, xp.sum(e, -2)), power)
-    yield instead("softmax-over-all", step, lambda xp, s: _softmax(xp, s, (-2, -1)), source)
-    yield instead("softmax-over-all", step, lambda xp, e: xp.divide(e, xp.sum(e, (-2, -1))), power)
-    yield instead("column-sums-broadcast", step, lambda xp, e, z: xp.divide(e, xp.swapaxes(z, -1, -2)), power, total)
-    masked = graph.steps.get(source)
-    if masked is not None and masked.op.name == "mask":
-        yield instead("mask-after-softmax", step, _masked_after, masked.inputs[0], masked.inputs[1])
-    yield instead("no-normalisation", step, lambda xp, e: e, power)
-    yield instead("no-normalisation", step, lambda xp, s: xp.exp(s), source)
-    yield instead("no-exponential", step, _without_exponential, source)
-    yield instead("softmax-twice", step, lambda xp, s: _softmax(xp, _softmax(xp, s, -1), -1), source)
-
-
-def _softmax(xp: Arithmetic, scores: Value, axis: int | tuple[int, ...]) -> Value:
-    """The bare formula, over any axes."""
-    power = xp.exp(scores)
-    return xp.divide(power, xp.sum(power, axis))
-
-
-def _masked_after(xp: Arithmetic, scores: Value, mask: Value) -> Value:
-    """Softmax of everything, then the hidden weights erased; the rest no longer adds up to 1."""
-    weights = _softmax(xp, scores, -1)
-    return xp.where(
-        np.broadcast_to(xp.hidden(mask), weights.shape), xp.enter(as_matrix(np.zeros(weights.shape))), weights
-    )
-
-
-def _without_exponential(xp: Arithmetic, scores: Value) -> Value:
-    visible = xp.where(xp.hidden(scores), xp.enter(as_matrix(np.zeros(scores.shape))), scores)
-    return xp.divide(visible, xp.sum(visible, -1))
-
-
 OP = Op(
     name="divide",
     compute=compute,
@@ -104,5 +63,4 @@ OP = Op(
     terms=terms,
     why=N_("Each entry as a share of its {row}, so every {row} adds up to exactly 1."),
     backward=(gradient_a, gradient_b, None),
-    mistakes=mistakes,
 )

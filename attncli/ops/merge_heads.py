@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
 from attncli.message import N_
-from attncli.ops import Mistake, at, fixed, instead
+from attncli.ops import at, fixed
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step
-
-#: Heads up to which every other order is tried.
-_FEW = 3
 
 
 def compute(xp: Arithmetic, a: Value, *, heads: int, width: int, joined: int, axis: str = "") -> Value:
@@ -38,33 +34,6 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(split_heads.OP, id, upstream, heads=head.size, width=width.size, names=(head.name, width.name))
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Heads laid one after another in memory order, or side by side in another order."""
-    heads, width = step.params["heads"], step.params["width"]
-    if heads == 1:
-        return
-    if graph.shape(step.id)[-2] > 1:
-        yield instead("merge-without-transpose", step, _in_memory_order, step.inputs[0])
-    right = tuple(range(heads))
-    orders = permutations(right) if heads <= _FEW else [right[::-1]]
-    for order in orders:
-        if order != right:
-            yield instead("heads-reversed", step, _reordered(order, heads, width), step.inputs[0])
-
-
-def _in_memory_order(xp: Arithmetic, a: Value) -> Value:
-    *more, heads, rows, width = a.shape
-    return xp.reshape(a, (*more, rows, heads * width))
-
-
-def _reordered(order: Sequence[int], heads: int, width: int) -> Any:
-    def joined(xp: Arithmetic, a: Value) -> Value:
-        other = xp.concatenate([xp.slice(a, -3, h, h + 1) for h in order], -3)
-        return compute(xp, other, heads=heads, width=width, joined=heads * width)
-
-    return joined
-
-
 OP = Op(
     name="merge_heads",
     compute=compute,
@@ -73,5 +42,4 @@ OP = Op(
     terms=terms,
     why=N_("The pieces of a {row} are put side by side again, head 1 first."),
     backward=(gradient,),
-    mistakes=mistakes,
 )

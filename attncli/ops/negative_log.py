@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
 from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, fixed, instead
+from attncli.ops import at, fixed
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
-
-#: Other bases that a logarithm is taken to: of bits, and of a calculator's key “log”.
-_BASES = (2.0, 10.0)
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value) -> Value:
@@ -29,16 +26,6 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     return Term("negative", Term("ln", at(values, step.inputs[0], index)))
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """A logarithm to another base."""
-    for base in _BASES:
-        yield instead("log-base", step, _to_base(base), *step.inputs)
-
-
-def _to_base(base: float) -> Any:
-    return lambda xp, a: xp.divide(compute(xp, a), xp.log(xp.enter(as_matrix(base))))
-
-
 OP = Op(
     name="negative_log",
     compute=compute,
@@ -46,5 +33,4 @@ OP = Op(
     formula=fixed(r"-\ln {0}"),
     terms=terms,
     why=N_("Minus the logarithm of the target's probability: 0 where it is certain, and large where it was ruled out."),
-    mistakes=mistakes,
 )

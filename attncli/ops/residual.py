@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
 from attncli.message import N_, Message
-from attncli.ops import Mistake, at, fixed, instead, pass_on, with_operands
+from attncli.ops import at, fixed, pass_on
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -31,17 +31,6 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(pass_on.OP, id, upstream, why=why)
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """The way past left out, or the way through taken twice; the norm in another place."""
-    from attncli.ops._placement import misplaced
-
-    _, through = step.inputs
-    yield with_operands("residual-missing", step, pass_on.OP, (through,), {})
-    yield instead("residual-doubled", step, lambda xp, f: xp.add(f, f), through)
-    # What begins with other rows going in shows where they do.
-    yield from (mistake for mistake in misplaced(graph, step) if step.id in mistake.swap)
-
-
 OP = Op(
     name="residual",
     compute=compute,
@@ -50,5 +39,4 @@ OP = Op(
     terms=terms,
     why=N_("What went in is added to what came out, so a sublayer only has to learn the difference."),
     backward=(gradient, gradient),
-    mistakes=mistakes,
 )

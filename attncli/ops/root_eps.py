@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, Message
-from attncli.ops import Mistake, at, divide, instead, scale
+from attncli.ops import at, divide, scale
 from attncli.ops._written import in_formula
 from attncli.terms import Index, Term, number
 
@@ -47,14 +47,6 @@ _HALF = N_("The slope of √x is 1/(2√x): first the half …")
 _BY_ROOT = N_("… then divided by the root itself, which the way forward has worked out already.")
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """ε added after the root, or no root at all."""
-    eps: Matrix = step.params["eps"]
-    yield instead("not-square-rooted", step, lambda xp, a: xp.add(a, xp.enter(eps)), step.inputs[0])
-    if float(eps.values):
-        yield instead("eps-outside-root", step, lambda xp, a: xp.add(xp.sqrt(a), xp.enter(eps)), step.inputs[0])
-
-
 OP = Op(
     name="root_eps",
     compute=compute,
@@ -64,5 +56,4 @@ OP = Op(
     terms=terms,
     why=N_("The square root brings a variance back to the unit of the numbers themselves; ε keeps it away from 0."),
     backward=(gradient,),
-    mistakes=mistakes,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.message import N_, Message
-from attncli.ops import Mistake, at, instead, values_for_gradients, with_operands
+from attncli.ops import at
 from attncli.ops.join_rows import joined
 from attncli.terms import Index, Term
 
@@ -72,69 +72,6 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(OP, id, upstream, *step.inputs[1:], pairing=step.params["pairing"], reverse=back, why=why)
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Other columns taken for a pair, or turned the other way: here, or by habit in queries and keys alike."""
-    alike = [
-        list(_turned_wrongly(graph, other))
-        for other in graph.steps.values()
-        if other.op is OP and other.phase == step.phase == "forward" and other.inputs[1:] == step.inputs[1:]
-    ]
-    if len(alike) > 1 and step.phase == "forward":
-        for same in zip(*alike, strict=True):
-            yield Mistake(same[0].id, {id: swap for one in same for id, swap in one.swap.items()})
-    yield from _turned_wrongly(graph, step)
-    for wrong in values_for_gradients(graph, step):
-        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
-
-
-def _turned_wrongly(graph: Graph, step: Step) -> Iterator[Mistake]:
-    pairing, reverse = step.params["pairing"], bool(step.params.get("reverse"))
-    if graph.shape(step.inputs[1])[-1] > 1:
-        other = "half" if pairing == "adjacent" else "adjacent"
-        name = "half-split-pairs" if other == "half" else "adjacent-pairs"
-        yield with_operands(name, step, OP, step.inputs, {"pairing": other, "reverse": reverse})
-    yield with_operands("rotation-reversed", step, OP, step.inputs, {"pairing": pairing, "reverse": not reverse})
-
-
-def values_turned(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """At the step that weighs values (O = A V): the values turned like the keys that met the queries."""
-    weights, values = step.inputs
-    keys = _turned_keys(graph, weights)
-    if keys is None:
-        return
-    _, cos, sin = keys.inputs
-    rows, width = graph.shape(values)[-2:]
-    new, pairs = graph.shape(cos)[-2:]
-    if rows < new or width < 2 * pairs:
-        return
-
-    def mixed(xp: Arithmetic, a: Value, v: Value, c: Value, s: Value) -> Value:
-        turned = compute(xp, xp.slice(v, -2, rows - new, rows), c, s, **keys.params)
-        if rows > new:  # what comes from a cache stays as it is
-            turned = xp.concatenate([xp.slice(v, -2, 0, rows - new), turned], -2)
-        return xp.matmul(a, turned)
-
-    yield instead("value-rotated", step, mixed, weights, values, cos, sin)
-
-
-#: Between a rotation and the scores: a cache in front, and heads that are shared.
-_ON_THE_WAY = ("join_rows", "share_heads")
-
-
-def _turned_keys(graph: Graph, weights: str) -> Step | None:
-    """The step that turned the keys which these attention weights come from, if one did."""
-    last = graph.steps.get(weights)
-    if last is None or last.closed is None:
-        return None
-    scores = graph.steps.get(last.closed.source)
-    while scores is not None and scores.op.name != "product":
-        scores = graph.steps.get(scores.inputs[0])
-    keys = None if scores is None else graph.steps.get(scores.inputs[1])
-    while keys is not None and keys.op.name in _ON_THE_WAY:
-        keys = graph.steps.get(keys.inputs[-1])
-    return keys if keys is not None and keys.op is OP else None
-
-
 OP = Op(
     name="rotate",
     compute=compute,
@@ -143,5 +80,4 @@ OP = Op(
     terms=terms,
     why=N_("Each pair (x, y) is turned by its angle: (x cos θ − y sin θ, x sin θ + y cos θ). Its length stays."),
     backward=(gradient, None, None),
-    mistakes=mistakes,
 )

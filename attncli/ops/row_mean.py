@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.message import N_
-from attncli.ops import Mistake, at, instead, share_mean
-from attncli.ops._norm import mean, with_variance_of_columns
+from attncli.ops import at, share_mean
+from attncli.ops._norm import mean
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -37,15 +37,6 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(share_mean.OP, id, upstream, width=axis.size, axis=axis.name)
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """The mean of every column: here, and by habit in the variance too."""
-    here = instead("normalised-over-tokens", step, lambda xp, a: mean(xp, a, -2), step.inputs[0])
-    for other in graph.steps.values():
-        if other.op.name == "centre" and step.id in other.inputs:
-            yield from with_variance_of_columns(graph, here, other.id)
-    yield here
-
-
 OP = Op(
     name="row_mean",
     compute=compute,
@@ -54,5 +45,4 @@ OP = Op(
     terms=terms,
     why=N_("The mean of each {row}: its entries added up, divided by how many there are."),
     backward=(gradient,),
-    mistakes=mistakes,
 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, instead, share_square
-from attncli.ops._norm import mean, mean_of_squares, source_of
+from attncli.ops import at, share_square
+from attncli.ops._norm import mean_of_squares
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -37,28 +36,6 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(share_square.OP, id, step.inputs[0], upstream)
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """A variance over n − 1, of the columns, or of numbers that keep their mean."""
-    source, centred = source_of(graph, step.inputs[0])
-    width = graph.shape(source)[-1]
-    if not centred:
-        yield instead("normalised-over-tokens", step, lambda xp, a: mean_of_squares(xp, a, -2), source)
-        return
-    if width > 1:
-        yield instead("sample-variance", step, _over_one_less, step.inputs[0])
-    yield instead("normalised-over-tokens", step, _of_columns, source)
-    yield instead("normalised-over-tokens", step, lambda xp, a: mean_of_squares(xp, a, -2), step.inputs[0])
-    yield instead("not-centred", step, compute, source)
-
-
-def _over_one_less(xp: Arithmetic, a: Value) -> Value:
-    return xp.divide(xp.sum(xp.multiply(a, a), -1), xp.enter(as_matrix(float(a.shape[-1] - 1))))
-
-
-def _of_columns(xp: Arithmetic, a: Value) -> Value:
-    return mean_of_squares(xp, xp.subtract(a, mean(xp, a, -2)), -2)
-
-
 OP = Op(
     name="row_mean_square",
     compute=compute,
@@ -67,5 +44,4 @@ OP = Op(
     terms=terms,
     why=N_("Square every entry, so that signs do not cancel, and take the mean of each {row}."),
     backward=(gradient,),
-    mistakes=mistakes,
 )

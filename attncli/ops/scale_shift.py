@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params, Rule
 from attncli.message import N_, Message
-from attncli.ops import Mistake, at, column_sum, multiply, pass_on, values_for_gradients, with_operands
+from attncli.ops import at, column_sum, multiply, pass_on
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -60,12 +60,6 @@ def gradient_vector(position: int) -> Rule:
     return gradient
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """On the way back, the forward value."""
-    for wrong in values_for_gradients(graph, step):
-        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
-
-
 OP = Op(
     name="scale_shift",
     compute=compute,
@@ -74,5 +68,4 @@ OP = Op(
     terms=terms,
     why=N_("Each {column} gets its own factor and its own shift, which are learned and the same for every {row}."),
     backward=(gradient_a, gradient_vector(1), gradient_vector(2)),
-    mistakes=mistakes,
 )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
-from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, fixed, instead, values_for_gradients, with_operands
+from attncli.ops import at, fixed
 from attncli.ops._ids import named_in, rows_named
 from attncli.terms import Index, Term, number
 
@@ -39,21 +35,6 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(look_up.OP, id, upstream, step.inputs[1])
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """A repeated id that keeps only the gradient of its last token."""
-    count = step.params["count"]
-    yield instead("gradient-overwritten", step, partial(_only_the_last, count=count), *step.inputs)
-    for wrong in values_for_gradients(graph, step):
-        yield with_operands("value-for-gradient", step, OP, wrong, step.params)
-
-
-def _only_the_last(xp: Arithmetic, rows_of: Value, ids: Value, *, count: int) -> Value:
-    """Of every id only the row of its last token."""
-    rows = rows_named(xp, ids, count)
-    again = np.triu(rows[..., :, None] == rows[..., None, :], 1).any(-1)
-    return xp.scatter_add(xp.where(again[..., None], xp.enter(as_matrix(0.0)), rows_of), rows, count)
-
-
 OP = Op(
     name="scatter_add",
     compute=compute,
@@ -65,5 +46,4 @@ OP = Op(
         " a {row} nobody looked up gets 0."
     ),
     backward=(gradient, None),
-    mistakes=mistakes,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +11,11 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, fixed, values_for_gradients, with_operands
+from attncli.ops import at, fixed
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value, gradient: Value) -> Value:
@@ -34,11 +34,6 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     return Term("product", share, at(values, a, index), at(values, gradient, index))
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    for wrong in values_for_gradients(graph, step):
-        yield with_operands("value-for-gradient", step, OP, wrong, {})
-
-
 OP = Op(
     name="share_square",
     compute=compute,
@@ -46,5 +41,4 @@ OP = Op(
     formula=fixed(r"\frac{{2}}{{d}} {0} \odot {1}"),
     terms=terms,
     why=N_("The slope of x² is 2x, and the mean takes 1/d of it."),
-    mistakes=mistakes,
 )

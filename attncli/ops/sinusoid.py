@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, instead
-from attncli.ops._waves import angles
+from attncli.ops import at
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.core.graph import Graph, Step
+    from attncli.core.graph import Step
 
 
 def compute(xp: Arithmetic, a: Value, *, width: int, arrangement: str) -> Value:
@@ -49,36 +47,6 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     return Term("cos" if place >= pairs else "sin", at(values, source, (*index[:-1], place % pairs)))
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Other columns, or another exponent in some of them."""
-    width, source = step.params["width"], step.inputs[0]
-    if step.params["arrangement"] == "interleaved" and width > 2:
-        yield instead("sin-cos-concatenated", step, _concatenated(width), source)
-    angle = graph.steps.get(source)
-    if angle is None or angle.op.name != "angle" or step.params["arrangement"] != "interleaved":
-        return
-    known = angle.params
-    # Column c has the angle of its pair, 2i/d. Wrongly: its own number as 2i, and even twice that.
-    odd, doubled = range(width), range(0, 2 * width, 2)
-    for name, exponents in (("cos-exponent-odd", odd), ("exponent-doubled", doubled)):
-        yield instead(name, step, _of(angles(known["start"], known["count"], known["base"], exponents, known["width"])))
-
-
-def _concatenated(width: int) -> Any:
-    return lambda xp, a: compute(xp, a, width=width, arrangement="concatenated")
-
-
-def _of(turned: Matrix) -> Any:
-    """Sine and cosine in turn, of angles that are given column by column."""
-    is_sine = np.broadcast_to(np.arange(turned.shape[-1]) % 2 == 0, turned.shape)
-
-    def waves(xp: Arithmetic) -> Value:
-        a = xp.enter(turned)
-        return xp.where(is_sine, xp.sin(a), xp.cos(a))
-
-    return waves
-
-
 OP = Op(
     name="sinusoid",
     compute=compute,
@@ -89,5 +57,4 @@ OP = Op(
         "Each angle gives two numbers, its sine and its cosine, like the hands of a clock: together they say where a hand"
         " stands, and moving on by k positions turns each hand by its own fixed angle, wherever one starts."
     ),
-    mistakes=mistakes,
 )

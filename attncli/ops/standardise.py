@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attncli.arithmetic import Arithmetic, Value
-from attncli.matrix import Matrix, as_matrix
+from attncli.matrix import as_matrix
 from attncli.message import N_, Message
-from attncli.ops import Mistake, divide, instead, multiply, row_sum, scale
-from attncli.ops._norm import mean, mean_of_squares, source_of
+from attncli.ops import divide, multiply, row_sum, scale
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step
@@ -39,42 +36,9 @@ def gradient_divisor(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(scale.OP, id, share, factor=as_matrix(-1.0), why=why)
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Another divisor, or the statistics of another line."""
-    divided, divisor = step.inputs
-    root = graph.steps.get(divisor)
-    if root is None or root.op.name != "root_eps":
-        return
-    eps: Matrix = root.params["eps"]
-    square = root.inputs[0]
-    source, centred = source_of(graph, divided)
-    yield instead("not-square-rooted", step, lambda xp, a, v: xp.divide(a, xp.add(v, xp.enter(eps))), divided, square)
-    if float(eps.values):
-        yield instead("eps-outside-root", step, _eps_outside(eps), divided, square)
-    yield instead("normalised-over-tokens", step, _normalised(eps, -2, centred), source)
-    if centred:
-        yield instead("not-centred", step, _normalised(eps, -1, False), source)
-        yield instead("not-centred", step, divide.compute, source, divisor)
-
-
-def _eps_outside(eps: Matrix) -> Any:
-    return lambda xp, a, v: xp.divide(a, xp.add(xp.sqrt(v), xp.enter(eps)))
-
-
-def _normalised(eps: Matrix, axis: int, centred: bool) -> Any:
-    """The whole norm at once, along another axis or without the mean taken away."""
-
-    def norm(xp: Arithmetic, a: Value) -> Value:
-        moved = xp.subtract(a, mean(xp, a, axis)) if centred else a
-        return xp.divide(moved, xp.sqrt(xp.add(mean_of_squares(xp, moved, axis), xp.enter(eps))))
-
-    return norm
-
-
-# A division in everything but its mistakes.
+# A division in everything but its name and its gradient.
 OP = divide.OP.changed(
     name="standardise",
     why=N_("Each {row} divided by its own spread: whatever its size was, it is about 1 now."),
     backward=(divide.gradient_a, gradient_divisor),
-    mistakes=mistakes,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.matrix import as_matrix
 from attncli.message import N_, Message
-from attncli.ops import Mistake, at, fixed, instead, pass_on, row_sum, scale
+from attncli.ops import at, fixed, pass_on, row_sum, scale
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -53,12 +53,6 @@ def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(scale.OP, id, total, factor=as_matrix(-1.0), why=why)
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """On the way back through softmax: the average minus the gradient."""
-    if step.phase == "backward" and step.params.get("column"):
-        yield instead("softmax-sign", step, lambda xp, a, b: xp.subtract(b, a), *step.inputs)
-
-
 OP = Op(
     name="subtract",
     compute=compute,
@@ -67,5 +61,4 @@ OP = Op(
     terms=terms,
     why=N_("Subtract, entry by entry."),
     backward=(gradient_a, gradient_b),
-    mistakes=mistakes,
 )

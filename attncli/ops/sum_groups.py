@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
 from attncli.message import N_
-from attncli.ops import Mistake, at, fixed, instead
+from attncli.ops import at, fixed
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -34,35 +34,6 @@ def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(share_heads.OP, id, upstream, group=step.params["group"], heads=graph.shape(step.inputs[0])[0])
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """Only one query head of each group, or other heads put together."""
-    group, heads = step.params["group"], step.params["heads"]
-    if group == 1:
-        return
-    for only in range(group):
-        yield instead("group-not-summed", step, _only(only, group, heads), step.inputs[0])
-    if heads > 1:
-        yield instead("kv-heads-tiled", step, _dealt(group, heads), step.inputs[0])
-
-
-def _only(head: int, group: int, heads: int) -> Any:
-    def one(xp: Arithmetic, a: Value) -> Value:
-        *more, _, rows, width = a.shape
-        grouped = xp.reshape(a, (*more, heads, group, rows * width))
-        return xp.reshape(xp.slice(grouped, -2, head, head + 1), (*more, heads, rows, width))
-
-    return one
-
-
-def _dealt(group: int, heads: int) -> Any:
-    def every_other(xp: Arithmetic, a: Value) -> Value:
-        *more, _, rows, width = a.shape
-        dealt = xp.reshape(a, (*more, group, heads * rows * width))
-        return xp.reshape(xp.sum(dealt, -2), (*more, heads, rows, width))
-
-    return every_other
-
-
 OP = Op(
     name="sum_groups",
     compute=compute,
@@ -71,5 +42,4 @@ OP = Op(
     terms=terms,
     why=N_("A shared head worked for several query heads, so it receives the sum of their gradients."),
     backward=(gradient,),
-    mistakes=mistakes,
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.matrix import Matrix
 from attncli.message import N_
-from attncli.ops import Mistake, at, instead, pass_on, scale
+from attncli.ops import at, pass_on, scale
 from attncli.ops._written import in_formula
 from attncli.terms import Index, Term, number
 
@@ -44,12 +44,6 @@ def gradient_g(graph: Graph, step: Step, upstream: str, id: str) -> None:
     graph.apply(scale.OP, id, upstream, factor=step.params["eta"].negated())
 
 
-def mistakes(graph: Graph, step: Step) -> Iterator[Mistake]:
-    """A step uphill."""
-    eta = step.params["eta"]
-    yield instead("update-sign", step, lambda xp, a, g: xp.add(a, xp.multiply(xp.enter(eta), g)), *step.inputs)
-
-
 OP = Op(
     name="update",
     compute=compute,
@@ -59,5 +53,4 @@ OP = Op(
     terms=terms,
     why=N_("The gradient points uphill, so a small step the other way (η is the step size) makes the loss smaller."),
     backward=(gradient_a, gradient_g),
-    mistakes=mistakes,
 )

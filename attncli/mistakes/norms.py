@@ -1,0 +1,286 @@
+"""Other statistics than those of a row, another divisor, and the norm in another place of a sublayer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Graph, Step, Swap
+from attncli.matrix import Matrix
+from attncli.message import N_
+from attncli.mistakes.entry import LINES, Entry, Swaps, Words, backward_of, instead, number, passing, together
+from attncli.mistakes.gradients import straight_through, sum_of
+from attncli.names import part_of
+from attncli.ops import divide, row_mean_square
+
+_NORM = N_("Look again at the norm: minus the mean, over the root of the variance plus ε.")
+_ROOT_MEAN_SQUARE = N_(
+    "Look again at the norm: each {row} over the root of its mean square plus ε; no mean is taken away."
+)
+
+Axes = tuple[int, ...]
+_DOWN: Axes = (-2,)
+_ALL: Axes = (-2, -1)
+
+
+def source_of(graph: Graph, id: str) -> tuple[str, bool]:
+    """What is normalised, and whether its mean was taken away: (X, true) for the centred step, (X, false) for X."""
+    step: Step | None = graph.steps.get(id)
+    return (step.inputs[0], True) if step is not None and step.op.name == "centre" else (id, False)
+
+
+def _root_of(graph: Graph, step: Step) -> Step | None:
+    """The step of σ, at a step that divides by it on the way forward."""
+    root = graph.steps.get(step.inputs[1])
+    return root if root is not None and root.op.name == "root_eps" else None
+
+
+def _eps(step: Step) -> Matrix:
+    eps: Matrix = step.params["eps"]
+    return eps
+
+
+# --- statistics of other lines: each line of theirs a line ------------------------------------------------------------
+
+
+def _mean(xp: Arithmetic, a: Value, axes: Axes) -> Value:
+    """The mean along some axes, which are kept with length 1."""
+    count = 1
+    for axis in axes:
+        count *= a.shape[axis]
+    return xp.divide(xp.sum(a, axes), number(xp, count))
+
+
+def _mean_of_squares(xp: Arithmetic, a: Value, axes: Axes) -> Value:
+    return _mean(xp, xp.multiply(a, a), axes)
+
+
+def _centred(xp: Arithmetic, a: Value, axes: Axes) -> Value:
+    return xp.settle(xp.subtract(a, xp.settle(_mean(xp, a, axes))))
+
+
+def _normalised(xp: Arithmetic, a: Value, axes: Axes, centred: bool, eps: Matrix) -> Value:
+    """The whole norm, along other axes or without the mean taken away."""
+    moved = _centred(xp, a, axes) if centred else a
+    variance = xp.settle(_mean_of_squares(xp, moved, axes))
+    return xp.divide(moved, xp.settle(xp.sqrt(xp.add(variance, xp.enter(eps)))))
+
+
+def _once_a_row(xp: Arithmetic, value: Value, rows: int) -> Value:
+    """One number of the whole matrix, once a row."""
+    return xp.repeat(value, rows, -2)
+
+
+def _statistic(step: Step, source: str, axes: Axes, squares: bool) -> dict[str, Swap]:
+    """At this step, the mean (of the squares) along other axes."""
+    mean = _mean_of_squares if squares else _mean
+
+    def of_lines(xp: Arithmetic, a: Value) -> Value:
+        value = mean(xp, a, axes)
+        return value if axes == _DOWN else _once_a_row(xp, value, a.shape[-2])
+
+    return instead(step, of_lines, source)
+
+
+def _over(axes: Axes, graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Mean and variance of other lines, told at any step of the norm; who has the mean of them has the variance too."""
+    if step.op.name == "row_mean":
+        here = _statistic(step, step.inputs[0], axes, squares=False)
+        for centred in graph.steps.values():
+            if centred.op.name == "centre" and step.id in centred.inputs:
+                yield from _with_variance(graph, here, centred.id, axes)
+        yield here
+    elif step.op.name == "centre":
+        here = instead(step, lambda xp, a: xp.subtract(a, xp.settle(_mean(xp, a, axes))), step.inputs[0])
+        yield from _with_variance(graph, here, step.id, axes)
+        yield here
+    elif step.op.name == "row_mean_square":
+        source, centred_too = source_of(graph, step.inputs[0])
+        if centred_too:
+
+            def of_source(xp: Arithmetic, a: Value) -> Value:
+                value = _mean_of_squares(xp, _centred(xp, a, axes), axes)
+                return value if axes == _DOWN else _once_a_row(xp, value, a.shape[-2])
+
+            yield instead(step, of_source, source)
+        yield _statistic(step, step.inputs[0], axes, squares=True)
+    else:
+        root = _root_of(graph, step)
+        if root is not None:
+            source, centred_too = source_of(graph, step.inputs[0])
+            yield instead(step, partial(_normalised, axes=axes, centred=centred_too, eps=_eps(root)), source)
+
+
+def _with_variance(graph: Graph, swap: Swaps, centred: str, axes: Axes) -> Iterator[Swaps]:
+    """The mistake, and the mean square of the same lines of the centred step."""
+    for step in graph.steps.values():
+        if step.op.name == "row_mean_square" and step.inputs[0] == centred:
+            yield together(swap, _statistic(step, centred, axes, squares=True))
+
+
+# --- another divisor --------------------------------------------------------------------------------------------------
+
+
+def _of_sample(graph: Graph, step: Step) -> Iterator[Swaps]:
+    _, centred = source_of(graph, step.inputs[0])
+    width = graph.shape(step.inputs[0])[-1]
+    if centred and width > 1:
+        yield instead(
+            step, lambda xp, a: xp.divide(xp.sum(xp.multiply(a, a), -1), number(xp, width - 1)), step.inputs[0]
+        )
+
+
+def _of_sample_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """2/(n − 1) on the way back too."""
+    back = backward_of(graph, step.inputs[0], step)
+    if back is None or back.op.name != "share_square":
+        return {}
+    width = graph.shape(step.inputs[0])[-1]
+
+    def share(xp: Arithmetic, a: Value, g: Value) -> Value:
+        return xp.multiply(xp.multiply(xp.divide(number(xp, 2.0), number(xp, width - 1)), a), g)
+
+    return instead(back, share, *back.inputs)
+
+
+def _not_rooted(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
+    return xp.add(variance, xp.enter(eps))
+
+
+def _eps_outside(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
+    return xp.add(xp.settle(xp.sqrt(variance)), xp.enter(eps))
+
+
+def _rooted_twice(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
+    return xp.sqrt(xp.add(xp.settle(xp.sqrt(variance)), xp.enter(eps)))
+
+
+def _squared(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
+    moved = xp.settle(xp.add(variance, xp.enter(eps)))
+    return xp.multiply(moved, moved)
+
+
+#: What stands in σ's place, by the variance and ε; whether it is another number where ε is 0.
+_DIVISORS = {"not-square-rooted": (_not_rooted, True), "eps-outside-root": (_eps_outside, False), "rooted-twice": (_rooted_twice, True), "variance-squared": (_squared, True)}  # fmt: skip
+
+
+def _divisor(id: str, graph: Graph, step: Step) -> Iterator[Swaps]:
+    """σ itself, or what is divided by it, with another divisor."""
+    divisor, without_eps = _DIVISORS[id]
+    root = step if step.op.name == "root_eps" else _root_of(graph, step)
+    if root is None or not (without_eps or float(_eps(root).values)):
+        return
+    eps = _eps(root)
+    if root is step:
+        yield instead(step, partial(divisor, eps=eps), root.inputs[0])
+    else:
+        yield instead(
+            step, lambda xp, a, v: xp.divide(a, xp.settle(divisor(xp, v, eps))), step.inputs[0], root.inputs[0]
+        )
+
+
+def _divisor_back(id: str, graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """The gradient divided by the same number; and its slope, where the root is another one or none."""
+    divisor, _ = _DIVISORS[id]
+    root = step if step.op.name == "root_eps" else _root_of(graph, step)
+    if root is None:
+        return {}
+    eps, found = _eps(root), dict[str, Swap]()
+    slope = backward_of(graph, root.inputs[0], root)
+    if slope is not None and slope.op.name == "divide" and id in _SLOPES:
+        found |= _SLOPES[id](graph, root, slope)
+    if root is not step:  # σ itself was right, so that each division by it has to be told
+        backs = (other for other in graph.steps.values() if other.phase == "backward" and other.op.name == "divide")
+        for back in backs:
+            if back.inputs[1] == root.id and back.id not in found:
+                found |= instead(
+                    back, lambda xp, a, v: xp.divide(a, xp.settle(divisor(xp, v, eps))), back.inputs[0], root.inputs[0]
+                )
+    return found
+
+
+def _slope_without_root(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
+    """Without a root, σ grows as the variance does: neither the half nor the root comes back."""
+    half = graph.steps.get(slope.inputs[0])
+    return {} if half is None or half.op.name != "scale" else passing(half, half.inputs[0]) | passing(slope, half.id)
+
+
+def _slope_beside_eps(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
+    """The slope of √v + ε is 1/(2√v)."""
+    return instead(slope, lambda xp, g, v: xp.divide(g, xp.settle(xp.sqrt(v))), slope.inputs[0], root.inputs[0])
+
+
+_SLOPES = {"not-square-rooted": _slope_without_root, "eps-outside-root": _slope_beside_eps}
+
+
+# --- the mean left in -------------------------------------------------------------------------------------------------
+
+
+def _not_centred(graph: Graph, step: Step) -> Iterator[Swaps]:
+    if step.op.name == "centre":
+        yield passing(step, step.inputs[0])
+        return
+    source, centred = source_of(graph, step.inputs[0])
+    if not centred:
+        return
+    if step.op.name == "row_mean_square":
+        yield instead(step, row_mean_square.compute, source)
+        return
+    root = _root_of(graph, step)
+    if root is not None:
+        yield instead(step, partial(_normalised, axes=(-1,), centred=False, eps=_eps(root)), source)
+        yield instead(step, divide.compute, source, step.inputs[1])
+
+
+def _no_mean_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """No path through the mean on the way back."""
+    centred = step if step.op.name == "centre" else graph.steps.get(step.inputs[0])
+    joined = None if centred is None else backward_of(graph, centred.inputs[0])
+    if joined is None or joined.op.name != "sum_paths":
+        return {}
+    kept = tuple(path for path in joined.inputs if path not in graph.steps or graph.steps[path].op.name != "share_mean")
+    return sum_of(joined, kept) if 0 < len(kept) < len(joined.inputs) else {}
+
+
+# --- the way back through a norm --------------------------------------------------------------------------------------
+
+#: What the statistics of a norm send back.
+_STATISTICS = ("share_mean", "share_square")
+
+
+def _paths_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Mean and variance taken for constants: only G/σ comes back through the norm."""
+    paths = [path for path in step.inputs if path not in graph.steps or graph.steps[path].op.name not in _STATISTICS]
+    if len(paths) == len(step.inputs):
+        return
+    prefix = part_of(step.id)
+    value = prefix + step.id.removeprefix(prefix).removeprefix("G_")
+    for norm in graph.steps.values():
+        if norm.op.name != "standardise":
+            continue
+        through = norm.inputs[0]
+        centred = graph.steps.get(through)
+        if through != value and (centred is None or value not in centred.inputs):
+            continue
+        via = norm.id if through == value else through
+        straight = f"{step.id}_{via.rpartition('.')[2]}"
+        others = [path for path in paths if path != straight]
+        norm_prefix = part_of(norm.id)
+        arriving = f"{norm_prefix}G_{norm.id.rpartition('.')[2]}"
+        if straight in paths and via == norm.id:  # from what was written of it
+            yield sum_of(step, (straight, *others))
+        yield instead(step, straight_through, arriving, norm.inputs[1], *others)
+
+
+ENTRIES = (
+    Entry("sample-variance", 5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM, ("row_mean_square",), _of_sample, _of_sample_back),
+    Entry("eps-outside-root", 5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM, ("root_eps", "standardise"), partial(_divisor, "eps-outside-root"), partial(_divisor_back, "eps-outside-root"), {"rms": Words(N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE)}),
+    Entry("normalised-over-tokens", 4, N_("You normalised down each {column}. A norm works along each {row}: a token by itself."), LINES, ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _DOWN)),
+    Entry("normalised-over-all", 1, N_("You took one mean and one variance of the whole matrix. A norm works along each {row}: a token by itself."), N_("Look again at which numbers share a mean: those of one token."), ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _ALL)),
+    Entry("not-square-rooted", 1, N_("You divided by the variance. One divides by its square root."), _NORM, ("root_eps", "standardise"), partial(_divisor, "not-square-rooted"), partial(_divisor_back, "not-square-rooted"), {"std": Words(N_("You took the variance itself. σ is its square root."), _NORM), "rms": Words(N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE)}),
+    Entry("rooted-twice", 1, N_("You took the root twice: σ is a root already."), _NORM, ("root_eps", "standardise"), partial(_divisor, "rooted-twice"), partial(_divisor_back, "rooted-twice")),
+    Entry("variance-squared", 1, N_("You squared the variance. It is a mean of squares already, and one divides by its root."), _NORM, ("root_eps", "standardise"), partial(_divisor, "variance-squared"), partial(_divisor_back, "variance-squared")),
+    Entry("not-centred", 1, N_("You did not take the mean away; that is the rule of RMS normalisation."), _NORM, ("centre", "row_mean_square", "standardise"), _not_centred, _no_mean_back),
+    Entry("norm-paths-missing", 2, N_("You treated the mean and the variance as constants. They move with every entry of their {row}, so they send gradients back too."), N_("Look again at every place where X is used in the norm: directly, in the mean, and in the variance."), ("sum_paths",), _paths_missing),
+)  # fmt: skip

@@ -1,0 +1,282 @@
+"""Other angles, other columns, or positions added or turned where they do not belong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Graph, Step, Swap
+from attncli.matrix import Matrix, as_matrix
+from attncli.message import N_
+from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, passing, together, with_operands
+from attncli.names import part_of
+from attncli.ops import rotate, sinusoid
+from attncli.ops._waves import angles
+
+_ANGLE = N_("Look again at the angle p/10000^(2i/d): which i belongs to which {column}?")
+_PAIRS = N_("Look again at which two {columns} are turned together.")
+
+#: Bases that are taken for one another.
+_BASES = (100.0, 1000.0, 10000.0, 100000.0, 500000.0)
+
+
+# --- angles -----------------------------------------------------------------------------------------------------------
+
+
+def _angles(step: Step, exponents: Sequence[int] | None = None, width: int = 0, **other: Matrix) -> dict[str, Swap]:
+    """At the step of the angles, others: of other exponents (over `width`), another base, another first position."""
+    known = {**step.params, **other}
+    pairs = step.params["pairs"]
+    usual = range(0, 2 * pairs, 2) if exponents is None else exponents
+    matrix = angles(known["start"], known["count"], known["base"], usual, width or step.params["width"])
+    return instead(step, lambda xp: xp.enter(matrix))
+
+
+def _doubled_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
+    if step.op.name == "angle" and step.params["pairs"] > 1:
+        yield _angles(step, range(0, 4 * step.params["pairs"], 4))
+    elif step.op.name == "sinusoid":
+        yield from _waves(graph, step, lambda column: 2 * column)
+
+
+def _odd_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
+    yield from _waves(graph, step, lambda column: column)
+
+
+def _other_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Other published ones: i/d, i/(d/2 − 1); the number of the column taken for the pair in one of the two waves."""
+    if step.op.name == "angle":
+        pairs = step.params["pairs"]
+        if pairs > 1:
+            yield _angles(step, range(pairs))
+            yield _angles(step, range(pairs), pairs - 1)
+        return
+    yield from _waves(graph, step, lambda column: column - column % 2 + column % 2 * (column + 1))
+    yield from _waves(graph, step, lambda column: 2 * column if column % 2 == 0 else column - 1)
+
+
+def _waves(graph: Graph, step: Step, exponent: Any) -> Iterator[Swaps]:
+    """Sine and cosine in turn, of angles whose exponent goes by the column."""
+    angle = graph.steps.get(step.inputs[0])
+    if angle is None or angle.op.name != "angle" or step.params["arrangement"] != "interleaved":
+        return
+    known = angle.params
+    exponents = [exponent(column) for column in range(step.params["width"])]
+    matrix = angles(known["start"], known["count"], known["base"], exponents, known["width"])
+    is_sine = np.arange(matrix.shape[-1]) % 2 == 0
+
+    def waves(xp: Arithmetic) -> Value:
+        a = xp.settle(xp.enter(matrix))
+        return xp.where(is_sine, xp.sin(a), xp.cos(a))
+
+    yield instead(step, waves)
+
+
+def _from_one(graph: Graph, step: Step) -> Iterator[Swaps]:
+    yield _angles(step, start=_one_later(step))
+
+
+def _one_later(step: Step) -> Matrix:
+    return as_matrix(float(step.params["start"].values) + 1.0)
+
+
+def _from_one_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """In every other place that counts positions."""
+    return together(*(_angles(other, start=_one_later(other)) for other in _other_angles(graph, step)))
+
+
+def _other_base(graph: Graph, step: Step) -> Iterator[Swaps]:
+    if step.params["pairs"] > 1:
+        for base in _BASES:
+            if base != float(step.params["base"].values):
+                yield _of_base(step, as_matrix(base))
+
+
+def _of_base(step: Step, base: Matrix) -> dict[str, Swap]:
+    known = step.params
+    matrix = angles(known["start"], known["count"], base, range(0, 2 * known["pairs"], 2), known["width"])
+    return instead(step, lambda xp, base: xp.enter(matrix), base=base)
+
+
+def _other_base_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    base: Matrix = swap[step.id].params["base"]
+    return together(*(_of_base(other, base) for other in _other_angles(graph, step)))
+
+
+def _other_angles(graph: Graph, step: Step) -> list[Step]:
+    return [other for other in graph.steps.values() if other.op is step.op and other is not step]
+
+
+# --- the position code ------------------------------------------------------------------------------------------------
+
+
+def _concatenated(graph: Graph, step: Step) -> Iterator[Swaps]:
+    width = step.params["width"]
+    if step.params["arrangement"] == "interleaved" and width > 2:
+        yield with_operands(step, sinusoid.OP, step.inputs, {"width": width, "arrangement": "concatenated"})
+
+
+def _none_added(graph: Graph, step: Step) -> Iterator[Swaps]:
+    yield passing(step, step.inputs[0])
+
+
+def _queries_only(graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Keys and values of the bare embeddings, where positions were added to them; both by habit, or this alone."""
+    added = graph.steps.get(step.inputs[0])
+    part = part_of(step.id)
+    if added is None or added.op.name != "add_positions" or step.id.removeprefix(part) not in ("K", "V"):
+        return
+    bare = {
+        one.id: with_operands(one, one.op, (added.inputs[0], *one.inputs[1:]), one.params)
+        for one in (graph.steps.get(f"{part}{name}") for name in "KV")
+        if one is not None and one.inputs[0] == added.id
+    }
+    if len(bare) > 1:
+        yield together(*bare.values())
+    if step.id in bare:
+        yield bare[step.id]
+
+
+# --- rotation ---------------------------------------------------------------------------------------------------------
+
+
+def _turned(step: Step, pairing: str, reverse: bool) -> dict[str, Swap]:
+    return with_operands(step, rotate.OP, step.inputs, {"pairing": pairing, "reverse": reverse})
+
+
+def _other_pairing(step: Step) -> dict[str, Swap]:
+    pairing, reverse = step.params["pairing"], bool(step.params.get("reverse"))
+    return _turned(step, "half" if pairing == "adjacent" else "adjacent", reverse)
+
+
+def _reversed(step: Step) -> dict[str, Swap]:
+    return _turned(step, step.params["pairing"], not step.params.get("reverse"))
+
+
+def _mixed(exchange: str, step: Step) -> dict[str, Swap]:
+    """The exchange of one pairing with the angles of the other, as x ⊙ cos + exchanged(x) ⊙ sin."""
+    return instead(
+        step, _exchanged_and_turned, *step.inputs, exchange=exchange, reverse=bool(step.params.get("reverse"))
+    )
+
+
+def _exchanged_and_turned(xp: Arithmetic, a: Value, cos: Value, sin: Value, exchange: str, reverse: bool) -> Value:
+    pairs = cos.shape[-1]
+    column = np.arange(2 * pairs)
+    if exchange == "half":
+        partner, is_first, of_angle = (column + pairs) % (2 * pairs), column < pairs, column // 2
+    else:
+        partner, is_first, of_angle = column ^ 1, column % 2 == 0, column % pairs
+    whole = xp.slice(a, -1, 0, 2 * pairs)
+    own = xp.multiply(whole, _columns(xp, cos, of_angle))
+    other = xp.multiply(_columns(xp, whole, partner), _columns(xp, sin, of_angle))
+    minus = is_first != reverse
+    turned = xp.where(minus, xp.subtract(own, other), xp.add(own, other))
+    rest = a.shape[-1] - 2 * pairs
+    return xp.concatenate([turned, xp.slice(a, -1, 2 * pairs, a.shape[-1])], -1) if rest else turned
+
+
+def _columns(xp: Arithmetic, a: Value, places: Any) -> Value:
+    return xp.swapaxes(xp.take(xp.swapaxes(a, -1, -2), places), -1, -2)
+
+
+def _habit(wrong: Any, graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Here, or by habit in queries and keys alike."""
+    same = _turned_alike(graph, step)
+    if len(same) > 1 and step.phase == "forward":
+        yield together(*(wrong(other) for other in same))
+    yield wrong(step)
+
+
+def _turned_alike(graph: Graph, step: Step) -> list[Step]:
+    """The steps of this phase that are turned by the same angles."""
+    angle = step.inputs[1:]
+    return [
+        other
+        for other in graph.steps.values()
+        if other.op is step.op and other.phase == step.phase and other.inputs[1:] == angle
+    ]
+
+
+def _habit_back(wrong: Any, graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """The gradients of what was turned wrongly, turned back as wrongly."""
+    if step.phase != "forward":
+        return {}
+    backs = (backward_of(graph, graph.steps[id].inputs[0], graph.steps[id]) for id in swap)
+    return together(*(wrong(back) for back in backs if back is not None and back.op is step.op))
+
+
+def _with_pairs(wrong: Any, pairing: str, graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Where the pairing is another one than `pairing`, and there is more than one pair."""
+    if step.params["pairing"] != pairing and graph.shape(step.inputs[1])[-1] > 1:
+        yield from _habit(wrong, graph, step)
+
+
+def _pairings_mixed(graph: Graph, step: Step) -> Iterator[Swaps]:
+    if graph.shape(step.inputs[1])[-1] > 1:
+        for exchange in ("half", "adjacent"):
+            yield from _habit(partial(_mixed, exchange), graph, step)
+
+
+def _pairings_mixed_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    return _habit_back(partial(_mixed, swap[step.id].params["exchange"]), graph, step, swap)
+
+
+def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:
+    """At the step that weighs values (O = A V): the values turned like the keys that met the queries."""
+    weights, values = step.inputs[:2]
+    keys = _turned_keys(graph, weights) if step.phase == "forward" else None
+    if keys is None:
+        return
+    _, cos, sin = keys.inputs
+    rows, width = graph.shape(values)[-2:]
+    new, pairs = graph.shape(cos)[-2:]
+    if rows < new or width < 2 * pairs:
+        return
+
+    def mixed(xp: Arithmetic, a: Value, v: Value, c: Value, s: Value) -> Value:
+        turned = rotate.compute(xp, xp.slice(v, -2, rows - new, rows), c, s, **keys.params)
+        if rows > new:  # what comes from a cache stays as it is
+            turned = xp.concatenate([xp.slice(v, -2, 0, rows - new), turned], -2)
+        return xp.matmul(a, xp.settle(turned))
+
+    yield instead(step, mixed, weights, values, cos, sin)
+
+
+#: Between a rotation and the scores: a cache in front, and heads that are shared.
+_ON_THE_WAY = ("join_rows", "share_heads")
+
+
+def _turned_keys(graph: Graph, weights: str) -> Step | None:
+    """The step that turned the keys which these attention weights come from, if one did."""
+    last = graph.steps.get(weights)
+    if last is None or last.closed is None:
+        return None
+    scores = graph.steps.get(last.closed.source)
+    while scores is not None and scores.op.name != "product":
+        scores = graph.steps.get(scores.inputs[0])
+    keys = None if scores is None else graph.steps.get(scores.inputs[1])
+    while keys is not None and keys.op.name in _ON_THE_WAY:
+        keys = graph.steps.get(keys.inputs[-1])
+    return keys if keys is not None and keys.op is rotate.OP else None
+
+
+ENTRIES = (
+    Entry("exponent-doubled", 4, N_("You put twice the exponent: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _doubled_exponents),
+    Entry("cos-exponent-odd", 4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE, ("sinusoid",), _odd_exponents),
+    Entry("position-exponents", 3, N_("You used another exponent. Here pair i of d {columns} has 2i/d, i counted from 0, for its sine and its cosine."), _ANGLE, ("angle", "sinusoid"), _other_exponents),
+    Entry("sin-cos-concatenated", 4, N_("You put all sines first and then all cosines. Here they take turns."), N_("Look again at the order of the {columns}."), ("sinusoid",), _concatenated),
+    Entry("positions-from-one", 0, N_("You counted positions from 1. The first one is 0."), N_("Look again at where counting starts."), ("angle",), _from_one, _from_one_alike),
+    Entry("base-changed", 1, N_("You used another base."), N_("Look again at the base of the angles."), ("angle",), _other_base, _other_base_alike),
+    Entry("no-positions", 0, N_("You left the positions out."), N_("Look again at what goes into the attention: the embedding plus where the token stands."), ("add_positions",), _none_added),
+    Entry("positions-on-queries-only", 1, N_("You added the positions for the queries only. Keys and values come from the same vectors."), N_("Look again at what K and V are made of: embeddings with positions."), ("product", "affine"), _queries_only),
+    Entry("half-split-pairs", 5, N_("You paired the first half of the {columns} with the second. Here neighbours form a pair."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "half"), partial(_habit_back, _other_pairing)),
+    Entry("adjacent-pairs", 5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "adjacent"), partial(_habit_back, _other_pairing)),
+    Entry("pairings-mixed", 2, N_("You mixed two ways of pairing: the angles of one and the exchange of the other."), N_("Look again at which two {columns} are turned together, and that both of them get the angle of their pair."), ("rotate",), _pairings_mixed, _pairings_mixed_back),
+    Entry("rotation-reversed", 3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ)."), ("rotate",), partial(_habit, _reversed), partial(_habit_back, _reversed)),
+    Entry("value-rotated", 1, N_("You turned the values too. What a token hands over does not depend on its place."), N_("Look again at what is turned by position: queries and keys, never values."), ("product",), _value_turned),
+)  # fmt: skip
