@@ -16,51 +16,51 @@ from attncli.names import part_of
 
 #: Words for steps, by what their id ends in: the field's, in both languages. Their case, spaces, -, _ and 的 do not count.
 WORDS: Mapping[str, str] = {
-    "scores": "score, raw scores, attention scores, attn scores, dot products, similarity, similarities, QKT, 得分, 分数,"
+    "scores": "score, raw_scores, attention_scores, attn_scores, dot_products, similarity, similarities, QKT, 得分, 分数,"
     " 注意力得分, 注意力分数, 原始得分, 原始分数, 打分, 点积, 相似度",
-    "scaled": "scaled scores, scaled attention scores, 缩放, 缩放得分, 缩放分数, 缩放后得分, 缩放后分数",
-    "masked": "mask, masked scores, 掩码, 掩码得分, 掩码后得分, 掩码后分数, 加掩码, 加掩码得分, 遮住后得分",
-    "M": "mask, attention mask, attn mask, causal mask, 掩码, 因果掩码, 遮罩",
-    "row_max": "max, maximum, row maximum, row maxima, 最大值, 行最大值, 每行最大值",
-    "shifted": "shifted scores, minus max, 减最大值, 减去最大值, 减去最大值后, 平移, 平移后得分",
-    "exp": "exponential, exponentials, powers, powers of e, numerators, 指数, 幂, 分子",
-    "row_sum": "sum, sums, row sums, denominator, denominators, normaliser, normalizer, 行和, 每行和, 求和, 分母",
-    "A": "P, weights, weight, attention weights, attn weights, attention, attn, attention probs, attn probs, probs,"
-    " probabilities, attention probabilities, softmax, 权重, 注意力权重, 注意力, 概率",
+    "scaled": "scaled_scores, scaled_attention_scores, 缩放, 缩放得分, 缩放分数, 缩放后得分, 缩放后分数",
+    "masked": "mask, masked_scores, 掩码, 掩码得分, 掩码后得分, 掩码后分数, 加掩码, 加掩码得分, 遮住后得分",
+    "M": "mask, attention_mask, attn_mask, causal_mask, 掩码, 因果掩码, 遮罩",
+    "row_max": "max, maximum, row_maximum, row_maxima, 最大值, 行最大值, 每行最大值",
+    "shifted": "shifted_scores, minus_max, 减最大值, 减去最大值, 减去最大值后, 平移, 平移后得分",
+    "exp": "exponential, exponentials, powers, powers_of_e, numerators, 指数, 幂, 分子",
+    "row_sum": "sum, sums, row_sums, denominator, denominators, normaliser, normalizer, 行和, 每行和, 求和, 分母",
+    "A": "P, weights, weight, attention_weights, attn_weights, attention, attn, attention_probs, attn_probs, probs,"
+    " probabilities, attention_probabilities, softmax, 权重, 注意力权重, 注意力, 概率",
     "loss.P": "probabilities, probs, softmax, predictions, 概率, 预测概率",
-    "O": "context, ctx, context vectors, attention output, attn output, attn out, 上下文, 上下文向量, 注意力输出",
+    "O": "context, ctx, context_vectors, attention_output, attn_output, attn_out, 上下文, 上下文向量, 注意力输出",
     "Q": "query, queries, 查询, 查询向量",
     "K": "key, keys, 键, 键向量",
     "V": "value, values, 值, 值向量",
-    "X": "embeddings, embedding, embedded tokens, 词嵌入, 嵌入, 词向量",
-    "E": "embedding table, embedding matrix, 嵌入表, 词表, 词嵌入表",
-    "T": "ids, tokens, token ids, 编号, 词元编号",
-    "PE": "positions, positional encoding, position encodings, pos emb, 位置编码",
+    "X": "embeddings, embedding, embedded_tokens, 词嵌入, 嵌入, 词向量",
+    "E": "embedding_table, embedding_matrix, 嵌入表, 词表, 词嵌入表",
+    "T": "ids, tokens, token_ids, 编号, 词元编号",
+    "PE": "positions, positional_encoding, position_encodings, pos_emb, 位置编码",
     "angle": "angles, 角度",
-    "concat": "concatenated, concatenated heads, joined heads, 拼接, 拼接后, 多头拼接",
-    "output": "attention output, attn output, attn out, projected output, 注意力输出",
-    "mean": "means, row mean, 均值, 平均值",
-    "centred": "centered, minus mean, 去均值, 中心化, 减去均值",
+    "concat": "concatenated, concatenated_heads, joined_heads, 拼接, 拼接后, 多头拼接",
+    "output": "attention_output, attn_output, attn_out, projected_output, 注意力输出",
+    "mean": "means, row_mean, 均值, 平均值",
+    "centred": "centered, minus_mean, 去均值, 中心化, 减去均值",
     "variance": "var, variances, 方差",
-    "std": "standard deviation, sd, 标准差",
-    "rms": "root mean square, 均方根",
-    "normalised": "normalized, x hat, 归一化, 标准化, 归一化后",
-    "residual": "residual sum, skip, 残差, 残差和",
-    "hidden": "hidden layer, pre activation, 隐藏层, 隐层",
+    "std": "standard_deviation, sd, 标准差",
+    "rms": "root_mean_square, 均方根",
+    "normalised": "normalized, x_hat, 归一化, 标准化, 归一化后",
+    "residual": "residual_sum, skip, 残差, 残差和",
+    "hidden": "hidden_layer, pre_activation, 隐藏层, 隐层",
     "activated": "activation, activations, 激活, 激活后",
     "logits": "logit, 未归一化得分, 逻辑值",
-    "picked": "picked probabilities, 取出概率",
-    "surprise": "surprises, negative log, nll, 负对数, 惊讶度",
+    "picked": "picked_probabilities, 取出概率",
+    "surprise": "surprises, negative_log, nll, 负对数, 惊讶度",
     "error": "errors, 误差",
     "L": "loss, 损失, 损失值",
-    "weighted": "weighted gradient, 加权梯度",
-    "row_dot": "row dots, 行点积",
+    "weighted": "weighted_gradient, 加权梯度",
+    "row_dot": "row_dots, 行点积",
     "deviation": "deviations, 偏差, 与平均差",
 }
 #: Words for the result of the whole calculation, whatever its id.
 _RESULT = "output, out, outputs, result, results, 输出, 输出结果, 结果"
 #: Words for parts of a model.
-_PARTS: Mapping[str, str] = {"self": "自, 自注意力, self attention", "cross": "交叉, 交叉注意力, cross attention"}
+_PARTS: Mapping[str, str] = {"self": "自, 自注意力, self_attention", "cross": "交叉, 交叉注意力, cross_attention"}
 
 _GREEK = {"μ": "mu", "σ": "sigma", "γ": "gamma", "β": "beta", "θ": "theta", "ε": "varepsilon", "η": "eta", "δ": "delta", "Δ": "Delta"}  # fmt: skip
 _NOT_READ = re.compile(r"operatorname|mathbf|mathrm|text(?=\{)|[\s_\-{}\\$^.的]+|矩阵$|[Mm]atrix$")
@@ -71,7 +71,7 @@ _D = re.compile(r"d(?P<of>.+)")
 _GRADIENTS = (
     re.compile(r"(?:∂L/∂|dL/d|∂loss/∂|dloss/d)(?P<of>.+)", re.IGNORECASE),
     _D,
-    re.compile(r"(?:∂|∇|G_|gradient of|gradients of|grad of|gradient|grad)[\s_]*(?P<of>.+)", re.IGNORECASE),
+    re.compile(r"(?:∂|∇|G_|(?:gradients?|grad)(?:[\s_-]+of)?)[\s_-]*(?P<of>.+)", re.IGNORECASE),
     re.compile(r"(?:对|关于)?\s*(?P<of>.+?)(?:[\s_.]*(?:grad|gradient)|\s*的?\s*梯度)", re.IGNORECASE),
 )
 #: Characters of a name that is looked at: nobody calls a step by a longer one.
