@@ -80,12 +80,14 @@ def mark(problem: Problem, answers: Mapping[str, Any], student: str | None = Non
     """
     import numpy as np
 
+    from attncli.marking.grade import in_shape
     from attncli.marking.mark import Marker
     from attncli.problems.answers import Sheet, answer, sheet_from_arrays
 
     arrays = sheet_from_arrays({id: value for id, value in answers.items() if isinstance(value, np.ndarray)}).answers
     texts = {id: answer(value) for id, value in answers.items() if not isinstance(value, np.ndarray)}
-    return Marker(problem).mark(Sheet(student, {**texts, **arrays}))
+    marker = Marker(problem)
+    return marker.mark(in_shape(Sheet(student, {**texts, **arrays}), marker, problem.layout))
 
 
 __all__ = [

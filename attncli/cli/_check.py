@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attncli.cli._calculation import Stdin, problem_of
 from attncli.cli._output import write_file
 from attncli.cli._say import Say
-from attncli.message import N_, AttnError, InputError, Message, unknown
-from attncli.problems.answers import Answer, Sheet, answer, csv_text, sheet, sheet_from_arrays
-from attncli.reasons import of_toml
+from attncli.message import N_, AttnError, InputError, Listed, Message, unknown
+from attncli.problems.answers import Answer, Sheet, answer, csv_text, renamed, sheet, sheet_data, sheet_from_arrays
+from attncli.problems.names import Names
+from attncli.problems.problem import Problem
 
 FORMATS = ("table", "json", "markdown")
 
@@ -20,8 +21,9 @@ def check(
     say: Say,
     *,
     exercise: str,
-    answers: str | None,
+    answers: Sequence[str] | None,
     answer: Sequence[str] | None,
+    map_: Sequence[str] | None,
     hint: bool,
     reveal: bool,
     format: str | None,
@@ -30,11 +32,12 @@ def check(
     lang: str | None,
 ) -> int:
     """Mark one sheet and print the marks; exit status 1 if something is wrong."""
-    from attncli.marking.grade import oriented, sheet_layout, shown_as
+    from attncli.marking.grade import in_shape, oriented, sheet_layout, shown_as
     from attncli.marking.mark import Marker
     from attncli.render import _marks
 
-    if exercise == "-" and answers == "-":
+    name, written = _split(answers or ())
+    if exercise == "-" and name == "-":
         raise InputError("Only one input can come from standard input (-). Give the others as files.")
     if hint and reveal:
         raise InputError("--hint keeps every number back and --reveal shows all. Give one of them.")
@@ -44,7 +47,8 @@ def check(
     problem = problem_of(exercise, {}, say)
     way = sheet_layout(layout) or problem.layout
     marker = Marker(problem)
-    marked = shown_as(marker.mark(oriented(_sheet(answers, answer or (), Stdin()), way)), way)
+    given = mapped(_sheet(name, (*written, *(answer or ())), Stdin()), mapping(map_ or (), marker.names))
+    marked = shown_as(marker.mark(oriented(in_shape(given, marker, way), way)), way)
     how = "hint" if hint else "all" if reveal else "first"
     author = tuple(marker.undetectable()) if chosen == "table" and _is_own(exercise) else ()
     if chosen == "json":
@@ -78,6 +82,27 @@ def _table(say: Say, marked: Any, how: str, author: tuple[Any, ...]) -> str:
     return trimmed(buffer.getvalue())
 
 
+def _split(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The file of answers among these words, and the answers written out: STEP=MATRIX.
+
+    Raises
+    ------
+    InputError
+        There are two files.
+    """
+    files = [word for word in words if "=" not in word or Path(word).suffix.lower() in _FILES]
+    if len(files) > 1:
+        raise InputError(
+            "“{first}” and “{second}” are two files of answers. Mark one sheet here, and a class with: attncli grade",
+            first=files[0][:60],
+            second=files[1][:60],
+        )
+    return (files[0] if files else None), [word for word in words if word not in files]
+
+
+_FILES = frozenset({".toml", ".json", ".npz", ".csv", ".jsonl"})
+
+
 def _sheet(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
     """The sheet in a file, with the answers on the command line put over it."""
     given = Sheet(None, {}) if name is None else _read(name, stdin)
@@ -86,59 +111,112 @@ def _sheet(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
         id, equals, value = text.partition("=")
         if not equals or not id.strip():
             raise InputError(
-                '--answer: “{text}” has no name. Write --answer STEP=MATRIX, like --answer A="0.330 0.670".',
-                text=text[:40],
+                "“{text}” has no name. Write STEP=MATRIX, like {example}.", text=text[:40], example='A="0.330 0.670"'
             )
         if id.strip() in own:
-            raise InputError("--answer: {id} is answered twice. Keep one.", id=id.strip())
-        own[id.strip()] = answer(value)
+            raise InputError("{id} is answered twice. Keep one.", id=id.strip()[:40])
+        own[id.strip()] = _answer(id.strip(), value, stdin)
     if name is None and not own:
-        raise InputError("There is nothing to mark. Give a file of answers, or --answer STEP=MATRIX.")
+        raise InputError(
+            "There is nothing to mark. Write answers, like {example}, or give a file of them.",
+            example='A="0.330 0.670"',
+        )
     return given.changed(answers={**given.answers, **own})
 
 
+def _answer(id: str, text: str, stdin: Stdin) -> Answer:
+    try:
+        return answer(text, str)
+    except AttnError as error:
+        raise error.at(id) from None
+
+
 def _read(name: str, stdin: Stdin) -> Sheet:
-    from attncli.problems.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
+    from attncli.problems.source import MOST_TEXT_BYTES, arrays_from_npz, as_text, beside, parse_json, read_bounded
 
     where: Message | str = Message(N_("standard input")) if name == "-" else name
     ending = Path(name).suffix.lower()
+
+    def place(path: str) -> str:
+        return beside(path, None if name == "-" else Path(name).parent)
+
     try:
         if ending == ".npz":
-            return _from_npz(name)
+            return sheet_from_arrays(arrays_from_npz(name))
         text = as_text(stdin() if name == "-" else read_bounded(name, MOST_TEXT_BYTES), where)
-        if ending in (".csv", ".jsonl"):
-            lines = text.strip().split("\n") if ending == ".jsonl" else []
-            sheets = (
-                csv_text(text) if ending == ".csv" else [sheet(parse_json(line)) for line in lines if len(lines) == 1]
-            )
-            if len(sheets) != 1:
-                raise InputError(
-                    "holds {count} sheets. Mark a class with: attncli grade PROBLEM {file}",
-                    count=len(sheets) or len(lines),
-                    file=name,
-                )
-            return sheets[0]
-        return sheet(_data(name, text))
+        if ending == ".csv":
+            sheets = csv_text(text, place) if text.strip() else []
+        elif ending == ".jsonl":
+            lines = [line for line in text.split("\n") if line.strip()]
+            if len(lines) > 1:
+                raise _several(name, len(lines))
+            sheets = [sheet(parse_json(line), place) for line in lines]
+        else:
+            return sheet(sheet_data(text, json=ending == ".json"), place)
+        if len(sheets) > 1:
+            raise _several(name, len(sheets))
+        return sheets[0] if sheets else Sheet(None, {})
     except AttnError as error:
         raise error.at(where) from None
 
 
-def _data(name: str, text: str) -> Any:
-    from attncli.problems.source import parse_json
-
-    if name.lower().endswith(".json") or text.lstrip().startswith("{"):
-        return parse_json(text)
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
-    except RecursionError:
-        raise InputError("is nested too deep to be read.") from None
+def _several(name: str, count: int) -> InputError:
+    return InputError("holds {count} sheets. Mark a class with: attncli grade PROBLEM {file}", count=count, file=name)
 
 
-def _from_npz(name: str) -> Sheet:
-    from attncli.problems.source import arrays_from_npz
+def mapping_for(problem: Problem, words: Sequence[str]) -> dict[str, str]:
+    """What --map says of the steps of a problem."""
+    return mapping(words, Names(problem.graph())) if words else {}
 
-    return sheet_from_arrays(arrays_from_npz(name))
+
+def mapping(words: Sequence[str], names: Names) -> dict[str, str]:
+    """What --map says: from the names of a dump to step ids.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, a step does not exist, or a name stands twice.
+    """
+    found: dict[str, str] = {}
+    for text in [part for word in words for part in word.replace("，", ",").split(",") if part.strip()]:
+        name, equals, to = (part.strip() for part in text.partition("="))
+        if not equals or not name or not to:
+            raise InputError(
+                "--map: “{text}” is not FROM=STEP. Write --map {example}.",
+                text=text[:40],
+                example='"attn_probs=A,ctx=O"',
+            )
+        id = names.resolve(to, Message(N_("--map: the step")))
+        if name in found or id in found.values():
+            raise InputError("--map: “{name}” is named twice. Keep one.", name=(name if name in found else id)[:40])
+        found[name] = id
+    return found
+
+
+def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
+    """The sheet under the names of the steps.
+
+    Raises
+    ------
+    InputError
+        It lacks a name of the map, and what it has is listed; or it answers a step under both names.
+    """
+    has = list(given.answers)
+    for name, id in names.items():
+        if name not in given.answers:
+            raise InputError(
+                "--map: there is no “{name}” on this sheet. It has: {names}.",
+                name=name[:40],
+                names=Listed([*(one[:40] for one in has[:_MOST_NAMES]), *["…"] * (len(has) > _MOST_NAMES)])
+                if has
+                else "–",
+            )
+        if id in given.answers and id != name and id not in names:
+            raise InputError(
+                "--map: “{name}” is to be {id}, but the sheet has {id} as well. Keep one.", name=name[:40], id=id
+            )
+    return renamed(given, names)
+
+
+#: Names of arrays that an error lists.
+_MOST_NAMES = 40

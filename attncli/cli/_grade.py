@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from attncli.cli._calculation import problem_of, whole_number
+from attncli.cli._check import mapping_for
 from attncli.cli._output import write_file
 from attncli.cli._say import Say
 from attncli.marking.earlier import kept
@@ -40,6 +41,7 @@ def grade(
     format: str | None,
     output: str | None,
     feedback: str | None,
+    map_: Sequence[str] | None,
     jobs: str | None,
     dask: str | None,
     layout: str | None,
@@ -57,7 +59,8 @@ def grade(
         raise InputError("Only one input can come from standard input (-). Give the others as files.")
     processes = whole_number("-j", jobs, 1, 256) or 1
     problem = problem_of(exercise, {}, say)
-    work = Work(problem, say.language.code, layout=sheet_layout(layout), feedback=feedback is not None)
+    meant = mapping_for(problem, map_ or ())
+    work = Work(problem, say.language.code, layout=sheet_layout(layout), feedback=feedback is not None, names=meant)
     grader = work.grader
     all_sheets = partial(submissions, sheets, _stdin(), grader.knows, _beside(exercise, output, feedback))
     waiting = all_sheets()
@@ -96,11 +99,14 @@ class Target(Record):
 class Work:
     """What a worker needs: the problem and the language. It travels to other processes and machines."""
 
-    def __init__(self, problem: Problem, language: str, *, layout: str | None, feedback: bool) -> None:
+    def __init__(
+        self, problem: Problem, language: str, *, layout: str | None, feedback: bool, names: Mapping[str, str]
+    ) -> None:
         self.problem = problem
         self.language = language
         self.layout = layout
         self.feedback = feedback
+        self.names = names
         self._grader: Grader | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -113,7 +119,7 @@ class Work:
             from attncli.locale import language
 
             feedback = _feedback_text if self.feedback else None
-            self._grader = Grader(self.problem, language(self.language), self.layout, feedback)
+            self._grader = Grader(self.problem, language(self.language), self.layout, feedback, self.names)
         return self._grader
 
     def __call__(self, chunk: list[Submission]) -> list[dict[str, Any]]:

@@ -26,11 +26,15 @@ def command(say: Say) -> Any:
             ...,
         ),
         "answers": (
-            Annotated[one, typer.Argument(metavar="[ANSWERS]", help=t("The sheet: TOML, JSON, .npz or CSV; - for JSON on standard input."), show_default=False)],
+            Annotated[many, typer.Argument(metavar="[ANSWERS] [STEP=M]...", help=t('The sheet: TOML, JSON, .npz or CSV, - for standard input; or answers written out, like A="0.330 0.670", with ? for a blank cell.'), show_default=False)],
             None,
         ),
         "answer": (
-            Annotated[many, typer.Option("--answer", metavar="ID=M", help=t('One step\'s answer, like --answer A="0.330 0.670"; ? for a blank cell.'), autocompletion=_complete.steps, show_default=False)],
+            Annotated[many, typer.Option("--answer", metavar="ID=M", help=t('The same as STEP=M.'), autocompletion=_complete.steps, show_default=False)],
+            None,
+        ),
+        "map_": (
+            Annotated[many, typer.Option("--map", metavar="FROM=STEP,...", help=t('Names of the sheet that mean steps, like --map "attn_probs=A,ctx=O".'), show_default=False)],
             None,
         ),
         "hint": (Annotated[bool, typer.Option("--hint", help=t("Only say where to look again; no right number."))], False),
@@ -41,7 +45,7 @@ def command(say: Say) -> Any:
     app.command("check", help=say.text("Mark a sheet: what is right, the first wrong step, and the mistake by name."))(
         with_options(
             check,
-            ("exercise", "answers", "answer", "hint", "reveal", "format", "output", "layout", "lang"),
+            ("exercise", "answers", "answer", "map_", "hint", "reveal", "format", "output", "layout", "lang"),
             {**options(say), **own},
         )
     )

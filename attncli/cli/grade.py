@@ -30,6 +30,10 @@ def command(say: Say) -> Any:
             ...,
         ),
         "format": (Annotated[one, typer.Option("--format", metavar="NAME", help=t("table, jsonl, csv, gradescope or junit; by default as -o ends, else table."))], None),
+        "map_": (
+            Annotated[list[str] | None, typer.Option("--map", metavar="FROM=STEP,...", help=t('Names of the sheet that mean steps, like --map "attn_probs=A,ctx=O".'), show_default=False)],
+            None,
+        ),
         "feedback": (Annotated[one, typer.Option("--feedback", metavar="DIR", help=t("Also write each student's feedback there, as Markdown."))], None),
         "jobs": (Annotated[one, typer.Option("-j", "--jobs", metavar="N", help=t("Processes that mark side by side (1, if nothing is said)."))], None),
         "dask": (Annotated[one, typer.Option("--dask", metavar="ADDRESS", help=t("Mark on a Dask cluster (needs the extra attncli[dask])."))], None),
@@ -38,7 +42,7 @@ def command(say: Say) -> Any:
     app.command("grade", help=say.text("Mark a class: a result a sheet, and the picture of the class."))(
         with_options(
             grade,
-            ("exercise", "sheets", "format", "output", "feedback", "jobs", "dask", "layout", "lang"),
+            ("exercise", "sheets", "format", "output", "feedback", "map_", "jobs", "dask", "layout", "lang"),
             {**options(say), **own},
         )
     )

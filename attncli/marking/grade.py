@@ -7,14 +7,14 @@ and gets the same bytes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attncli.marking.mark import Marked, Marker
 from attncli.marking.report import data
 from attncli.marking.submissions import Submission
 from attncli.message import N_, AttnError, Language, Message, unknown
-from attncli.problems.answers import Sheet
+from attncli.problems.answers import Sheet, renamed, without_extra_axes
 from attncli.problems.problem import Problem
 
 #: Sheets that travel to a worker together.
@@ -28,6 +28,7 @@ class Grader:
     ----------
     layout : which way tokens run on the sheets, where not as in the problem
     feedback : also write each student's feedback, by this function of a marked sheet
+    names : names on the sheets that mean steps, where they say it otherwise than anybody would guess
     """
 
     def __init__(
@@ -36,16 +37,18 @@ class Grader:
         language: Language,
         layout: str | None = None,
         feedback: Callable[[Marked, Language], str] | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         self.marker = Marker(problem)
         self.language = language
         self.layout = layout or problem.layout
         self.feedback = feedback
+        self.names = names or {}
         self.max_score = float(sum(self.marker.points.values()))
 
     def knows(self, name: str) -> bool:
         """Whether this names a step or an input."""
-        return self.marker.names.find(name) is not None
+        return name in self.names or self.marker.names.find(name) is not None
 
     def result(self, submission: Submission) -> dict[str, Any]:
         """One result (FORMATS)."""
@@ -56,12 +59,15 @@ class Grader:
         found: list[dict[str, Any] | None] = []
         readable: list[tuple[Submission, Sheet]] = []
         for submission in chunk:
-            sheet = self._tried(submission, lambda: oriented(submission.read(), self.layout))  # noqa: B023
+            sheet = self._tried(submission, lambda: self._sheet(submission))  # noqa: B023
             found.append(sheet if isinstance(sheet, dict) else None)
             if isinstance(sheet, Sheet):
                 readable.append((submission, sheet))
         marked = iter(self._marked(readable))
         return [next(marked) if result is None else result for result in found]
+
+    def _sheet(self, submission: Submission) -> Sheet:
+        return oriented(in_shape(renamed(submission.read(), self.names), self.marker, self.layout), self.layout)
 
     def _marked(self, readable: list[tuple[Submission, Sheet]]) -> list[dict[str, Any]]:
         try:
@@ -116,6 +122,19 @@ def sheet_layout(layout: str | None) -> str | None:
     if layout not in (None, "rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
     return layout
+
+
+def in_shape(given: Sheet, marker: Marker, layout: str) -> Sheet:
+    """The sheet without axes of length 1 that its steps do not have, whichever way tokens run on it."""
+
+    def shape_of(name: str) -> tuple[int, ...] | None:
+        id = marker.names.find(name)
+        if id is None:
+            return None
+        shape = marker.graph.shape(id)
+        return (*shape[:-2], *reversed(shape[-2:])) if layout == "columns" else shape
+
+    return without_extra_axes(given, shape_of)
 
 
 def oriented(given: Sheet, layout: str) -> Sheet:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from attncli.message import N_, AttnError, InputError, Message, closest
-from attncli.problems.answers import Sheet, answer, sheet, sheet_from_arrays
+from attncli.problems.answers import Sheet, answer, sheet, sheet_data, sheet_from_arrays
 from attncli.problems.source import arrays_from_npz, as_text, open_bounded, parse_json, read_bounded
-from attncli.reasons import of_system, of_toml
+from attncli.reasons import of_system
 from attncli.record import Record
 
 #: Bytes one sheet may have; a page of numbers has a few thousand.
@@ -100,8 +100,7 @@ class Submission(Record):
             raise InputError("{fault}", fault=self.fault)
         if self.kind == "line":
             return parse_json(self.text)
-        text = as_text(self._bytes(), self.text)
-        return _toml(text) if self._ending == ".toml" else parse_json(text)
+        return sheet_data(as_text(self._bytes(), self.text), json=self._ending != ".toml")
 
     def _bytes(self) -> bytes:
         return read_bounded(self.text, MOST_SHEET_BYTES) if self.content is None else self.content
@@ -135,17 +134,6 @@ def _student(data: Any) -> str | None:
     """The student that a sheet names, or None."""
     name = data.get("student") if isinstance(data, dict) else None
     return str(name).strip() or None if isinstance(name, (str, int, float)) and not isinstance(name, bool) else None
-
-
-def _toml(text: str) -> Any:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
-    except RecursionError:
-        raise InputError("is nested too deep to be read.") from None
 
 
 def submissions(

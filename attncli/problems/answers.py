@@ -5,17 +5,29 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from attncli.matrix import EXACT, Entry, Matrix
-from attncli.message import N_, AttnError, InputError, Message
-from attncli.problems.settings import matrix_of
-from attncli.problems.text import parse_matrix
+from attncli.message import N_, AttnError, InputError, Listed, Message
+from attncli.names import show_shape
+from attncli.problems.settings import matrix_of, real_array
+from attncli.problems.source import (
+    MOST_ARRAY_BYTES,
+    arrays_from_npz,
+    matrix_from_file,
+    no_member,
+    open_bounded,
+    parse_json,
+    stored_array,
+)
+from attncli.problems.text import DEEPEST, brief, parse_lists, parse_matrix
+from attncli.problems.text import Written as Literal
 from attncli.problems.written import Written, written
+from attncli.reasons import of_toml
 from attncli.record import Record
 
 #: Characters an answer to one step may have; a sheet is a page, not a library.
@@ -53,9 +65,16 @@ class Sheet(Record):
     notes: tuple[Message, ...] = ()
 
 
-def answer(value: Any) -> Answer:
-    """One answer, from text or nested lists; an unreadable one says why."""
+def answer(value: Any, place: Callable[[str], str] | None = None) -> Answer:
+    """One answer, from text or nested lists; an unreadable one says why.
+
+    Parameters
+    ----------
+    place : the path of a file that is named with @, where one may be
+    """
     try:
+        if isinstance(value, str) and value.lstrip()[:1] == "@":
+            return _from_file(value.strip()[1:], place)
         if isinstance(value, str):
             if len(value) > MOST_CHARACTERS:
                 raise InputError(
@@ -68,11 +87,53 @@ def answer(value: Any) -> Answer:
             return Answer(parse_matrix(value, blanks=True))
         if value is None:
             return Answer(_blank())
+        if isinstance(value, (list, tuple)):
+            return Answer(parse_lists(_unpacked(value), blanks=True))
         return Answer(matrix_of([value] if isinstance(value, (int, float)) and not isinstance(value, bool) else value))
     except AttnError as error:
         return Answer(None, error.message)
     except (RecursionError, ValueError, OverflowError):
         return Answer(None, Message(N_("This cannot be read as a matrix.")))
+
+
+def _unpacked(value: Any) -> Any:
+    """Lists without outer ones that hold a single other: a batch of one has an axis too many."""
+    inside = [value]
+    while isinstance(inside[-1], (list, tuple)) and inside[-1] and len(inside) <= _MOST_AXES:
+        inside.append(inside[-1][0])
+    for _ in range(len(inside) - 1 - DEEPEST):
+        if len(value) == 1:
+            value = value[0]
+    return value
+
+
+#: Axes of nested lists that are looked into.
+_MOST_AXES = 8
+
+
+def _from_file(name: str, place: Callable[[str], str] | None) -> Answer:
+    """The answer in a file: an array is a program's, judged at its own precision."""
+    if place is None:
+        raise InputError("“@{name}”: a sheet of a class names no files. Write the numbers.", name=name[:60])
+    name = place(name)
+    path, _, member = name.partition(".npz:")
+    if name.lower().endswith(".npy"):
+        try:
+            with open_bounded(name, MOST_ARRAY_BYTES, stored=True) as file:
+                array = stored_array(file)
+                real_array(array)
+        except AttnError as error:
+            raise error.at(name) from None
+        return _from_array(array)
+    if member:
+        try:
+            arrays = arrays_from_npz(f"{path}.npz")
+            if member not in arrays:
+                raise no_member(path, member, list(arrays))
+        except AttnError as error:
+            raise error.at(f"{path}.npz") from None
+        return _from_array(arrays[member])
+    return Answer(matrix_from_file(name, blanks=True))
 
 
 #: Characters of an answer that is remembered: a class writes the same lines over and over.
@@ -120,8 +181,15 @@ def _blank() -> Matrix:
     return Matrix(np.full((1, 1), np.nan), blank=np.ones((1, 1), dtype=np.bool_))
 
 
-def sheet(data: Any) -> Sheet:
-    """A sheet from {"student": …, "answers": {step: matrix}}.
+#: Keys of a sheet that are no steps.
+RESERVED = ("schema", "student", "problem", "answers")
+_EXAMPLE = '{"student": "s1", "A": "0.330 0.670"}'
+
+
+def sheet(data: Any, place: Callable[[str], str] | None = None) -> Sheet:
+    """A sheet from {"student": …, step: matrix, …}; the steps may also stand in a table of their own, answers.
+
+    Nothing at all is a sheet with every step left blank.
 
     Raises
     ------
@@ -129,14 +197,72 @@ def sheet(data: Any) -> Sheet:
         It has not that form.
     """
     if not isinstance(data, dict):
-        raise InputError("A sheet is a table with the key answers, but this is a {kind}.", kind=type(data).__name__)
-    given = data.get("answers")
-    if not isinstance(given, dict):
         raise InputError(
-            "The key answers is missing. Write {example}.", example='{"student": "s1", "answers": {"A": "0.330 0.670"}}'
+            "A sheet names the steps, but “{value}” stands there. Write {example}.",
+            value="null" if data is None else brief(data),
+            example=_EXAMPLE,
         )
     student = data.get("student")
-    return Sheet(None if student is None else str(student), {str(id): answer(value) for id, value in given.items()})
+    given = data.get("answers")
+    if "answers" not in data:
+        given = {name: value for name, value in data.items() if name not in RESERVED}
+    elif not isinstance(given, dict):
+        raise InputError(
+            "answers: “{value}” stands there, but the steps belong there. Write {example}.",
+            value="null" if given is None else brief(given),
+            example=_EXAMPLE,
+        )
+    return Sheet(
+        None if student is None else str(student),
+        {name: answer(value, place) for name, value in _flat(given)},
+        _outside(data) if "answers" in data else (),
+    )
+
+
+def _flat(table: Mapping[Any, Any], part: str = "") -> Iterator[tuple[str, Any]]:
+    """The steps; those of a part of the model may stand in a table of its own: [self] with A is self.A."""
+    for name, value in table.items():
+        if isinstance(value, dict) and value and part.count(".") < _MOST_AXES:
+            yield from _flat(value, f"{part}{name}.")
+        else:
+            yield f"{part}{name}", value
+
+
+#: Names of keys that a remark lists.
+_MOST_OUTSIDE = 5
+
+
+def _outside(data: Mapping[str, Any]) -> tuple[Message, ...]:
+    """A remark on what stands beside the table of answers: it may have been meant as one."""
+    names = [str(name)[:40] for name in data if name not in RESERVED]
+    if not names:
+        return ()
+    listed = Listed(names[:_MOST_OUTSIDE] + ["…"] * (len(names) > _MOST_OUTSIDE))
+    return (Message(N_("Outside the table answers, and not read as an answer: {names}."), names=listed),)
+
+
+def sheet_data(text: str, *, json: bool) -> Any:
+    """What stands in the text of a sheet, TOML or JSON, numbers with their text; nothing is an empty table.
+
+    Raises
+    ------
+    InputError
+        It is neither; the message says where.
+    """
+    if not text.strip():
+        return {}
+    if json or text.lstrip()[:1] == "{":
+        return parse_json(text)
+    import tomllib
+
+    try:
+        return tomllib.loads(text, parse_float=Literal)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
+    except RecursionError:
+        raise InputError("is nested too deep to be read.") from None
+    except ValueError:  # Python reads no integer of more than 4300 digits
+        raise InputError("holds a whole number of more than 4300 digits. Write it shorter, like 1e9.") from None
 
 
 def sheet_from_arrays(arrays: Mapping[str, Any], student: str | None = None) -> Sheet:
@@ -146,30 +272,87 @@ def sheet_from_arrays(arrays: Mapping[str, Any], student: str | None = None) -> 
         if isinstance(array, Message):
             answers[name] = Answer(None, array)
             continue
-        values = np.asarray(array, dtype=np.float64)
-        kind = np.asarray(array).dtype
-        eps = float(np.finfo(kind).eps) if kind.kind == "f" else float(np.finfo(np.float64).eps)
-        answers[name] = Answer(Matrix(values if values.ndim else values.reshape(1, 1)), eps=eps)
+        answers[name] = _from_array(array)
     return Sheet(student, answers)
 
 
-def sheets_from_csv(lines: Iterable[str]) -> Iterator[Sheet]:
-    """A row a student: the column student, and one column a step."""
+def _from_array(array: Any) -> Answer:
+    if isinstance(array, Message):
+        return Answer(None, array)
+    values = np.asarray(array, dtype=np.float64)
+    kind = np.asarray(array).dtype
+    eps = float(np.finfo(kind).eps) if kind.kind == "f" else float(np.finfo(np.float64).eps)
+    return Answer(Matrix(values if values.ndim else values.reshape(1, 1)), eps=eps)
+
+
+def renamed(given: Sheet, names: Mapping[str, str]) -> Sheet:
+    """The sheet with other names for some of its answers, as far as it has them."""
+    return given.changed(answers={names.get(name, name): value for name, value in given.answers.items()})
+
+
+def without_extra_axes(given: Sheet, shape_of: Callable[[str], tuple[int, ...] | None]) -> Sheet:
+    """The sheet without leading or trailing axes of length 1 that its steps do not have: a batch of one; with a word on it.
+
+    Parameters
+    ----------
+    shape_of : the shape of the step that a name means, as it is written on the sheet; None where it means none
+    """
+    answers, notes = dict(given.answers), list(given.notes)
+    for name, one in given.answers.items():
+        matrix = one.matrix
+        if matrix is None or matrix.values.ndim < 2:
+            continue
+        shape = shape_of(name)
+        if shape is None or not _has_more_axes(matrix.shape, shape):
+            continue
+        answers[name] = one.changed(matrix=_reshaped(matrix, shape))
+        notes.append(
+            Message(
+                N_("{name}: {written} read as {shape}; the axis of length 1 is left out."),
+                name=name,
+                written=show_shape(matrix.shape),
+                shape=show_shape(shape),
+            )
+        )
+    return given.changed(answers=answers, notes=tuple(notes)) if len(notes) > len(given.notes) else given
+
+
+def _has_more_axes(written: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether the written shape is this one with axes of length 1 before or after it."""
+    more = len(written) - len(shape)
+    return more > 0 and any(
+        written[before : before + len(shape)] == shape
+        and set(written[:before]) | set(written[before + len(shape) :]) == {1}
+        for before in range(more + 1)
+    )
+
+
+def _reshaped(matrix: Matrix, shape: tuple[int, ...]) -> Matrix:
+    return matrix.changed(
+        values=matrix.values.reshape(shape),
+        decimals=None if matrix.decimals is None else matrix.decimals.reshape(shape),
+        blank=None if matrix.blank is None else matrix.blank.reshape(shape),
+    )
+
+
+def sheets_from_csv(lines: Iterable[str], place: Callable[[str], str] | None = None) -> Iterator[Sheet]:
+    """A row a student: the column student, and one column a step; `place` as for `answer`."""
     reader = csv.reader(lines)
     header = next(reader, None)
     if not header:
         raise InputError("The CSV is empty. Its first line names the columns: student, and a column for every step.")
     names = [name.strip().lstrip("\ufeff") for name in header]
+    names = ["student" if name.casefold() == "student" else name for name in names]
     for row in reader:
         if not row:
             continue
         cells = dict(zip(names, row, strict=False))
         student = cells.pop("student", None)
-        answers = {name: answer(text) for name, text in cells.items() if name and text.strip()}
+        answers = {name: answer(text, place) for name, text in cells.items() if name and text.strip()}
         notes = () if len(row) <= len(names) else (Message(N_("This row has more cells than there are columns.")),)
         yield Sheet(student, answers, notes)
 
 
-def csv_text(text: str) -> list[Sheet]:
+def csv_text(text: str, place: Callable[[str], str] | None = None) -> list[Sheet]:
     """All sheets of a CSV text."""
-    return list(sheets_from_csv(io.StringIO(text)))
+    return list(sheets_from_csv(io.StringIO(text), place))

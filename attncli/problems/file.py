@@ -18,7 +18,15 @@ from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.complaint import complaint
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings
-from attncli.problems.source import MOST_TEXT_BYTES, as_text, parse_json, read_bounded
+from attncli.problems.source import (
+    MOST_TEXT_BYTES,
+    as_text,
+    beside,
+    matrix_from_file,
+    parse_json,
+    read_bounded,
+    value_from_file,
+)
 from attncli.problems.text import Written, brief
 from attncli.reasons import of_toml
 
@@ -126,16 +134,19 @@ def load(path: str | Path, *, check: bool = True) -> Problem:
     name = str(path)
     try:
         return parse(
-            as_text(read_bounded(name, MOST_TEXT_BYTES), name), json=name.lower().endswith(".json"), check=check
+            as_text(read_bounded(name, MOST_TEXT_BYTES), name),
+            json=name.lower().endswith(".json"),
+            check=check,
+            base=Path(name).parent,
         )
     except AttnError as error:
         raise error.at(name) from None
 
 
-def parse(text: str, *, json: bool = False, check: bool = True) -> Problem:
-    """The problem in a text."""
+def parse(text: str, *, json: bool = False, check: bool = True, base: Path | None = None) -> Problem:
+    """The problem in a text; `base`: the folder of its file, for the files that it names with @."""
     data = parse_json(text) if json or text.lstrip().startswith("{") else _parse_toml(text)
-    return from_data(data, check=check)
+    return from_data(data, check=check, base=base)
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
@@ -157,8 +168,8 @@ _PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')"""
 _DEEP_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}")
 
 
-def from_data(data: Any, *, check: bool = False) -> Problem:
-    """The problem in nested dictionaries with the keys of a problem file; `check` as for `load`."""
+def from_data(data: Any, *, check: bool = False, base: Path | None = None) -> Problem:
+    """The problem in nested dictionaries with the keys of a problem file; `check` as for `load`, `base` as for `parse`."""
     if not isinstance(data, dict):
         raise InputError(
             "A problem is a table of keys, like model and inputs, but “{value}” stands there. Write model = … and [inputs].",
@@ -168,7 +179,7 @@ def from_data(data: Any, *, check: bool = False) -> Problem:
         file = ProblemFile.model_validate(data)
     except ValidationError as error:
         raise _first(error) from None
-    problem = _problem(file)
+    problem = _problem(file, base)
     if check:
         _check_names(file, problem)
     return problem
@@ -223,22 +234,23 @@ def _with_gradients(problem: Problem, graph: Graph) -> Graph:
     return problem.changed(upstream=arriving, settings=settings).graph()
 
 
-def _problem(file: ProblemFile) -> Problem:
+def _problem(file: ProblemFile, base: Path | None) -> Problem:
     model = models.get(file.model)
     texts = {name: value for name, value in file.inputs.items() if _is_text(model, name)}
     for name, value in texts.items():
         if not isinstance(value, str):
             raise InputError("inputs.{name}: “{value}” is not text. Write it in quotes.", name=name, value=brief(value))
     places = {name: f"settings.{name}" for name in file.settings}
+    file.settings = {name: _setting(name, value, base) for name, value in file.settings.items()}
     try:
         read_settings(model, file.settings, file.layout, places)
     except AttnError as error:
         raise error if error.message.fields.get("where") in places.values() else error.at("settings") from None
     by_step = file.decimals
-    upstream, loss, extras = _gradient(file.gradient)
+    upstream, loss, extras = _gradient(file.gradient, base)
     return Problem(
         model=file.model,
-        inputs={name: _matrix("inputs", name, value) for name, value in file.inputs.items() if name not in texts},
+        inputs={name: _matrix("inputs", name, value, base) for name, value in file.inputs.items() if name not in texts},
         texts=texts,
         settings=file.settings,
         upstream=upstream,
@@ -281,7 +293,7 @@ def _plain(texts: LearnerText) -> dict[str, str]:
     return {str(code): text for code, text in texts.items()}
 
 
-def _gradient(table: dict[str, Any]) -> tuple[Matrix | None, str | None, dict[str, Matrix]]:
+def _gradient(table: dict[str, Any], base: Path | None) -> tuple[Matrix | None, str | None, dict[str, Matrix]]:
     """The upstream gradient (a key G_…), or a loss with the matrices it names."""
     loss = table.get("loss")
     if loss is not None and not isinstance(loss, str):
@@ -290,7 +302,7 @@ def _gradient(table: dict[str, Any]) -> tuple[Matrix | None, str | None, dict[st
     for name in table:
         if name != "loss" and not name.rpartition(".")[2].startswith("G_") and name not in named:
             raise unknown(Message(N_("gradient: the key")), name, ["G_O", "loss"])
-    rest = {name: _matrix("gradient", name, value) for name, value in table.items() if name != "loss"}
+    rest = {name: _matrix("gradient", name, value, base) for name, value in table.items() if name != "loss"}
     arriving = [name for name in rest if name not in named]
     if len(arriving) > 1:
         raise InputError(
@@ -302,10 +314,22 @@ def _gradient(table: dict[str, Any]) -> tuple[Matrix | None, str | None, dict[st
     return upstream, loss, rest
 
 
-def _matrix(table: str, name: str, value: Any) -> Matrix:
+def _setting(name: str, value: Any, base: Path | None) -> Any:
+    """A setting's value, or what the file holds that it names with @."""
+    if not isinstance(value, str) or not value.startswith("@"):
+        return value
+    try:
+        return value_from_file(beside(value[1:], base))[1]
+    except AttnError as error:
+        raise error.at(f"settings.{name}") from None
+
+
+def _matrix(table: str, name: str, value: Any, base: Path | None) -> Matrix:
     try:
         if isinstance(value, dict):
             return _random(value)
+        if isinstance(value, str) and value.startswith("@"):
+            return matrix_from_file(beside(value[1:], base))
         return matrix_of(value)
     except AttnError as error:
         raise error.at(f"{table}.{name}") from None

@@ -98,6 +98,31 @@ def value_from_file(name: str) -> tuple[str, Any]:
         raise error.at(path) from None
 
 
+def beside(name: str, base: Path | None) -> str:
+    """The path of a file that another file names after @: relative to it, and in its folder or below.
+
+    Parameters
+    ----------
+    base : the folder of the file that names it; None where that is no file
+
+    Raises
+    ------
+    InputError
+        It lies elsewhere, or there is no folder to look in.
+    """
+    if base is None:
+        raise InputError(
+            "“@{name}” names a file, which only a file or the command line can do. Write the numbers.", name=name[:60]
+        )
+    place = Path(os.path.realpath(base / name))
+    if not name.strip() or Path(name).is_absolute() or not place.is_relative_to(os.path.realpath(base)):
+        raise InputError(
+            "“@{name}” leads out of the folder of the file that names it. Put the file beside it, and write its name.",
+            name=name[:60],
+        )
+    return str(base / name)
+
+
 def _without_header(text: str) -> str:
     """The text of a CSV file: cells without quotes.
 
@@ -260,7 +285,7 @@ def array_from_npz(path: str, name: str) -> Any:
         if not name and len(members) == 1:
             name = members[0]
         if name not in members:
-            raise _no_member(path, name, members)
+            raise no_member(path, name, members)
         return real_array(_member(archive, name))
 
 
@@ -330,7 +355,7 @@ def _member(archive: Any, name: str) -> Any:
         return stored_array(member)
 
 
-def _no_member(path: str, name: str, members: list[str]) -> InputError:
+def no_member(path: str, name: str, members: list[str]) -> InputError:
     names = ", ".join(members[:20]) or "–"
     if not name:
         return InputError(

@@ -72,7 +72,7 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
     if "\\" in plain or "$" in plain or "^{" in plain:
         plain = _without_latex(plain)
     nested = _Reader(plain.strip(), blanks).read()
-    return _matrix(nested)
+    return _matrix(with_blank_rows(nested) if blanks else nested)
 
 
 class Written(float):
@@ -110,7 +110,8 @@ def parse_lists(value: Sequence[Any], *, blanks: bool = False) -> Matrix:
         Says which row and column, what stands there, and what to write.
     """
     nested = _cells(value, (), blanks)
-    return _matrix(nested if isinstance(nested, list) else [nested])
+    nested = nested if isinstance(nested, list) else [nested]
+    return _matrix(with_blank_rows(nested) if blanks else nested)
 
 
 def number_of(value: Any) -> Cell:
@@ -132,6 +133,8 @@ def _cells(value: Any, at: tuple[int, ...], blanks: bool) -> Any:
                 deepest=DEEPEST,
             )
         cells = [_cells(part, (*at, number), blanks) for number, part in enumerate(value, start=1)]
+        if any(isinstance(cell, list) for cell in cells):
+            cells = [[BLANK] if cell is BLANK else cell for cell in cells]
         if len({isinstance(cell, list) for cell in cells}) > 1:
             raise InputError(
                 "Numbers and bracketed rows are mixed. Put every row in brackets, [[1,2],[3,4]], or none: “1 2; 3 4”."
@@ -429,6 +432,36 @@ def _depth(nested: Any) -> int:
         depth += 1
         nested = nested[0] if nested else None
     return depth
+
+
+def with_blank_rows(nested: list[Any]) -> list[Any]:
+    """The same with every row or head that is only left blank (“?” alone in its place) as wide as the others."""
+    if not any(isinstance(part, list) for part in nested):
+        return nested
+    if not any(isinstance(row, list) for part in nested if isinstance(part, list) for row in part):
+        return _filled_up(nested, 0, _widest(nested))
+    heads = [head if isinstance(head, list) else [head] for head in nested]
+    count = max(len(head) for head in heads)
+    wide = max(_widest(head) for head in heads)
+    return [_filled_up(head, count, wide) for head in heads]
+
+
+def _widest(rows: list[Any]) -> int:
+    return max((len(row) if isinstance(row, list) else 1 for row in rows), default=1)
+
+
+def _filled_up(rows: list[Any], count: int, wide: int) -> list[Any]:
+    """Rows of which those that are one blank are `wide`; a head that is one blank has `count` of them."""
+    if count and _is_blank(rows):
+        return [[BLANK] * wide] * count
+    return [[BLANK] * wide if _is_blank(row) else row for row in rows]
+
+
+def _is_blank(part: Any) -> bool:
+    """Whether this is one blank and nothing else, in however many brackets."""
+    while isinstance(part, list) and len(part) == 1:
+        part = part[0]
+    return part is BLANK
 
 
 def _as_rows(nested: list[Any]) -> list[Any]:

@@ -168,8 +168,10 @@ def test_json_lines_with_broken_ones(tmp_path: Path) -> None:
     assert names(results) == [
         "ann", "#3", "#4", "#5", "#6", "#7", "bob", "cyd", "dan", "#11", "#12", "#13", "#14", "ann",
     ]  # fmt: skip
-    assert [i for i, r in enumerate(results) if "malformed" not in r] == [0, 8, 12, 13]
-    assert results[8]["steps"][2]["verdict"] == "malformed"
+    assert [i for i, r in enumerate(results) if "malformed" not in r] == [0, 6, 8, 12, 13]
+    assert {step["verdict"] for step in results[6]["steps"]} == {"blank"}
+    assert results[8]["steps"][-1]["id"] == "A.x"
+    assert results[8]["steps"][-1]["verdict"] == "malformed"
 
 
 def test_each_broken_sheet_says_what_is_wrong(tmp_path: Path) -> None:
