@@ -17,7 +17,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.matrix import FloatArray, Matrix
-from attncli.message import N_, InputError, LimitError, Message, ShapeError
+from attncli.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError
 from attncli.names import Axis, count_axes, default_symbol, part_of, show_shape
 from attncli.record import Record
 from attncli.terms import Index, Term
@@ -384,7 +384,7 @@ class Graph:
                     else:
                         value = compute(xp, *[values[operand] for operand in inputs], **params)
                     values[id] = settle(value)
-            except LimitError as error:
+            except (LimitError, NoSuchRow) as error:
                 raise error.at(id) from None  # the steps before it can still be asked for
         return Trace(self, arithmetic.name, values)
 

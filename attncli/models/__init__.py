@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,12 @@ def canonical(name: str) -> str:
 
 def names() -> list[str]:
     """The names of all models: the files in this folder."""
-    return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
+    return list(_listing())
+
+
+@cache
+def _listing() -> tuple[str, ...]:
+    return tuple(sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_")))
 
 
 def get(name: str) -> Model:
@@ -148,9 +154,8 @@ def get(name: str) -> Model:
     """
     import importlib
 
-    known = names()
-    if name not in known:
-        raise unknown(Message(N_("The model")), name, known)
+    if name not in _listing():
+        raise unknown(Message(N_("The model")), name, names())
     model: Model = importlib.import_module(f"{__name__}.{name}").MODEL
     return model
 

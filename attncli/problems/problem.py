@@ -76,11 +76,24 @@ class Problem(Record):
     def graph(self, *, backward: bool | None = None) -> Graph:
         """The calculation, with its backward steps where a gradient is given (or as `backward` says).
 
+        A problem does not change, so its calculation is put together once; whoever asks again is given the same one.
+
         Raises
         ------
         InputError, ShapeError
             The inputs do not fit the model, or there is nothing to start the backward steps from.
         """
+        wanted = self.has_gradient if backward is None else backward
+        known: dict[bool, Graph] = self.__dict__.setdefault("_graphs", {})
+        if wanted not in known:
+            known[wanted] = self._graph(wanted)
+        return known[wanted]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process is sent: the fields, from which it puts the calculation together itself."""
+        return {name: self.__dict__[name] for name in self._fields}
+
+    def _graph(self, backward: bool) -> Graph:
         model = models.get(self.model)
         given = models.Given(
             {name: _as_kind(model, name, matrix, self.layout) for name, matrix in self.inputs.items()},
@@ -91,7 +104,7 @@ class Problem(Record):
         models.check(model, given)
         graph = Graph(self.model)
         graph.output = model.build(graph, given)
-        if backward if backward is not None else self.has_gradient:
+        if backward:
             self._backward(graph, model, given)
         models.check_used(model, given, graph)
         self._label(graph)

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import attncli
 from attncli.matrix import as_matrix
 from attncli.problems.problem import Problem
 
@@ -45,6 +46,15 @@ def test_a_recorded_run(ratio, n, d, limit, rounds) -> None:  # type: ignore[no-
         np.testing.assert_allclose(trace[ours], theirs, rtol=1e-9, atol=1e-12)
     del trace
     ratio(graph.evaluate, formula, limit=limit, rounds=rounds)
+
+
+@pytest.mark.parametrize(("n", "d", "limit", "rounds"), [(3, 2, 4.0, 3000), (512, 64, 1.2, 40)])
+def test_a_call_from_python(ratio, n, d, limit, rounds) -> None:  # type: ignore[no-untyped-def]
+    """The same through `attncli.backward`, again and again with one problem: its calculation is put together once."""
+    p = problem(n, d)
+    formula = bare(p)
+    np.testing.assert_allclose(attncli.backward(p)["G_Q"], formula()[1], rtol=1e-9, atol=1e-12)
+    ratio(lambda: attncli.backward(p), formula, limit=limit, rounds=rounds)
 
 
 def test_memory_of_a_recorded_run() -> None:
