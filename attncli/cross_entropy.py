@@ -1,63 +1,103 @@
-"""The loss cross_entropy(logits, T): softmax over the classes, minus the logarithm of each target's probability.
+"""The losses cross_entropy(logits, T) and nll(P, T): minus the logarithm of each target's probability.
 
-As torch.nn.functional.cross_entropy defines it: averaged over the tokens that count (reduction "mean"), or added up
-("sum"). Steps loss.row_max … loss.P, loss.picked, loss.surprise, L; and backwards loss.error and the logits' gradient.
+As torch.nn.functional.cross_entropy and nll_loss define them: averaged over the tokens that count (reduction "mean"), or
+added up ("sum"); a target is a class, or a row of probabilities (soft). cross_entropy takes softmax of its logits, nll
+takes probabilities. Steps loss.row_max … loss.P, loss.picked, loss.surprise, L; and backwards loss.error and the gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from attncli.core.graph import Graph, show_shape
-from attncli.gradient import gradient_id, gradient_symbol
+from attncli.loss_text import ONE, Factor, Part
 from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, ShapeError, unknown
-from attncli.ops import average, batch_share, class_error, negative_log, pick
+from attncli.ops import average, batch_share, class_error, log_loss, log_slope, negative_log, pick, scale
 from attncli.softmax import softmax
 
 #: Targets that say: this token does not count. The second is PyTorch's.
 NOT_COUNTED = (-1, -100)
 
-_PART = "loss."
+#: Writes the gradient with a factor in front: (id, symbol, factor).
+SendBack: TypeAlias = Callable[[str, str, Factor], None]
 
 
-def cross_entropy(graph: Graph, arguments: Sequence[str], matrices: Mapping[str, Matrix], forms: Message) -> None:
-    """Add the loss over the graph's output (token class) and the gradient there.
+def add(
+    graph: Graph,
+    part: Part,
+    matrices: Mapping[str, Matrix],
+    forms: Message,
+    prefix: str,
+    id: str,
+    probabilities: str | None,
+) -> SendBack:
+    """Add the steps of one loss over classes, the last called `id`; returns what writes its gradient.
 
     Parameters
     ----------
-    arguments : the output, the name of the targets, and perhaps "mean" or "sum"
+    part : what is asked for: the array (token class), the targets, and perhaps "mean" or "sum"
     matrices : where the targets are found; the model's own token ids stand for the next token of each
     forms : the ways to write a loss, for messages
+    probabilities : a step that is the softmax of the logits already, or the probabilities themselves
 
     Raises
     ------
     InputError, ShapeError
         Targets that are missing, that are no classes, or of another number; what to write instead.
     """
-    if not 2 <= len(arguments) <= 3 or not arguments[1]:
-        raise InputError("cross_entropy takes the output and the targets. {forms}", forms=forms)
-    name, reduction = arguments[1], arguments[2] if len(arguments) == 3 else "mean"
+    reduction = part.rest[0] if part.rest else "mean"
     if reduction not in ("mean", "sum"):
         raise unknown(Message(N_("How the losses are put together")), reduction, ["mean", "sum"])
-    if len(graph.shape(graph.output)) != 2:
+    if len(graph.shape(part.name)) != 2:
         raise ShapeError(
-            "cross_entropy needs one {row} of scores for each token, but {output} is {shape}. Use a loss like sum({output}).",
-            output=graph.output,
-            shape=show_shape(graph.shape(graph.output)),
+            "{loss} needs one {row} of scores for each token, but {output} is {shape}. Use a loss like sum({output}).",
+            loss=part.kind,
+            output=part.name,
+            shape=show_shape(graph.shape(part.name)),
         )
-    targets = _targets(graph, name, matrices)
-    counted = targets >= 0
-    if not counted.any():
+    soft = _soft(graph, part, matrices)
+    targets = None if soft is not None else _targets(graph, part.name, part.target, matrices)
+    if targets is not None and not (targets >= 0).any():
         raise InputError("No token counts: every target is −1. Give at least one a class, counted from 0.")
-    _steps(graph, targets, counted, reduction == "mean")
+    return _Classes(graph, part, prefix, id, probabilities, soft, targets, reduction == "mean").written()
 
 
-def _targets(graph: Graph, name: str, matrices: Mapping[str, Matrix]) -> np.ndarray[tuple[int], np.dtype[np.int_]]:
+def _soft(graph: Graph, part: Part, matrices: Mapping[str, Matrix]) -> Matrix | None:
+    """The targets as rows of probabilities, where they are given so.
+
+    Raises
+    ------
+    InputError
+        Numbers below 0, or a row that does not add up to 1.
+    """
+    matrix = matrices.get(part.target)
+    tokens, classes = graph.shape(part.name)
+    if matrix is None or matrix.shape != (tokens, classes) or matrix.values.size == tokens:
+        return None
+    if (matrix.values < 0).any():
+        raise InputError("{name} has a negative number, but its rows are probabilities.", name=part.target)
+    sums = matrix.values.sum(-1)
+    wrong = np.flatnonzero(np.abs(sums - 1) > 1e-6)
+    if len(wrong):
+        raise InputError(
+            "{name}, row {row} adds up to {sum}, but a row of probabilities adds up to 1. Give that, or one class for each"
+            " token, counted from 0.",
+            name=part.target,
+            row=int(wrong[0]) + 1,
+            sum=f"{sums[wrong[0]]:g}",
+        )
+    return matrix
+
+
+def _targets(
+    graph: Graph, output: str, name: str, matrices: Mapping[str, Matrix]
+) -> np.ndarray[tuple[int], np.dtype[np.int_]]:
     """The class of every token, −1 where it does not count."""
-    tokens, classes = graph.shape(graph.output)
+    tokens, classes = graph.shape(output)
     own = _own_tokens(graph, name)
     if own is not None and name not in matrices:
         if len(own) != tokens:
@@ -65,7 +105,7 @@ def _targets(graph: Graph, name: str, matrices: Mapping[str, Matrix]) -> np.ndar
                 "{name} has {count} tokens, but {output} has {rows} rows.",
                 name=name,
                 count=len(own),
-                output=graph.output,
+                output=output,
                 rows=tokens,
             )
         graph.notes.append(
@@ -93,7 +133,7 @@ def _targets(graph: Graph, name: str, matrices: Mapping[str, Matrix]) -> np.ndar
             " −1 where it does not count.",
             name=name,
             count=len(given),
-            output=graph.output,
+            output=output,
             rows=tokens,
         )
     return np.array([_class(name, position, value, classes) for position, value in enumerate(given, start=1)])
@@ -130,42 +170,82 @@ def one_hot(targets: np.ndarray[tuple[int], np.dtype[np.int_]], classes: int) ->
     return Matrix(rows)
 
 
-def _steps(
-    graph: Graph,
-    targets: np.ndarray[tuple[int], np.dtype[np.int_]],
-    counted: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    mean: bool,
-) -> None:
-    output = graph.output
-    token, classes = graph.axes(output)
-    for axis in (token, classes):
-        graph.bound.setdefault(_PART + axis.name, axis)
-    y = graph.input(
-        f"{_PART}Y",
-        one_hot(targets, classes.size),
-        (token.name, classes.name),
-        symbol="Y",
-        differentiable=False,
-        phase="target",
-        why=Message(
-            N_("The targets, one {row} for each token: 1 at the class that would have been right, 0 elsewhere.")
-        ),
-    )
-    p = softmax(graph, output, prefix=_PART, result="P", probabilities=True)
-    rows = np.flatnonzero(counted)
-    axis_name = token.name if counted.all() else "counted"
-    labels = graph.labels.get(token.name)
-    if labels is not None and not counted.all():
-        graph.labels["counted"] = tuple(labels[i] for i in rows)
-    picked = graph.apply(pick.OP, f"{_PART}picked", p, y, symbol="p", count=len(rows), axis=axis_name)
-    surprise = graph.apply(negative_log.OP, f"{_PART}surprise", picked, symbol="s")
-    graph.apply(average.OP, "L", surprise, symbol="L", mean=mean)
-    graph.loss = "L"
-    graph.phase = "backward"
-    share = mean and len(rows) > 1
-    target, symbol = gradient_id(output), gradient_symbol(graph.symbol(output))
-    error_id, error_symbol = (f"{_PART}error", r"\Delta") if share else (target, symbol)
-    error = graph.apply(class_error.OP, error_id, p, y, symbol=error_symbol, some=not counted.all())
-    if share:
-        graph.apply(batch_share.OP, target, error, symbol=symbol, count=len(rows))
-    graph.phase = "forward"
+class _Classes:
+    """One loss over classes: its steps and its gradient."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        part: Part,
+        prefix: str,
+        id: str,
+        probabilities: str | None,
+        soft: Matrix | None,
+        targets: np.ndarray[tuple[int], np.dtype[np.int_]] | None,
+        mean: bool,
+    ) -> None:
+        self.graph, self.part, self.prefix, self.id, self.mean = graph, part, prefix, id, mean
+        self.probabilities, self.soft, self.targets = probabilities, soft, targets
+        token, classes = graph.axes(part.name)
+        self.token = token.name
+        counted = np.ones(token.size, dtype=np.bool_) if targets is None else targets >= 0
+        self.rows = np.flatnonzero(counted)
+        self.some = not counted.all()
+        matrix = soft if targets is None else one_hot(targets, classes.size)
+        assert matrix is not None
+        self.weights = matrix
+        said = (
+            N_("The targets, one {row} for each token: how probable each class should have been.")
+            if targets is None
+            else N_("The targets, one {row} for each token: 1 at the class that would have been right, 0 elsewhere.")
+        )
+        names = (token.name, classes.name)
+        self.y = graph.input(
+            f"{prefix}Y", matrix, names, symbol="Y", differentiable=False, phase="target", why=Message(said)
+        )
+
+    def written(self) -> SendBack:
+        graph, prefix = self.graph, self.prefix
+        self.p = self.probabilities or softmax(graph, self.part.name, prefix=prefix, result="P", probabilities=True)
+        if self.targets is None:
+            why = Message(
+                N_("Minus the logarithm of every probability, weighted by how probable the class should have been.")
+            )
+            surprise = graph.apply(
+                log_loss.OP, f"{prefix}surprise", self.p, self.y, symbol="s", rows=True,
+                why=why,
+            )  # fmt: skip
+        else:
+            surprise = self._of_classes()
+        graph.apply(average.OP, self.id, surprise, symbol="L" if self.id == "L" else "l", mean=self.mean)
+        return self._send_back
+
+    def _of_classes(self) -> str:
+        graph, prefix, rows = self.graph, self.prefix, self.rows
+        labels = graph.labels.get(self.token)
+        if labels is not None and self.some:
+            graph.labels["counted"] = tuple(labels[i] for i in rows)
+        axis = self.token if not self.some else "counted"
+        picked = graph.apply(
+            pick.OP, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axis=axis
+        )
+        return graph.apply(negative_log.OP, f"{prefix}surprise", picked, symbol="s")
+
+    def _send_back(self, id: str, symbol: str, factor: Factor) -> None:
+        """The error, shared among the tokens, times the factor in front of the loss; `id` is the last of these."""
+        graph, prefix = self.graph, self.prefix
+        share, scaled = self.mean and len(self.rows) > 1, factor.entry != ONE.entry
+        last = id if not share and not scaled else f"{prefix}error"
+        look = symbol if last == id else r"\Delta"
+        if self.part.kind == "nll":
+            graph.apply(log_slope.OP, last, self.p, self.y, symbol=look)
+        else:
+            graph.apply(class_error.OP, last, self.p, self.y, symbol=look, some=self.some)
+        if share:
+            shared = f"{prefix}shared" if scaled else id
+            graph.apply(batch_share.OP, shared, last, symbol=r"\bar\Delta" if scaled else symbol, count=len(self.rows))
+            last = shared
+        if scaled:
+            said = Message(N_("The loss counts with its factor, and so does its gradient."))
+            times = Matrix(np.asarray(factor.value), None, (factor.entry,))
+            graph.apply(scale.OP, id, last, symbol=symbol, factor=times, why=said)

@@ -7,12 +7,25 @@ once, each use gives a path with a step of its own (G_X_Q, G_X_K, G_X_V), and th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from attncli.core.graph import Graph, Step, default_symbol, part_of
 from attncli.matrix import Matrix
 from attncli.message import N_, Message
 from attncli.ops import sum_paths
+from attncli.record import Record
+
+
+class Seed(Record):
+    """What a loss sends back to an array it looks at: `write(id, symbol)` adds it as a step; `label` tells it from others."""
+
+    label: str
+    write: Callable[[str, str], None]
+
+
+#: By array; none where its gradient is given.
+Seeds: TypeAlias = Mapping[str, Sequence[Seed]]
 
 
 def gradient_id(id: str) -> str:
@@ -47,16 +60,17 @@ def upstream(graph: Graph, matrix: Matrix, why: Message | None = None) -> str:
     )
 
 
-def append(graph: Graph) -> None:
-    """Append the backward steps from the output's gradient to every differentiable input."""
-    Backward(graph).run()
+def append(graph: Graph, seeds: Seeds | None = None) -> None:
+    """Append the backward steps from the output's gradient, or from what a loss sends back, to every differentiable input."""
+    Backward(graph, {graph.output: ()} if seeds is None else seeds).run()
 
 
 class Backward:
-    """One pass from the output back to the inputs."""
+    """One pass from what the loss looks at back to the inputs."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, seeds: Seeds) -> None:
         self.graph = graph
+        self.seeds = seeds
         self.order = {id: place for place, id in enumerate(graph.steps)}
         self.depth = self._depths()
         self.uses = self._uses()
@@ -86,7 +100,7 @@ class Backward:
     def _uses(self) -> dict[str, list[Step]]:
         """The steps that use every id on a way to the output; one that uses it twice stands there twice."""
         uses: dict[str, list[Step]] = defaultdict(list)
-        waiting, seen = [self.graph.output], set[str]()
+        waiting, seen = list(self.seeds), set[str]()
         while waiting:
             id = waiting.pop()
             if id in seen or id not in self.graph.steps:
@@ -101,8 +115,8 @@ class Backward:
     def run(self) -> None:
         graph = self.graph
         graph.phase = "backward"
-        self.done = {graph.output: gradient_id(graph.output)}
-        ready = [graph.output]
+        self.done: dict[str, str] = {}
+        ready = [id for id, seeds in self.seeds.items() if self._start(id, seeds)]
         while ready:
             steps = [graph.steps[id] for id in ready if id in graph.steps]
             if not steps:
@@ -116,6 +130,27 @@ class Backward:
             ready.extend(self._process(group))
         graph.phase = "forward"
 
+    def _start(self, id: str, seeds: Sequence[Seed]) -> bool:
+        """Write what the loss sends back to an array; whether its gradient is complete with that."""
+        target, symbol = gradient_id(id), gradient_symbol(self.graph.symbol(id))
+        several = self._ways(id) > 1
+        for seed in seeds:
+            path = f"{target}_{seed.label}" if several else target
+            if path in self.graph:
+                path = f"{path}_{len(self.paths[id]) + 1}"
+            seed.write(path, f"{symbol}^{{({default_symbol(seed.label)})}}" if several else symbol)
+            self.paths[id].append(path)
+        if not seeds:
+            self.paths[id].append(target)
+        if self.uses[id]:
+            return False
+        self._join(id)
+        return True
+
+    def _ways(self, id: str) -> int:
+        """How many gradients arrive at an id."""
+        return len(self.uses[id]) + len(self.seeds.get(id, ()))
+
     def _process(self, group: list[Step]) -> list[str]:
         """Write the gradients that these steps send back; return the ids that are complete now."""
         group = sorted(group, key=lambda step: self.order[step.id])
@@ -123,7 +158,7 @@ class Backward:
         complete: list[str] = []
         for step, position, id in sorted(pulls, key=lambda pull: self._turn(pull[0], pull[1])):
             self._write(step, position, id)
-            if len(self.paths[id]) == len(self.uses[id]):
+            if len(self.paths[id]) == self._ways(id):
                 self._join(id)
                 complete.append(id)
         return complete
@@ -138,7 +173,7 @@ class Backward:
         graph, uses = self.graph, self.uses[id]
         target = gradient_id(id)
         symbol = gradient_symbol(graph.symbol(id))
-        if len(uses) > 1:
+        if self._ways(id) > 1:
             mark = _path_name(step, position, uses)
             target = f"{target}_{mark}"
             way = mark.replace("_", ".") if mark.count("_") > 1 else default_symbol(mark)

@@ -1,40 +1,43 @@
-"""A loss written as text, added to a graph: sum(O), O[1,1] + 2*O[1,2], mse(O, T).
+"""A loss written as text, added to a graph: sum(O), O[1,1] + 2*O[1,2], 0.5*mse(O, T) + 0.01*sum(W_Q^2), -ln A[1,2].
 
-Its gradient at the output is what the backward steps start from.
+Its gradients are what the backward steps start from: one for every array that the loss looks at.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
-from attncli.core.graph import Graph, show_shape
-from attncli.gradient import gradient_id, gradient_symbol, upstream
-from attncli.matrix import Entry, Matrix, as_matrix
-from attncli.message import N_, AttnError, InputError, Message, ShapeError, closest
-from attncli.ops import mean_square, scale, subtract, weighted_sum
-
-MOST_CHARACTERS = 10_000
+from attncli.core.graph import Graph, Step, show_shape
+from attncli.gradient import Seed, Seeds, upstream
+from attncli.loss_text import ONE, Factor, ParseNumber, Part, plain_text, read
+from attncli.matrix import Entry, Matrix
+from attncli.message import N_, InputError, Message, ShapeError
+from attncli.ops import (
+    log_loss,
+    log_slope,
+    mean_square,
+    pass_on,
+    scale,
+    square_sum,
+    subtract,
+    weighted_sum,
+    weighted_total,
+)
 
 #: A loss with more terms, or longer numbers, stands as Σ G ⊙ O.
 _MOST_TERMS, _MOST_DIGITS = 8, 12
 
-_CALL = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<inside>[^()]*)\)\s*\Z")
-_TERM = re.compile(
-    r"\s*(?P<sign>[-+])?\s*(?:(?P<factor>[^-+*\[\]\s][^*\[\]]*?)\s*\*\s*)?(?P<name>[A-Za-z_][\w.]*)\s*\[(?P<index>[\d,\s]+)\]"
-    r"(?:\s*/\s*(?P<divisor>[\d.]+))?"
-)
+#: Parts that are numbers times entries, and so one step together.
+_LINEAR = ("entry", "sum", "mean")
+
+Targets: TypeAlias = Mapping[str, Matrix]
 
 
-#: A number as it was read: its value, its decimals, and how it was written.
-Number: TypeAlias = tuple[float, int, Entry]
-
-
-def apply(graph: Graph, text: str, matrices: Mapping[str, Matrix], parse_number: Callable[[str], Number]) -> None:
-    """Add the loss L and the gradient at the graph's output.
+def apply(graph: Graph, text: str, matrices: Targets, parse_number: ParseNumber) -> Seeds:
+    """Add the steps of the loss L; returns what writes the gradients at the arrays it looks at.
 
     Parameters
     ----------
@@ -44,241 +47,361 @@ def apply(graph: Graph, text: str, matrices: Mapping[str, Matrix], parse_number:
 
     Raises
     ------
-    InputError
-        Says what cannot be read and which forms there are.
+    InputError, ShapeError
+        Says what cannot be read or does not fit, and which forms there are.
     """
-    if len(text) > MOST_CHARACTERS:
-        raise InputError(
-            "The loss has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_CHARACTERS
-        )
-    call = _CALL.match(text)
-    if call is None:
-        _linear(graph, text, parse_number)
-        return
-    functions: dict[str, Callable[[Graph, list[str], Mapping[str, Matrix]], None]] = {
-        "sum": _sum,
-        "mse": _mse,
-        "cross_entropy": _cross_entropy,
-    }
-    name = call["name"]
-    if name not in functions:
-        likely = closest(name, list(functions))
-        raise InputError(
-            "The loss “{name}(…)” is not known here.{likely} {forms}",
-            name=name,
-            likely=Message(N_(" Did you mean {likely}?"), likely=likely) if likely else "",
-            forms=forms(graph.output),
-        )
-    functions[name](graph, [part.strip() for part in call["inside"].split(",")], matrices)
+    parts = read(text, parse_number, forms(graph))
+    for part in parts:
+        _check_factor(part, text)
+        _check_array(graph, part)
+    groups = _grouped(parts)
+    names = list(dict.fromkeys(group[0].name for group in groups))
+    _check_learned(graph, groups)
+    if graph.output not in names:
+        steps = list(graph.steps)
+        graph.output = max(names, key=lambda name: steps.index(name) if name in graph.steps else -1)
+    whole = _Whole(graph, matrices, plain_text(text), alone=len(groups) == 1)
+    for number, group in enumerate(groups, start=1):
+        whole.add(group, "loss." if number == 1 else f"loss{number}.")
+    whole.finish()
     graph.loss = "L"
+    return whole.seeds
 
 
-def forms(output: str) -> Message:
+def forms(graph: Graph) -> Message:
     """The forms a loss may have, for messages."""
+    softmax = weights_of(graph, graph.output)
+    if softmax is not None and softmax.closed is not None:
+        return Message(
+            N_(
+                "Write sum({output}), {output}[1,1] + 2*{output}[1,2], -ln {output}[1,2], nll({output}, classes),"
+                " cross_entropy({logits}, classes), or mse({output}, target)."
+            ),
+            output=graph.output,
+            logits=softmax.closed.source,
+        )
     return Message(
         N_(
-            "Write sum({output}), {output}[1,1] + 2*{output}[1,2], mse({output}, target), or cross_entropy({output}, classes)."
+            "Write sum({output}), {output}[1,1] + 2*{output}[1,2], 1/2*sum(({output} - target)^2), mse({output}, target), or cross_entropy({output}, classes)."
         ),
-        output=output,
+        output=graph.output,
     )
 
 
-def _output_named(graph: Graph, name: str) -> None:
-    if name != graph.output:
+def weights_of(graph: Graph, id: str) -> Step | None:
+    """The step of this id where it is the result of a softmax."""
+    step = graph.steps.get(id)
+    return step if step is not None and step.closed is not None and step.op.name == "divide" else None
+
+
+# --- What is asked for ------------------------------------------------------------------------------------------------
+
+
+def _check_factor(part: Part, text: str) -> None:
+    if not np.isfinite(part.factor.value):
         raise InputError(
-            "The loss names “{name}”, but the output here is {output}. {forms}",
-            name=name,
-            output=graph.output,
-            forms=forms(graph.output),
+            "The loss “{loss}” has a factor that is not finite. Write ordinary numbers.", loss=plain_text(text)[:60]
         )
 
 
-def _weighted(graph: Graph, coefficients: Matrix, text: str, written: str) -> None:
-    given = upstream(
-        graph,
-        coefficients,
-        Message(
-            N_("Read off the loss L = {loss}: the number in front of each entry of {output}."),
-            loss=text,
+def _check_array(graph: Graph, part: Part) -> None:
+    """The array must be part of the calculation, and the entry in it.
+
+    Raises
+    ------
+    InputError
+    """
+    name = part.name
+    if name not in graph:
+        raise InputError(
+            "The loss names “{name}”, but the output here is {output}. {forms}",
+            name=name[:40],
             output=graph.output,
-        ),
+            forms=forms(graph),
+        )
+    shape = graph.shape(name)
+    if len(shape) not in (2, 3):
+        raise InputError(
+            "The loss names {name}, which is {shape}: a loss is taken of matrices. {forms}",
+            name=name,
+            shape=show_shape(shape),
+            forms=forms(graph),
+        )
+    if part.kind not in ("entry", "log"):
+        return
+    if len(part.index) != len(shape) or not all(1 <= i <= size for i, size in zip(part.index, shape, strict=False)):
+        raise InputError(
+            "The loss names {name}[{index}], but {name} is {shape}: rows and columns are counted from 1.",
+            name=name,
+            index=",".join(map(str, part.index)),
+            shape=show_shape(shape),
+        )
+
+
+def _check_learned(graph: Graph, groups: Sequence[Sequence[Part]]) -> None:
+    """A loss looks at something that was worked out, and at nothing that stays as it is.
+
+    Raises
+    ------
+    InputError
+    """
+    depends = {id for id, input in graph.inputs.items() if input.differentiable}
+    for step in graph.steps.values():
+        if any(id in depends for id in (*step.inputs, *((step.closed.source,) if step.closed else ()))):
+            depends.add(step.id)
+    names = [group[0].name for group in groups]
+    worked_out = any(name in graph.steps or name == graph.output for name in names) or any(
+        group[0].kind == "cross_entropy" and _softmax_of(graph, group[0].name) for group in groups
     )
-    graph.apply(
-        weighted_sum.OP,
-        "L",
-        graph.output,
-        given,
-        symbol="L",
-        ndim=coefficients.values.ndim,
-        written=written,
-        why=Message(N_("The loss as it was asked for: {loss}."), loss=text),
-    )
-    graph.loss = "L"
-
-
-def _sum(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
-    if len(arguments) != 1 or not arguments[0]:
-        raise InputError("sum takes one matrix. {forms}", forms=forms(graph.output))
-    _output_named(graph, arguments[0])
-    _weighted(graph, as_matrix(np.ones(graph.shape(graph.output))), f"sum({graph.output})", r"\sum {0}")
-
-
-def _linear(graph: Graph, text: str, parse_number: Callable[[str], Number]) -> None:
-    """Σ factor · O[i, j], indices counted from 1."""
-    output = graph.output
-    shape = graph.shape(output)
-    coefficients = np.zeros(shape)
-    written: dict[tuple[int, ...], Entry] = {}
-    terms: list[tuple[Entry, list[int]]] = []
-    position, plain = 0, text.translate(_SIGNS).strip()
-    while position < len(plain):
-        term = _TERM.match(plain, position)
-        if term is None or (position > 0 and term["sign"] is None):
+    if not worked_out:
+        raise InputError(
+            "The loss names “{name}”, but the output here is {output}. {forms}",
+            name=names[0],
+            output=graph.output,
+            forms=forms(graph),
+        )
+    for name in names:
+        if depends and name not in depends:
             raise InputError(
-                "The loss “{loss}” cannot be read from “{rest}” on. {forms}",
-                loss=plain[:60],
-                rest=plain[position : position + 20],
-                forms=forms(output),
+                "The loss names {name}, which depends on nothing that is learned here: it would send back no gradient. {forms}",
+                name=name,
+                forms=forms(graph),
             )
-        _output_named(graph, term["name"])
-        index = _index(term["index"])
-        if len(index) != len(shape) or not all(1 <= i <= size for i, size in zip(index, shape, strict=False)):
-            raise InputError(
-                "The loss names {name}[{index}], but {name} is {shape}: rows and columns are counted from 1.",
-                name=output,
-                index=term["index"][:40],
-                shape=show_shape(shape),
-            )
-        factor, entry = _coefficient(term, plain, parse_number)
-        terms.append((entry, index))
-        cell = tuple(i - 1 for i in index)
-        coefficients[cell] += factor
-        written[cell] = ("+", written[cell], entry) if cell in written else entry
-        position = term.end()
-        while position < len(plain) and plain[position].isspace():
-            position += 1
-    if not plain:
-        raise InputError("The loss is empty. {forms}", forms=forms(output))
-    if not np.isfinite(coefficients).all():
-        raise InputError("The loss “{loss}” has a factor that is not finite. Write ordinary numbers.", loss=plain[:60])
-    entries = tuple(written.get(cell, ("num", "0")) for cell in np.ndindex(*shape))
-    _weighted(graph, Matrix(coefficients, None, entries), plain, _formula(graph.symbol(output), terms))
 
 
-def _formula(symbol: str, terms: Sequence[tuple[Entry, list[int]]]) -> str:
-    r"""The loss as it was written, O[1,1] + 2 \cdot O[1,2], for a formula's template; empty where it is no short sum."""
-    if len(terms) > _MOST_TERMS:
-        return ""
-    text = ""
-    for entry, index in terms:
-        minus = entry[0] == "neg"
-        factor = _latex(entry[1] if minus else entry)
-        if factor is None:
-            return ""
-        sign = (" - " if minus else " + ") if text else "-" if minus else ""
-        times = "" if factor == "1" else rf"{factor} \cdot "
-        text += f"{sign}{times}{symbol}[{','.join(map(str, index))}]"
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _latex(entry: object) -> str | None:
-    """A number, a fraction or a root; anything else has none here."""
-    match entry:
-        case ("num", str(text)) if len(text) <= _MOST_DIGITS:
-            return text
-        case ("/", above, ("num", _) as below):
-            over, under = _latex(above), _latex(below)
-            return rf"\frac{{{over}}}{{{under}}}" if over and under else None
-        case ("sqrt", ("num", str(text))) if len(text) <= _MOST_DIGITS:
-            return rf"\sqrt{{{text}}}"
+def _softmax_of(graph: Graph, logits: str) -> str | None:
+    """The softmax of these logits that stands in the graph already."""
+    for step in graph.steps.values():
+        if weights_of(graph, step.id) is not None and step.closed is not None and step.closed.source == logits:
+            return step.id
     return None
 
 
-def _index(text: str) -> list[int]:
-    """Counted from 1; an index with too many digits, or missing, is 0 and so nowhere."""
-    return [int(part) if part.strip().isdecimal() and len(part) < 10 else 0 for part in text.split(",")]
+def _grouped(parts: Sequence[Part]) -> list[list[Part]]:
+    """Entries and sums of one array together, its logarithms together, everything else by itself."""
+    groups: dict[tuple[object, ...], list[Part]] = {}
+    for place, part in enumerate(parts):
+        kind = "linear" if part.kind in _LINEAR else part.kind
+        key = (kind, part.name) if kind in ("linear", "log") else (kind, place)
+        groups.setdefault(key, []).append(part)
+    return list(groups.values())
 
 
-def _coefficient(term: re.Match[str], loss: str, parse_number: Callable[[str], Number]) -> tuple[float, Entry]:
-    """The number in front of an entry, with its sign and what it is divided by: its value, and how it was written."""
-    factor, entry = _factor(term["factor"], loss, parse_number) if term["factor"] else (1.0, ("num", "1"))
-    if term["divisor"]:
-        divisor, below = _factor(term["divisor"], loss, parse_number)
-        factor, entry = factor / divisor if divisor else np.nan, ("/", entry, below)
-    return (-factor, ("neg", entry)) if term["sign"] == "-" else (factor, entry)
+# --- The steps --------------------------------------------------------------------------------------------------------
 
 
-def _factor(text: str, loss: str, parse_number: Callable[[str], Number]) -> tuple[float, Entry]:
-    try:
-        value, _, entry = parse_number(text)
-        return value, entry
-    except AttnError as error:
-        raise error.at(Message(N_("The loss “{loss}”"), loss=loss[:60])) from None
+class _Whole:
+    """The loss as it grows: its parts, their factors, and what they send back."""
+
+    def __init__(self, graph: Graph, matrices: Targets, text: str, *, alone: bool) -> None:
+        self.graph, self.matrices, self.text, self.alone = graph, matrices, text, alone
+        self.values: list[tuple[str, Factor]] = []
+        self.seeds: dict[str, list[Seed]] = {}
+
+    def add(self, group: Sequence[Part], prefix: str) -> None:
+        part = group[0]
+        for axis in self.graph.axes(part.name):
+            self.graph.bound.setdefault(axis.name, axis)
+            self.graph.bound.setdefault(prefix + axis.name, axis)
+        if part.kind in _LINEAR:
+            self._linear(group, prefix)
+        elif part.kind == "log":
+            self._logarithms(group, prefix)
+        elif part.kind in ("squares", "mean_squares"):
+            self._squares(part, prefix)
+        else:
+            self._classes(part, prefix)
+
+    def finish(self) -> None:
+        """The parts with their factors added up to L, where L does not stand yet."""
+        if "L" in self.graph:
+            return
+        factors = [Matrix(np.asarray(factor.value), None, (factor.entry,)) for _, factor in self.values]
+        written = tuple(_signed_latex(factor) for _, factor in self.values)
+        self.graph.apply(
+            weighted_total.OP,
+            "L",
+            *(id for id, _ in self.values),
+            symbol="L",
+            why=Message(N_("The loss as it was asked for: {loss}."), loss=self.text),
+            factors=tuple(factors),
+            written=written,
+        )
+
+    def _id(self, factor: Factor, prefix: str, name: str) -> str:
+        """The id of a part's number: L where it is all of the loss."""
+        return "L" if self.alone and factor.entry == ONE.entry else f"{prefix}{name}"
+
+    def _seed(self, name: str, label: str, write: Callable[[str, str], None]) -> None:
+        self.seeds.setdefault(name, []).append(Seed(label, write))
+
+    def _linear(self, parts: Sequence[Part], prefix: str) -> None:
+        """Σ c ⊙ O: the number in front of each entry is its gradient."""
+        graph, name = self.graph, parts[0].name
+        shape = graph.shape(name)
+        coefficients, written = np.zeros(shape), dict[tuple[int, ...], Entry]()
+        count = int(np.prod(shape))
+        for part in parts:
+            whole = [tuple(i - 1 for i in part.index)] if part.kind == "entry" else list(np.ndindex(*shape))
+            factor = part.factor
+            if part.kind == "mean":
+                factor = factor.over(Factor(float(count), ("num", str(count))))
+            for cell in whole:
+                coefficients[cell] += factor.value
+                written[cell] = ("+", written[cell], factor.entry) if cell in written else factor.entry
+        entries = tuple(written.get(cell, ("num", "0")) for cell in np.ndindex(*shape))
+        matrix = Matrix(coefficients, None, entries)
+        why = Message(
+            N_("Read off the loss L = {loss}: the number in front of each entry of {output}."),
+            loss=self.text,
+            output=name,
+        )
+        alone = self.alone
+        if alone:
+            given = upstream(graph, matrix, why)
+            self.seeds[name] = []
+        else:
+            axes = [axis.name for axis in graph.axes(name)]
+            given = graph.input(
+                f"{prefix}C", matrix, axes, symbol="C", differentiable=False, phase="target", why=why
+            )  # fmt: skip
+            self._seed(name, "linear", lambda id, symbol: _passed(graph, id, given, symbol, N_(
+                "A sum of entries: each one's gradient is the number in front of it."
+            )))  # fmt: skip
+        id = "L" if alone else f"{prefix}linear"
+        graph.apply(
+            weighted_sum.OP,
+            id,
+            name,
+            given,
+            symbol="L" if alone else "l",
+            ndim=len(shape),
+            written=_formula(graph.symbol(name), parts),
+            why=Message(N_("The loss as it was asked for: {loss}."), loss=self.text) if alone else None,
+        )
+        self.values.append((id, ONE))
+
+    def _logarithms(self, parts: Sequence[Part], prefix: str) -> None:
+        """−ln of chosen entries."""
+        graph, name = self.graph, parts[0].name
+        shape = graph.shape(name)
+        numbers, written = np.zeros(shape), dict[tuple[int, ...], Entry]()
+        for part in parts:
+            cell = tuple(i - 1 for i in part.index)
+            factor = part.factor.negated()
+            numbers[cell] += factor.value
+            written[cell] = ("+", written[cell], factor.entry) if cell in written else factor.entry
+        entries = tuple(written.get(cell, ("num", "0")) for cell in np.ndindex(*shape))
+        y = graph.input(
+            f"{prefix}Y", Matrix(numbers, None, entries), [axis.name for axis in graph.axes(name)], symbol="Y",
+            differentiable=False, phase="target",
+            why=Message(N_("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once."), name=name),
+        )  # fmt: skip
+        id = self._id(ONE, prefix, "nll")
+        graph.apply(
+            log_loss.OP, id, name, y, symbol="L" if id == "L" else "l", ndim=len(shape),
+            written=_formula(graph.symbol(name), parts, log=True),
+        )  # fmt: skip
+        self.values.append((id, ONE))
+
+        def write(id: str, symbol: str) -> None:
+            graph.apply(log_slope.OP, id, name, y, symbol=symbol)
+
+        self._seed(name, "nll", write)
+
+    def _squares(self, part: Part, prefix: str) -> None:
+        """Squared errors or the squares themselves, added up or averaged."""
+        graph, name, factor = self.graph, part.name, part.factor
+        shape = graph.shape(name)
+        mean = part.kind == "mean_squares"
+        base = self._error(part, prefix) if part.target else name
+        id = self._id(factor, prefix, ("mse" if part.target else "mean_squares") if mean else "squares")
+        why = None
+        if part.target:
+            why = N_("The loss: the mean of the squared errors.") if mean else N_("The squared errors, added up.")
+        graph.apply(
+            mean_square.OP if mean else square_sum.OP, id, base, symbol="L" if id == "L" else "l", ndim=len(shape),
+            why=Message(why) if why else None,
+        )  # fmt: skip
+        self.values.append((id, factor))
+        count = int(np.prod(shape)) if mean else 1
+        two = Factor(2.0, ("num", "2"))
+        slope = factor.times(two.over(Factor(float(count), ("num", str(count)))) if mean else two)
+        self._seed(
+            name, "L2" if not part.target else "mse" if mean else "squares",
+            lambda id, symbol: _square_slope(graph, id, base, symbol, slope, count if mean else 0),
+        )  # fmt: skip
+
+    def _error(self, part: Part, prefix: str) -> str:
+        """How far each entry is from its target."""
+        graph = self.graph
+        target = target_of(graph, part, self.matrices)
+        given = graph.input(
+            target, self.matrices[target], [axis.name for axis in graph.axes(part.name)], differentiable=False, phase="target",
+            why=Message(N_("The target: what the output should have been.")),
+        ) if target not in graph else target  # fmt: skip
+        id = "error" if "error" not in graph else f"{prefix}error"
+        why = Message(N_("How far each entry is from its target."))
+        return graph.apply(subtract.OP, id, part.name, given, symbol=r"\Delta", why=why)
+
+    def _classes(self, part: Part, prefix: str) -> None:
+        """Cross-entropy from logits, or minus the logarithm of probabilities that stand there already."""
+        from attncli import cross_entropy
+
+        graph = self.graph
+        twice = weights_of(graph, part.name)
+        if part.kind == "cross_entropy" and twice is not None and twice.closed is not None:
+            raise InputError(
+                "cross_entropy takes softmax of what it is given, but {name} is a softmax already: softmax would be taken"
+                " twice. Write cross_entropy({logits}, {target}) for the scores, or nll({name}, {target}), which is"
+                " minus the logarithm alone; of one entry -ln {name}[1,2].",
+                name=part.name,
+                logits=twice.closed.source,
+                target=part.target,
+            )
+        id = self._id(part.factor, prefix, part.kind)
+        probabilities = part.name if part.kind == "nll" else _softmax_of(graph, part.name)
+        send_back = cross_entropy.add(graph, part, self.matrices, forms(graph), prefix, id, probabilities)
+        self.values.append((id, part.factor))
+        factor = part.factor
+        self._seed(part.name, part.kind, lambda id, symbol: send_back(id, symbol, factor))
 
 
-_SIGNS = {ord("−"): "-", ord("·"): "*", ord("×"): "*", ord("，"): ",", ord("＋"): "+", ord("－"): "-"}
+def _passed(graph: Graph, id: str, source: str, symbol: str, why: str) -> None:
+    graph.apply(pass_on.OP, id, source, symbol=symbol, why=Message(why))
 
 
-def _cross_entropy(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
-    from attncli.cross_entropy import cross_entropy
-
-    _output_named(graph, arguments[0])
-    cross_entropy(graph, arguments, matrices, forms(graph.output))
-
-
-def _mse(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> None:
-    """Mean of the squared differences over all entries (torch.nn.MSELoss, reduction "mean")."""
-    output, target = graph.output, _target(graph, arguments, matrices)
-    matrix, shape = matrices[target], graph.shape(output)
-    for axis in graph.axes(output):
-        graph.bound.setdefault(axis.name, axis)
-    given = graph.input(
-        target, matrix, [axis.name for axis in graph.axes(output)], differentiable=False, phase="target",
-        why=Message(N_("The target: what the output should have been.")),
-    )  # fmt: skip
-    error = graph.apply(
-        subtract.OP, "error", output, given, symbol=r"\Delta", why=Message(N_("How far each entry is from its target."))
-    )
-    graph.apply(
-        mean_square.OP,
-        "L",
-        error,
-        symbol="L",
-        ndim=len(shape),
-        why=Message(N_("The loss: the mean of the squared errors.")),
-    )
-    graph.loss = "L"
-    count = int(np.prod(shape))
-    graph.phase = "backward"
-    graph.apply(
-        scale.OP,
-        gradient_id(output),
-        error,
-        symbol=gradient_symbol(graph.symbol(output)),
-        factor=Matrix(np.asarray(2.0 / count), None, (("/", ("num", "2"), ("num", str(count))),)),
-        why=Message(
+def _square_slope(graph: Graph, id: str, base: str, symbol: str, slope: Factor, count: int) -> None:
+    """∂(c a²)/∂a = 2c a."""
+    if slope.value == 1.0:
+        why = N_("The slope of a square is twice its base, and the factor in front of it takes the 2 away.")
+        _passed(graph, id, base, symbol, why)
+        return
+    if count:
+        said = Message(
             N_("The slope of a square is twice its base, and the mean shares it among {count} entries."), count=count
-        ),
+        )
+    else:
+        said = Message(N_("The slope of a square is twice its base, times the factor in front of it."))
+    graph.apply(
+        scale.OP, id, base, symbol=symbol, factor=Matrix(np.asarray(slope.value), None, (slope.entry,)), why=said
     )
-    graph.phase = "forward"
 
 
-def _target(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) -> str:
-    """The name of the target in mse(output, target), which is given and fits.
+def target_of(graph: Graph, part: Part, matrices: Targets) -> str:
+    """The name of what is subtracted, which is given and fits.
 
     Raises
     ------
     InputError, ShapeError
     """
-    if len(arguments) != 2 or not arguments[1]:
-        raise InputError("mse takes the output and a target. {forms}", forms=forms(graph.output))
-    output, target = arguments
+    output, target = part.name, part.target
     if not (target.isascii() and target.isidentifier()):
         raise InputError(
             "The target “{target}” is not a name. Use letters, digits and _, like “target”.", target=target[:40]
         )
-    _output_named(graph, output)
-    if target in graph or target in ("L", "error") or target.startswith("G_"):
+    again = target in graph.inputs and graph.inputs[target].phase == "target"
+    if (target in graph and not again) or target in ("L", "error") or target.startswith("G_"):
         raise InputError(
             "The loss names “{target}” as its target, but that is part of this calculation already. Give the target a name"
             " of its own, like target: mse({output}, target).",
@@ -301,3 +424,54 @@ def _target(graph: Graph, arguments: list[str], matrices: Mapping[str, Matrix]) 
             expected=show_shape(graph.shape(output)),
         )
     return target
+
+
+# --- Formulas ---------------------------------------------------------------------------------------------------------
+
+
+def _formula(symbol: str, parts: Sequence[Part], *, log: bool = False) -> str:
+    r"""The measures as they were written, O[1,1] + 2 \cdot O[1,2], for a formula's template; empty where it is no short sum."""
+    if len(parts) == 1 and parts[0].kind == "sum" and parts[0].factor.entry == ONE.entry:
+        return r"\sum {0}"
+    if len(parts) > _MOST_TERMS:
+        return ""
+    text = ""
+    for part in parts:
+        entry = part.factor.entry
+        minus = entry[0] == "neg"
+        factor = _latex(entry[1] if minus else entry)
+        if factor is None:
+            return ""
+        sign = (" - " if minus else " + ") if text else "-" if minus else ""
+        times = "" if factor == "1" else rf"{factor} \cdot "
+        text += f"{sign}{times}{_measure(symbol, part, log)}"
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _measure(symbol: str, part: Part, log: bool) -> str:
+    if part.kind in ("sum", "mean"):
+        return rf"\sum {symbol}" if part.kind == "sum" else rf"\frac{{1}}{{N}} \sum {symbol}"
+    return (r"\ln " if log else "") + f"{symbol}[{','.join(map(str, part.index))}]"
+
+
+def _signed_latex(factor: Factor) -> str:
+    """A factor as LaTeX; a long one as its value."""
+    entry = factor.entry
+    minus = entry[0] == "neg"
+    latex = _latex(entry[1] if minus else entry)
+    if latex is None:
+        latex, minus = f"{abs(factor.value):.6g}", factor.value < 0
+    return f"-{latex}" if minus else latex
+
+
+def _latex(entry: object) -> str | None:
+    """A number, a fraction or a root; anything else has none here."""
+    match entry:
+        case ("num", str(text)) if len(text) <= _MOST_DIGITS:
+            return text
+        case ("/", above, ("num", _) as below):
+            over, under = _latex(above), _latex(below)
+            return rf"\frac{{{over}}}{{{under}}}" if over and under else None
+        case ("sqrt", ("num", str(text))) if len(text) <= _MOST_DIGITS:
+            return rf"\sqrt{{{text}}}"
+    return None

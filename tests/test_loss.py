@@ -13,7 +13,7 @@ from attncli.problems.problem import Problem
 from attncli.render._math import latex_text
 
 O = np.array([[4.8, 6.8], [0.5, 2.0]])  # noqa: E741
-FORMS = "Write sum(O), O[1,1] + 2*O[1,2], mse(O, target), or cross_entropy(O, classes)."
+FORMS = "Write sum(O), O[1,1] + 2*O[1,2], 1/2*sum((O - target)^2), mse(O, target), or cross_entropy(O, classes)."
 
 
 def problem(text: str, target: object = None, name: str = "goal") -> Problem:
@@ -146,7 +146,7 @@ def test_a_target_needs_a_name_of_its_own(name: str) -> None:
 
 def test_nothing_is_evaluated_as_code() -> None:
     said = message("__import__('os').getcwd()*O[1,1]")
-    assert "cannot be read" in said or "not a number" in said
+    assert "is not known here" in said
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def options(say: Say) -> dict[str, tuple[Any, Any]]:
         "mask": (Annotated[one, typer.Option("--mask", metavar="M", help=t("Numbers added to the scaled scores: 0 = visible, -inf = hidden."))], None),
         "scale": (Annotated[one, typer.Option("--scale", metavar="sqrt|none|NUMBER", help=t("Divide the scores by √d_k (sqrt, the default), not at all, or multiply them by a number."))], None),
         "upstream": (Annotated[one, typer.Option("--upstream", metavar="M", help=t("The gradient that arrives at the output, in its shape."))], None),
-        "loss": (Annotated[one, typer.Option("--loss", metavar="TEXT", help=t("A loss instead: sum(O), O[1,1] + 2*O[1,2], mse(O, target), or cross_entropy(O, classes)."))], None),
+        "loss": (Annotated[one, typer.Option("--loss", metavar="TEXT", help=t("A loss instead: sum(O), O[1,1] + 2*O[1,2], 1/2*sum((O-T)^2), -ln A[1,2], cross_entropy(logits, T), nll(A, T), or a sum of such, each with a factor."))], None),
         "verify": (Annotated[bool, typer.Option("--verify", help=t("Check every gradient against finite differences."))], False),
         "step": (Annotated[many, typer.Option("--step", metavar="ID", help=t("Show only this step (can be given several times)."), autocompletion=_complete.steps, show_default=False)], None),
         "expand": (Annotated[bool, typer.Option("--expand", help=t("Show the arithmetic of every cell."))], False),

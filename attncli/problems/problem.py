@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attncli import models
 from attncli.core.graph import Graph
@@ -12,6 +12,9 @@ from attncli.message import N_, InputError, Message, unknown
 from attncli.problems.settings import read_settings
 from attncli.problems.text import parse_number
 from attncli.record import Record
+
+if TYPE_CHECKING:
+    from attncli import gradient
 
 DEFAULT_DECIMALS = 3
 
@@ -106,12 +109,14 @@ class Problem(Record):
         graph.output = model.build(graph, given)
         if backward:
             self._backward(graph, model, given)
+        elif self.loss is not None and self.upstream is None:
+            self._loss(graph)
         models.check_used(model, given, graph)
         self._label(graph)
         return graph
 
     def _backward(self, graph: Graph, model: models.Model, given: models.Given) -> None:
-        from attncli import gradient, loss
+        from attncli import gradient
 
         if not any(input.differentiable for input in graph.inputs.values()):
             raise InputError("Model {model} has no gradients: nothing in it can be changed a little.", model=self.model)
@@ -121,11 +126,10 @@ class Problem(Record):
                 gradient=gradient.gradient_id(graph.output),
             )
         if self.loss is not None:
-            extras = {**{name: m for name, m in self.inputs.items() if name not in graph}, **self.extras}
-            oriented = {name: _oriented(matrix, self.layout) for name, matrix in extras.items()}
-            loss.apply(graph, self.loss, oriented, parse_number)
+            gradient.append(graph, self._loss(graph))
         elif self.upstream is not None:
             gradient.upstream(graph, _oriented(self.upstream, self.layout))
+            gradient.append(graph)
         else:
             raise InputError(
                 "The backward steps need a gradient to start from: --upstream MATRIX (the gradient {gradient}, the shape of"
@@ -133,10 +137,17 @@ class Problem(Record):
                 output=graph.output,
                 gradient=gradient.gradient_id(graph.output),
             )
-        gradient.append(graph)
         if model.after is not None:
             model.after(graph, given)
         graph.phase = "forward"
+
+    def _loss(self, graph: Graph) -> gradient.Seeds:
+        """The steps of the loss; returns what it sends back."""
+        from attncli import loss
+
+        extras = {**{name: m for name, m in self.inputs.items() if name not in graph}, **self.extras}
+        oriented = {name: _oriented(matrix, self.layout) for name, matrix in extras.items()}
+        return loss.apply(graph, self.loss or "", oriented, parse_number)
 
     def _label(self, graph: Graph) -> None:
         """Names for rows and columns, checked against the axes they belong to."""

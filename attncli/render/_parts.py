@@ -14,7 +14,7 @@ _KNOWN = {
     "ffn": N_("{part}: every token works by itself on what it has gathered (feed-forward)"),
     "norm": N_("{part}: every token is brought to the same size, which the next part can rely on (normalisation)"),
     "final": N_("{part}: one more normalisation behind the blocks, before the logits"),
-    "loss": N_("{part}: how far the right answers came as a surprise"),
+    "loss": N_("{part}: how far what came out is from what should have come out"),
 }
 
 

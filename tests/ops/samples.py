@@ -113,6 +113,15 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": A, "M": MASK}, constants=("M",)),
         Sample({"a": H, "M": MASK}, constants=("M",)),
     ],
+    "log_loss": [
+        Sample({"a": positive(2, 3), "y": [[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]]}, {}, ("y",)),
+        Sample({"a": positive(2, 3), "y": np.abs(B)}, {"rows": True}, ("y",)),
+        Sample({"a": positive(2, 2, 3), "y": H}, {"ndim": 3}, ("y",)),
+    ],
+    "log_slope": [
+        Sample({"a": positive(2, 3), "y": [[0.5, 0.0, 1.0], [0.0, -2.0, 0.0]]}, {}, ("y",)),
+        Sample({"a": positive(2, 2, 3), "y": H}, {}, ("y",)),
+    ],
     "mean_square": [Sample({"a": A}), Sample({"a": H}, {"ndim": 3})],
     "merge_heads": [Sample({"a": some(2, 4, 3)}, {"heads": 2, "width": 3, "joined": 6, "axis": "joined"})],
     "multiply": [Sample({"a": A, "b": B}), Sample({"a": H, "b": some(2, 2, 3) * 2})],
@@ -185,6 +194,14 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": H, "b": 2 * H, "c": 1 - H}, {"count": 3}),
     ],
     "update": [Sample({"a": A, "b": B}, {"eta": as_matrix(0.1)})],
+    "square_sum": [Sample({"a": A}), Sample({"a": H}, {"ndim": 3})],
+    "weighted_total": [
+        Sample(
+            {"a": some(1, 1), "b": some(1, 2)[:, :1]},
+            {"factors": (as_matrix(0.5), as_matrix(1.0)), "written": ("0.5", "1")},
+        ),
+        Sample({"a": some(1, 1)}, {"factors": (as_matrix(-2.0),), "written": ("-2",)}),
+    ],
     "weighted_sum": [
         Sample({"a": A, "b": np.where(B > 0, B, 0)}, constants=("b",)),
         Sample({"a": H, "b": 1 - H}, {"ndim": 3}, ("b",)),

@@ -13,6 +13,7 @@ from attncli import gradient, loss, ops
 from attncli.core.graph import Graph, Trace
 from attncli.matrix import as_matrix
 from attncli.problems.problem import Problem
+from attncli.problems.text import parse_number
 from attncli.softmax import softmax
 
 EACH = [(name, sample) for name, samples in SAMPLES.items() for sample in samples]
@@ -231,19 +232,20 @@ def check_no_operand() -> None:
 def loss_writes_it(text: str, name: str) -> Callable[[], None]:
     def check() -> None:
         """A loss ends the graph; attncli.loss writes its gradient itself."""
-        for values in (some(2, 3), some(2, 2, 3)):
+        for values in (np.abs(some(2, 3)), np.abs(some(2, 2, 3))):
             graph = Graph("sample")
             axes = ("head", "i", "j")[-values.ndim :]
             graph.input("O", as_matrix(values), axes)
             graph.output = "O"
             entry = "O[1,1]" if values.ndim == 2 else "O[1,1,1]"
             last = "O[2,3]" if values.ndim == 2 else "O[2,2,3]"
-            loss.apply(
+            seeds = loss.apply(
                 graph,
                 text.format(entry, last),
                 {"goal": as_matrix(values * 0.3 + 1)},
                 lambda text: (float(text), 1, ("num", text)),
             )
+            gradient.append(graph, seeds)
             assert name in {step.op.name for step in graph.steps.values()}
             trace = graph.evaluate()
             found = slopes(lambda v, g=graph: float(g.evaluate(given={"O": v})["L"][0, 0]), values)
@@ -265,7 +267,8 @@ def entropy_writes_it(name: str) -> Callable[[], None]:
             graph = Graph("sample")
             graph.input("Z", as_matrix(logits), ("i", "j"))
             graph.output = "Z"
-            loss.apply(graph, f"cross_entropy(Z, goal, {reduction})", {"goal": as_matrix([targets])}, float)
+            text = f"cross_entropy(Z, goal, {reduction})"
+            gradient.append(graph, loss.apply(graph, text, {"goal": as_matrix([targets])}, parse_number))
             found = slopes(lambda v, g=graph: float(g.evaluate(given={"Z": v})["L"][0, 0]), logits)
             np.testing.assert_allclose(graph.evaluate()["G_Z"], found, rtol=1e-6, atol=1e-9)
             if targets == [1, 0, 3]:
@@ -300,6 +303,10 @@ WITHOUT_RULES = {
     "encode": check_no_operand,
     "mean_square": loss_writes_it("mse(O, goal)", "mean_square"),
     "weighted_sum": loss_writes_it("{} - 2.5*{}", "weighted_sum"),
+    "square_sum": loss_writes_it("0.5*sum((O - goal)^2)", "square_sum"),
+    "weighted_total": loss_writes_it("0.5*mse(O, goal) + {} - 3*{}", "weighted_total"),
+    "log_loss": loss_writes_it("2*{} - ln {}", "log_loss"),
+    "log_slope": loss_writes_it("-ln {} - 2*ln {}", "log_slope"),
     **{name: entropy_writes_it(name) for name in ("pick", "negative_log", "average", "class_error", "batch_share")},
     **dict.fromkeys(("moving_average", "unbiased", "adam_update"), check_behind_the_gradients),
 }

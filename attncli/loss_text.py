@@ -1,0 +1,453 @@
+r"""The text of a loss, read: 0.5*mse(O, T) + 0.01*sum(W_Q^2), -ln A[1,2], ½Σ(O−T)². Never evaluated as code.
+
+sum     = term (("+" | "-") term)*
+term    = sign* piece (("*" | "/" | nothing) piece)*            one measure at most, the others are numbers
+piece   = number | "(" sum ")" | measure
+measure = NAME "[" i "," j "]"                                  an entry
+        | ("sum" | "mean") "(" array ")" | "Σ" array            array = NAME | NAME^2 | (NAME - NAME)^2
+        | "‖" NAME ("-" NAME)? "‖" "^2"
+        | ("ln" | "log") NAME "[" i "," j "]"                   brackets around it allowed
+        | "mse" "(" NAME, NAME ")" | ("cross_entropy" | "nll") "(" NAME, NAME, "mean" | "sum" ")"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from attncli.matrix import Entry
+from attncli.message import N_, AttnError, InputError, Message, closest
+from attncli.record import Record
+
+MOST_CHARACTERS = 10_000
+#: Brackets inside brackets: more than anybody writes.
+_DEEPEST = 20
+
+#: What a number is read with: its value, its decimals, and how it was written.
+ParseNumber: TypeAlias = Callable[[str], tuple[float, int, Entry]]
+
+
+class Factor(Record):
+    """A number of a loss: its value, and how it was written."""
+
+    value: float
+    entry: Entry
+
+    def times(self, other: Factor) -> Factor:
+        if self.entry == _ONE:
+            return other
+        return self if other.entry == _ONE else Factor(self.value * other.value, ("*", self.entry, other.entry))
+
+    def over(self, other: Factor) -> Factor:
+        value = self.value / other.value if other.value else float("nan")
+        return Factor(value, ("/", self.entry, other.entry))
+
+    def negated(self) -> Factor:
+        inside = self.entry[1] if self.entry[0] == "neg" else None
+        return Factor(-self.value, inside if isinstance(inside, tuple) else ("neg", self.entry))
+
+
+_ONE: Entry = ("num", "1")
+ONE = Factor(1.0, _ONE)
+
+
+class Part(Record):
+    """One measure with its factor.
+
+    Parameters
+    ----------
+    kind : "entry", "sum", "mean", "squares", "mean_squares", "log", "cross_entropy" or "nll"
+    name : the array it is taken of
+    index : of an entry, counted from 1; as it was written
+    target : what is subtracted before squaring, or the classes
+    rest : further words in the brackets
+    """
+
+    kind: str
+    name: str
+    factor: Factor
+    index: tuple[int, ...] = ()
+    target: str = ""
+    rest: tuple[str, ...] = ()
+
+
+#: What a function's name stands for, and how many names it takes.
+FUNCTIONS = ("sum", "mean", "mse", "cross_entropy", "nll", "ln", "log")
+
+_SIGNS = str.maketrans(
+    {
+        "−": "-", "－": "-", "–": "-", "＋": "+", "·": "*", "×": "*", "⋅": "*", "∗": "*", "÷": "/", "／": "/",
+        "，": ",", "（": "(", "）": ")", "［": "[", "］": "]", "²": "^2", "∑": "Σ", "∥": "‖",
+        "½": "(1/2)", "⅓": "(1/3)", "¼": "(1/4)", "⅔": "(2/3)", "¾": "(3/4)",
+    }
+)  # fmt: skip
+_LATEX = (
+    (r"\$|\\(?:left|right|,|;|!|quad)(?![A-Za-z])", ""),
+    (r"\\[dt]?frac\s*(\d)\s*(\d)", r"(\1/\2)"),
+    (r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"((\1)/(\2))"),
+    (r"\\sum(?:\\limits)?|Σ", "Σ"),
+    (r"Σ\s*_\s*(?:\{[^{}]*\}|[A-Za-z])", "Σ"),
+    (r"\\(ln|log|sqrt)\b", r"\1"),
+    (r"\\(?:cdot|times)\b", "*"),
+    (r"\\(?:lVert|rVert|Vert|\|)|\|\|", "‖"),
+    (r"_\{\s*(\d+)\s*,\s*(\d+)\s*\}", r"[\1,\2]"),
+    (r"\^\s*\{\s*2\s*\}", "^2"),
+    (r"([A-Za-z])_\{(\w+)\}", r"\1_\2"),
+    (r"sqrt\s*\{([^{}]*)\}", r"sqrt(\1)"),
+)
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_]\w*(?:\.\w+)*)|(?P<sign>[-+*/^()\[\],√∞Σ‖]))"
+)
+_NUMBER_WORDS = ("sqrt", "exp", "e", "inf", "infinity", "√", "∞")
+
+
+def plain_text(text: str) -> str:
+    """A loss with the signs of a keyboard in the place of those of a page or of LaTeX."""
+    out = text
+    if any(sign in out for sign in "\\$‖∥|_Σ∑^{"):
+        for pattern, plain in _LATEX:
+            out = re.sub(pattern, plain, out)
+    return out.translate(_SIGNS).strip()
+
+
+def read(text: str, parse_number: ParseNumber, forms: Message) -> list[Part]:
+    """The measures that a loss adds up.
+
+    Parameters
+    ----------
+    parse_number : reads one factor
+    forms : the ways to write a loss, for messages
+
+    Raises
+    ------
+    InputError
+        Says from where on it cannot be read, and which forms there are.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise InputError(
+            "The loss has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_CHARACTERS
+        )
+    plain = plain_text(text)
+    if not plain:
+        raise InputError("The loss is empty. {forms}", forms=forms)
+    return _Reader(plain, parse_number, forms).read()
+
+
+class _Reader:
+    """Recursive descent over the tokens of one loss."""
+
+    def __init__(self, text: str, parse_number: ParseNumber, forms: Message) -> None:
+        self.text, self.parse_number, self.forms = text, parse_number, forms
+        self.tokens: list[tuple[str, int, int]] = []
+        self.next = self.depth = 0
+        position = 0
+        while position < len(text):
+            found = _TOKEN.match(text, position)
+            if found is None:
+                break  # read as far as it goes: the message then names the first place that does not fit
+            self.tokens.append((found.group().strip(), found.end() - len(found.group().lstrip()), found.end()))
+            position = found.end()
+        self.rest = position
+
+    def read(self) -> list[Part]:
+        found = self.sum()
+        if self.peek() or self.rest < len(self.text):
+            raise self.unreadable()
+        if isinstance(found, Factor):
+            self.next = 0
+            raise self.unreadable()
+        return found
+
+    def peek(self, ahead: int = 0) -> str:
+        place = self.next + ahead
+        return self.tokens[place][0] if place < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        self.next += 1
+        return token
+
+    def start(self) -> int:
+        return self.tokens[self.next][1] if self.next < len(self.tokens) else self.rest
+
+    def unreadable(self, at: int | None = None) -> InputError:
+        start = self.start() if at is None else at
+        return InputError(
+            "The loss “{loss}” cannot be read from “{rest}” on. {forms}",
+            loss=self.text[:60],
+            rest=self.text[start : start + 20],
+            forms=self.forms,
+        )
+
+    def expect(self, sign: str) -> None:
+        if self.peek() != sign:
+            raise self.unreadable()
+        self.next += 1
+
+    def sum(self) -> list[Part] | Factor:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.unreadable()
+        whole = self.term()
+        while self.peek() in ("+", "-"):
+            at = self.start()
+            minus = self.take() == "-"
+            more = self.term()
+            if minus:
+                more = _scaled(more, ONE.negated())
+            if isinstance(whole, Factor) and isinstance(more, Factor):
+                whole = Factor(whole.value + more.value, ("+", whole.entry, more.entry))
+            elif isinstance(whole, Factor) or isinstance(more, Factor):
+                raise self.unreadable(at)  # a number on its own changes no gradient
+            else:
+                whole = [*whole, *more]
+        self.depth -= 1
+        return whole
+
+    def term(self) -> list[Part] | Factor:
+        minus = False
+        while self.peek() in ("+", "-"):
+            minus ^= self.take() == "-"
+        whole = self.piece()
+        while self.peek() in ("*", "/") or self._goes_on():
+            at = self.start()
+            sign = self.take() if self.peek() in ("*", "/") else "*"
+            more = self.piece()
+            if isinstance(more, Factor):
+                whole = _scaled(whole, more) if sign == "*" else _over(whole, more)
+            elif isinstance(whole, Factor) and sign == "*":
+                whole = _scaled(more, whole)
+            else:
+                raise self.unreadable(at)
+        return _scaled(whole, ONE.negated()) if minus else whole
+
+    def _goes_on(self) -> bool:
+        """Whether a factor follows without a sign: 2 sum(O), ½Σ(O−T)²."""
+        token = self.peek()
+        return bool(token) and (token[0] in "(√Σ‖_." or token[0].isalnum())
+
+    def piece(self) -> list[Part] | Factor:
+        token = self.peek()
+        if token == "(":
+            self.take()
+            inside = self.sum()
+            self.expect(")")
+            if self.peek() == "^":
+                raise self.unreadable()
+            return inside
+        if token and (token[0].isdigit() or token[0] == "." or token in _NUMBER_WORDS) and not self._is_entry():
+            return self.number()
+        return [self.measure()]
+
+    def _is_entry(self) -> bool:
+        """An array may be called e."""
+        return self.peek(1) == "["
+
+    def number(self) -> Factor:
+        begin = self.next
+        self._primary()
+        if self.peek() == "^":
+            self.take()
+            if self.peek() in ("+", "-"):
+                self.take()
+            self._primary()
+        text = self.text[self.tokens[begin][1] : self.tokens[self.next - 1][2]]
+        try:
+            value, _, entry = self.parse_number(text)
+        except AttnError as error:
+            raise error.at(Message(N_("The loss “{loss}”"), loss=self.text[:60])) from None
+        return Factor(value, entry)
+
+    def _primary(self) -> None:
+        """Go past one number: 0.5, √2, sqrt(2), (1/2)."""
+        token = self.take()
+        if token == "√":
+            self._primary()
+            return
+        if token in ("sqrt", "exp"):
+            token = self.peek()
+            self.expect("(")
+        if token == "(":
+            deep = 1
+            while deep:
+                token = self.take()
+                if not token:
+                    raise self.unreadable()
+                deep += (token == "(") - (token == ")")
+
+    def measure(self) -> Part:
+        token = self.peek()
+        if token == "Σ":
+            self.take()
+            return self.array("sum", brackets=False)
+        if token == "‖":
+            return self.norm()
+        if not token or not (token[0].isalpha() or token[0] == "_"):
+            raise self.unreadable()
+        if token in ("ln", "log") and self.peek(1) != "[":
+            return self.log()
+        if self.peek(1) == "[":
+            name, index = self.entry()
+            return Part("entry", name, ONE, index)
+        if self.peek(1) == "(":
+            return self.call()
+        raise self.unreadable()
+
+    def call(self) -> Part:
+        name = self.peek()
+        if name not in FUNCTIONS:
+            likely = closest(name, list(FUNCTIONS))
+            raise InputError(
+                "The loss “{name}(…)” is not known here.{likely} {forms}",
+                name=name[:40],
+                likely=Message(N_(" Did you mean {likely}?"), likely=likely) if likely else "",
+                forms=self.forms,
+            )
+        self.next += 2
+        if name in ("sum", "mean"):
+            if self.peek() == ")" or self.peek(1) == ",":
+                raise InputError("{name} takes one matrix. {forms}", name=name, forms=self.forms)
+            part = self.array(name, brackets=True)
+            self.expect(")")
+            if self.peek() == "^":
+                raise InputError(
+                    "{name}(…)^2 would square the sum. For a sum of squares write the square inside: {name}(({array} - target)^2).",
+                    name=name,
+                    array=part.name,
+                )
+            return part
+        names = self.names()
+        if name == "mse":
+            if len(names) != 2:
+                raise InputError("mse takes the output and a target. {forms}", forms=self.forms)
+            return Part("mean_squares", names[0], ONE, target=names[1])
+        if not 2 <= len(names) <= 3:
+            raise InputError("{name} takes the output and the targets. {forms}", name=name, forms=self.forms)
+        return Part(name, names[0], ONE, target=names[1], rest=tuple(names[2:]))
+
+    def names(self) -> list[str]:
+        """Names with commas between them, to the closing bracket."""
+        names: list[str] = []
+        while self.peek() != ")":
+            if names:
+                self.expect(",")
+            begin = self.start()
+            while self.peek() and self.peek() not in (",", ")", "("):
+                self.take()
+            names.append(self.text[begin : self.start()].strip())
+            if not self.peek() or self.peek() == "(":
+                raise self.unreadable()
+        self.take()
+        return [name for name in names if name]
+
+    def array(self, kind: str, *, brackets: bool) -> Part:
+        """What a sum or a mean is taken over: O, O^2, (O - T)^2; after Σ the brackets may be left out."""
+        if self.peek() == "(":
+            self.take()
+            part = self._inside(kind)
+            self.expect(")")
+            if self._squared():
+                if part.kind != kind:
+                    raise self.unreadable()
+                return part.changed(kind=_SQUARES[kind])
+            if part.target:
+                raise self._not_squared(part)
+            return part
+        part = self._inside(kind) if brackets else Part(kind, self.name(), ONE)
+        if part.target and part.kind == kind:
+            raise self._not_squared(part)
+        return part.changed(kind=_SQUARES[kind]) if part.kind == kind and self._squared() else part
+
+    def _inside(self, kind: str) -> Part:
+        """O, O^2, or O - T."""
+        if self.peek() == "(":
+            return self.array(kind, brackets=True)
+        name = self.name()
+        if self._squared():
+            return Part(_SQUARES[kind], name, ONE)
+        if self.peek() != "-":
+            return Part(kind, name, ONE)
+        self.take()
+        return Part(kind, name, ONE, target=self.name())
+
+    def _not_squared(self, part: Part) -> InputError:
+        return InputError(
+            "A sum of {name} − {target} without a square would grow ever smaller with negative errors."
+            " Write sum(({name} - {target})^2).",
+            name=part.name,
+            target=part.target,
+        )
+
+    def _squared(self) -> bool:
+        if self.peek() != "^":
+            return False
+        self.take()
+        self.expect("2")
+        return True
+
+    def norm(self) -> Part:
+        """‖O − T‖², ‖W‖²: the sum of squares."""
+        self.take()
+        name = self.name()
+        target = ""
+        if self.peek() == "-":
+            self.take()
+            target = self.name()
+        self.expect("‖")
+        if not self._squared():
+            raise self.unreadable()
+        return Part("squares", name, ONE, target=target)
+
+    def name(self) -> str:
+        token = self.peek()
+        if not token or not (token[0].isalpha() or token[0] == "_") or self.peek(1) in ("[", "("):
+            raise self.unreadable()
+        return self.take()
+
+    def entry(self) -> tuple[str, tuple[int, ...]]:
+        """O[1,2]; an index that is no counting number is 0 and so nowhere."""
+        name = self.take()
+        self.expect("[")
+        index: list[int] = []
+        while True:
+            number = self.take()
+            if not number:
+                raise self.unreadable()
+            index.append(int(number) if number.isdecimal() and len(number) < 10 else 0)
+            if self.peek() != ",":
+                break
+            self.take()
+        self.expect("]")
+        return name, tuple(index)
+
+    def log(self) -> Part:
+        self.take()
+        brackets = self.peek() == "("
+        if brackets:
+            self.take()
+        if not self.peek() or self.peek(1) != "[":
+            raise self.unreadable()
+        name, index = self.entry()
+        if brackets:
+            self.expect(")")
+        return Part("log", name, ONE, index)
+
+
+_SQUARES = {"sum": "squares", "mean": "mean_squares"}
+
+
+def _scaled(found: list[Part] | Factor, factor: Factor) -> list[Part] | Factor:
+    if isinstance(found, Factor):
+        return found.negated() if factor.entry == ("neg", _ONE) else found.times(factor)
+    return [part.changed(factor=_product(factor, part.factor)) for part in found]
+
+
+def _product(factor: Factor, own: Factor) -> Factor:
+    return own.negated() if factor.entry == ("neg", _ONE) else factor.times(own)
+
+
+def _over(found: list[Part] | Factor, divisor: Factor) -> list[Part] | Factor:
+    if isinstance(found, Factor):
+        return found.over(divisor)
+    return [part.changed(factor=part.factor.over(divisor)) for part in found]

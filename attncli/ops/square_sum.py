@@ -1,0 +1,39 @@
+"""The sum of the squares of all entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Op
+from attncli.message import N_
+from attncli.ops import at, fixed
+from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.core.graph import Step
+
+
+def compute(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
+    """Σ a², as a 1×1 array."""
+    total = xp.sum(xp.multiply(a, a), tuple(range(-ndim, 0)))
+    return total if ndim == 2 else xp.reshape(total, (*total.shape[:-ndim], 1, 1))
+
+
+def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
+    source = step.inputs[0]
+    squares = (Term("product", at(values, source, i), at(values, source, i)) for i in np.ndindex(values[source].shape))
+    return Term("sum", *squares)
+
+
+OP = Op(
+    name="square_sum",
+    compute=compute,
+    axes=lambda params: "i j -> 1 1" if params.get("ndim", 2) == 2 else "h i j -> 1 1",
+    formula=fixed(r"\sum {0}^2"),
+    terms=terms,
+    why=N_("Square every entry, so that signs do not cancel, and add up."),
+)
