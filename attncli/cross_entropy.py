@@ -226,9 +226,7 @@ class _Classes:
         if labels is not None and self.some:
             graph.labels["counted"] = tuple(labels[i] for i in rows)
         axis = self.token if not self.some else "counted"
-        picked = graph.apply(
-            pick.OP, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axis=axis
-        )
+        picked = graph.apply(pick.OP, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axis=axis)
         return graph.apply(negative_log.OP, f"{prefix}surprise", picked, symbol="s")
 
     def _send_back(self, id: str, symbol: str, factor: Factor) -> None:

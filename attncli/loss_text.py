@@ -261,6 +261,8 @@ class _Reader:
 
     def _primary(self) -> None:
         """Go past one number: 0.5, √2, sqrt(2), (1/2)."""
+        if not self.peek():
+            raise self.unreadable()
         token = self.take()
         if token == "√":
             self._primary()
