@@ -220,3 +220,11 @@ def test_the_names_of_steps_stay() -> None:
     )
     assert {"loss.picked", "loss.surprise", "loss.error", "L", "G_scaled"} <= set(NAMES("cross_entropy(scaled, C)"))
     assert {"L", "G_A", "weighted", "G_scaled"} <= set(NAMES("-ln A[1,2]"))
+
+
+def test_a_logarithm_to_another_base_is_named() -> None:
+    """Of −ln A[1,2] too."""
+    from attncli.api import mark
+
+    marked = mark(attention("-ln A[1,2]"), {"L": f"{-np.log2(A[0, 1]):.3f}"})
+    assert [mistake.id for step in marked.steps for mistake in step.mistakes] == ["log-base"]

@@ -19,8 +19,8 @@ _BASES = (2.0, 10.0)
 def _other_log(graph: Graph, step: Step) -> Iterator[Swaps]:
     for base in _BASES:
 
-        def to_base(xp: Arithmetic, a: Value, base: float = base) -> Value:
-            return xp.divide(negative_log.compute(xp, a), xp.log(number(xp, base)))
+        def to_base(xp: Arithmetic, *operands: Value, base: float = base) -> Value:
+            return xp.divide(step.op.compute(xp, *operands, **step.params), xp.log(number(xp, base)))
 
         yield instead(step, to_base, *step.inputs)
 
@@ -98,7 +98,7 @@ def _shared_twice_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
 
 
 ENTRIES = (
-    Entry("log-base", 0, N_("You took a logarithm to another base. The loss uses the natural one, ln."), N_("Look again at the logarithm: ln, to the base e; log₂ and log₁₀ are other numbers."), ("negative_log",), _other_log),
+    Entry("log-base", 0, N_("You took a logarithm to another base. The loss uses the natural one, ln."), N_("Look again at the logarithm: ln, to the base e; log₂ and log₁₀ are other numbers."), ("negative_log", "log_loss"), _other_log),
     Entry("loss-of-logit", 2, N_("You took the logit for the probability. The loss is −ln of what softmax makes of it."), N_("Look again at what the logarithm is taken of: a probability, between 0 and 1."), ("negative_log",), _of_logit),
     Entry("batch-factor-missing", 1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), _MEAN, ("average", "batch_share"), _not_shared, _not_shared_alike),
     Entry("mean-taken-twice", 1, N_("You divided by the number of tokens twice. The mean takes 1/N once, and so does its gradient."), _MEAN, ("average", "batch_share"), _shared_twice, _shared_twice_alike),
