@@ -1,91 +1,243 @@
-"""One written step against one chain: which cells are right, and in which sense."""
+"""The rule of a verdict: one written step of many sheets against the witnesses of right calculations (FORMATS).
+
+A cell is right if it is a witness's number rounded at the places asked, or lies where witnesses differ; it is imprecise
+if it has too few places for that. Nothing else is right: no tolerance, and no bounds in which a number might lie.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from attncli.arithmetic.interval import Interval
-from attncli.marking.chain import Chain
-from attncli.matrix import BoolArray
-from attncli.problems.written import Written, meets
+from attncli.arithmetic import Value
+from attncli.arithmetic.rounding import truncate_decimal
+from attncli.matrix import EXACT, BoolArray, FloatArray
 from attncli.record import Record
 
+#: What a cell is, the better the higher.
+WRONG, IMPRECISE, CUT, RIGHT = range(4)
 
-class Judgement(Record):
-    """How a written step stands to the interval that right calculations reach.
-
-    Parameters
-    ----------
-    verdict : "correct", "imprecise" (right with fewer decimals than asked) or "wrong"
-    truncated : some cell is right only as cut off, not as rounded
-    wrong : cells that are right in no sense
-    stands : the numbers the next step may have been worked out with
-    """
-
-    verdict: str
-    truncated: bool
-    wrong: BoolArray
-    stands: Interval
+#: Relative distance that is put down to the computer, in units of a float's precision and of a unit of the last place.
+_SLACK = 8 * float(np.finfo(np.float64).eps)
+_TIE = 1e-7
+#: Units from the full value, and its share, within which a witness says something about its neighbours.
+_NEARBY = 60.0
+_SHARE = 0.5
+#: Distances between a program's witnesses, and units of an array's own last place, that a program may be off.
+_DISTANCES = 3.0
+_ULPS = 2.0
 
 
-def judge(written: Written, chain: Chain, id: str, decimals: int, cut: bool = False) -> Judgement:
-    """A written step against what a chain comes to there: by overlap of intervals, never by a tolerance.
+class Line(Record):
+    """What many sheets wrote for one step, side by side.
 
     Parameters
     ----------
-    chain : what right calculations come to, the shape of what was written
-    decimals : places that were asked for
-    cut : the learner cuts off instead of rounding, so every number may be more than what is written
+    values : (sheets, …) as written; NaN where blank or not written
+    places : (sheets, …) decimals each cell was written with, or `EXACT`; None: the places asked for, all of them
+    blank : (sheets, …) cells left open; None: none
+    has : (sheets,) which of them wrote the step down
+    eps : relative precision of the program that wrote it, or None for a person
     """
-    reached = chain.raw(id)
-    if chain.memory is None:
-        return _judged(written, reached, chain, id, decimals, cut)
-    key = (builtin_id(reached), id, decimals, cut, *written.key())
-    return chain.memory.get(key, reached, lambda: _judged(written, reached, chain, id, decimals, cut))  # type: ignore[no-any-return]
+
+    values: FloatArray
+    places: Any
+    blank: Any
+    has: BoolArray
+    eps: float | None = None
+
+    def of(self, rows: Any) -> Line:
+        """The same step of some of the sheets."""
+        return Line(
+            self.values[rows],
+            None if self.places is None else self.places[rows],
+            None if self.blank is None else self.blank[rows],
+            self.has[rows],
+            self.eps,
+        )
+
+    def at(self, rearranged: Any) -> Line:
+        """The same cells in another arrangement (transposed, reshaped)."""
+        return Line(
+            rearranged(self.values),
+            None if self.places is None else rearranged(self.places),
+            None if self.blank is None else rearranged(self.blank),
+            self.has,
+            self.eps,
+        )
+
+    def shown(self, cells: BoolArray) -> BoolArray:
+        """`cells` without those that are blank."""
+        return cells if self.blank is None else cells & ~self.blank
 
 
-builtin_id = id
+class Judged(Record):
+    """How a line stands to the witnesses it was held against.
+
+    Parameters
+    ----------
+    cells : (sheets, …) WRONG, IMPRECISE, CUT or RIGHT
+    witness : (sheets,) the first witness that shows every cell; −1 where none does alone
+    near : (sheets,) the distance of the farthest cell from the nearest witness, in units of the last place asked
+    spread : (sheets,) how far the witnesses lie apart, in the same units; not more than those near the full value
+    """
+
+    cells: Any
+    witness: Any
+    near: FloatArray
+    spread: FloatArray
+
+    @property
+    def worst(self) -> Any:
+        """(sheets,) what the least of a sheet's cells is."""
+        return self.cells.reshape(len(self.cells), -1).min(1, initial=RIGHT)
 
 
-def _judged(written: Written, reached: Interval, chain: Chain, id: str, decimals: int, cut: bool) -> Judgement:
-    asked = written.rounded_to(decimals)
-    fine = meets(asked, reached)
-    fine |= written.blank
-    # A number with too few digits stands for all that round to it, also where it might be exact.
-    short = written.is_short(decimals)
-    loose = written.as_written(decimals) if short else asked
-    if cut and written.eps is None:
-        more = written.cut_off(decimals)
-        loose = Interval(np.minimum(loose.lo, more.lo), np.maximum(loose.hi, more.hi))
-    if fine.all():
-        stands = _carried(written, chain.settled(id, reached) if short or cut else reached, loose)
-        return Judgement("correct", False, ~fine, _filled(stands, written, reached, chain, id))
-    imprecise = ~fine & meets(written.as_written(decimals), reached) if short else np.zeros_like(fine)
-    beginning = asked if written.eps is not None else written.cut_off(decimals)
-    truncated = ~fine & ~imprecise & meets(beginning, reached)
-    wrong = ~(fine | imprecise | truncated)
-    if wrong.any():
-        return Judgement("wrong", False, wrong, _filled(asked, written, reached, chain, id))
-    stands = Interval(
-        np.where(truncated, np.minimum(beginning.lo, asked.lo), loose.lo),
-        np.where(truncated, np.maximum(beginning.hi, asked.hi), loose.hi),
+class Rules(Record):
+    """How a written number is read.
+
+    Parameters
+    ----------
+    decimals : places asked for
+    by_person : numbers may be cut off
+    widened : a number may lie between witnesses, and beyond them by their distance
+    short : numbers with fewer places than asked may be imprecise
+    """
+
+    decimals: int
+    by_person: bool = True
+    widened: bool = True
+    short: bool = True
+
+
+def judge(line: Line, witnesses: Sequence[Value], rules: Rules) -> Judged:
+    """A line against the numbers of witnesses, each of shape (sheets or 1, …); the first one is the full calculation."""
+    count = len(line.values)
+    fitting = [one for one in witnesses if one.shape[1:] == line.values.shape[1:]]
+    if not fitting:
+        nothing = np.full(line.values.shape, WRONG, dtype=np.int8)
+        return Judged(nothing, np.full(count, -1), np.full(count, np.inf), np.zeros(count))
+    with np.errstate(all="ignore"):
+        stack = np.stack([np.broadcast_to(one, line.values.shape) for one in fitting]).astype(np.float64, copy=False)
+        if line.eps is not None:
+            return _judged_program(line, stack, rules)
+        return _judged_person(line, stack, rules)
+
+
+def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
+    unit = 10.0**-rules.decimals
+    off = np.abs(line.values - stack)
+    same = line.values == stack
+    slack = (np.abs(stack) + unit) * _SLACK + unit * _TIE
+    fine = (off <= 0.5 * unit + slack) | same
+    right = fine.any(0)
+    near = np.where(same, 0.0, off).min(0)
+    if line.blank is not None:
+        right |= line.blank
+        fine |= line.blank
+        near = np.where(line.blank, 0.0, near)
+    cells = np.where(right, RIGHT, WRONG).astype(np.int8)
+    spread = np.zeros(len(line.values))
+    if not right.all():
+        open_ = ~right
+        if rules.widened and len(stack) > 1:
+            lo, hi = _ends(stack, unit)
+            between = open_ & _between(line.values, lo, hi, unit)
+            cells[between] = RIGHT
+            open_ &= ~between
+            spread = _largest(np.where(hi > lo, hi - lo, 0.0)) / unit
+        if rules.by_person and open_.any():
+            cut = open_ & _cut_off(line, stack, rules)
+            cells[cut] = CUT
+            open_ &= ~cut
+        if rules.short and line.places is not None and open_.any():
+            cells[open_ & _short(line, stack, rules)] = IMPRECISE
+    flat = fine.reshape(len(stack), len(line.values), -1).all(-1)
+    witness = np.where(flat.any(0), flat.argmax(0), -1)
+    far = _largest(near) / unit
+    return Judged(cells, witness, np.where(np.isnan(far), np.inf, far), spread)
+
+
+def _ends(stack: Any, unit: float) -> tuple[Any, Any]:
+    """The smallest and the largest witness of each cell; one that is far off everything (by a divisor that was rounded
+    to nearly nothing) shows its own number only."""
+    full = stack[0]
+    near = np.isfinite(stack) & (np.abs(stack - full) <= np.maximum(_NEARBY * unit, _SHARE * np.abs(full)))
+    return np.where(near, stack, np.inf).min(0), np.where(near, stack, -np.inf).max(0)
+
+
+def _between(values: Any, lo: Any, hi: Any, unit: float) -> Any:
+    """Where a number lies between the smallest and the largest witness, or beyond them by the distance between these.
+
+    Where all witnesses round to the same, nothing lies between them; and no widening reaches a 0.
+    """
+    distance = hi - lo
+    agree = np.floor(lo / unit + 0.5) == np.floor(hi / unit + 0.5)
+    inside = (values >= lo - distance) & (values <= hi + distance) & ~agree
+    zero = np.abs(values) < 0.5 * unit
+    reaches_zero = (lo <= 0.5 * unit) & (hi >= -0.5 * unit)
+    return inside & (~zero | reaches_zero)
+
+
+def _largest(cells: Any) -> Any:
+    """By sheet, the largest of its cells."""
+    return cells.reshape(len(cells), -1).max(1, initial=0.0)
+
+
+def _cut_off(line: Line, stack: Any, rules: Rules) -> Any:
+    """Where a number of enough places is a witness's number cut off; a line of nothing but zeros shows no cutting."""
+    cut = (truncate_decimal(stack, rules.decimals) == line.values).any(0)
+    if line.places is not None:
+        cut &= (line.places >= rules.decimals) | (line.places == EXACT)
+    return cut & _not_nothing(line)
+
+
+def _not_nothing(line: Line) -> Any:
+    """Where a number is not 0, or stands in a line that is not all 0."""
+    some = (np.nan_to_num(line.values) != 0).reshape(len(line.values), -1).any(1)
+    return (line.values != 0) | some.reshape(-1, *(1,) * (line.values.ndim - 1))
+
+
+def _short(line: Line, stack: Any, rules: Rules) -> Any:
+    """Where a number has fewer places than asked, a witness's number rounds or is cut to it there, and it keeps a digit
+    of it that counts."""
+    places = np.where(line.places == EXACT, rules.decimals, line.places)
+    fewer = (places < rules.decimals) & (line.values != 0)
+    if not fewer.any():
+        return fewer
+    unit = 10.0 ** -places.astype(np.float64)
+    off = np.abs(line.values - stack)
+    slack = (np.abs(stack) + unit) * _SLACK
+    first = 10.0 ** np.floor(np.log10(np.where(stack == 0, 1.0, np.abs(stack))))
+    rounded = (off <= 0.5 * unit + slack) & (off <= 0.5 * first + slack)
+    inward = np.abs(stack) - np.abs(line.values)
+    cut = (np.sign(stack) == np.sign(line.values)) & (inward >= -slack) & (inward < unit - slack)
+    return fewer & (rounded | (cut if rules.by_person else False)).any(0)
+
+
+def _judged_program(line: Line, stack: Any, rules: Rules) -> Judged:
+    """Arrays of a program: around its witnesses by three times their distance, and by two units of the last place."""
+    assert line.eps is not None
+    finite = np.isfinite(stack)
+    lo, hi = np.where(finite, stack, np.inf).min(0), np.where(finite, stack, -np.inf).max(0)
+    distance = np.where(hi >= lo, hi - lo, 0.0)
+    # One cell's witnesses may meet by chance; its neighbours show what the calculation loses.
+    distance = np.maximum(distance, distance.mean(-1, keepdims=True)) if distance.ndim > 1 else distance
+    reach = _DISTANCES * distance + _ULPS * line.eps * np.where(np.isfinite(line.values), np.abs(line.values), 0.0)
+    fine = (line.values >= lo - reach) & (line.values <= hi + reach) | (line.values == stack).any(0)
+    if line.blank is not None:
+        fine |= line.blank
+    off = np.where((line.values == stack).any(0), 0.0, np.abs(line.values - stack).min(0))
+    if line.blank is not None:
+        off = np.where(line.blank, 0.0, off)
+    far = _largest(off) * 10.0**rules.decimals
+    cells = np.where(fine, RIGHT, WRONG).astype(np.int8)
+    all_fine = fine.reshape(len(fine), -1).all(1)
+    return Judged(
+        cells,
+        np.where(all_fine, 0, -1),
+        np.where(np.isnan(far), np.inf, far),
+        _largest(distance) * 10.0**rules.decimals,
     )
-    verdict = "imprecise" if imprecise.any() else "correct"
-    # Short or cut off on the page, a number may have been carried on rounded to the places asked for.
-    carried = _carried(written, chain.settled(id, reached), stands)
-    return Judgement(verdict, bool(truncated.any()), wrong, _filled(carried, written, reached, chain, id))
-
-
-def _carried(written: Written, reached: Interval, stands: Interval) -> Interval:
-    """What a right cell is carried on as: the written number, or any right one that it stands for."""
-    lo = np.minimum(np.maximum(stands.lo, reached.lo), written.values)
-    hi = np.maximum(np.minimum(stands.hi, reached.hi), written.values)
-    return Interval(lo, hi)
-
-
-def _filled(stands: Interval, written: Written, reached: Interval, chain: Chain, id: str) -> Interval:
-    """Cells left blank may be anything that is right, rounded or not."""
-    if not written.blank.any():
-        return stands
-    open_ = chain.settled(id, reached)
-    return Interval(np.where(written.blank, open_.lo, stands.lo), np.where(written.blank, open_.hi, stands.hi))

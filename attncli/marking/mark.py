@@ -1,4 +1,4 @@
-"""Sheets of one problem, marked one by one or many at once."""
+"""Sheets of one problem, marked one by one or many at once, by the same rules: a sheet is a batch of one."""
 
 from __future__ import annotations
 
@@ -9,134 +9,225 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.floating import FLOATING
-from attncli.arithmetic.hand import Hand
-from attncli.arithmetic.interval import Interval, IntervalArithmetic
-from attncli.marking.batch import Batch
-from attncli.marking.chain import Bounds, Chain, Memory, ProgramBounds, followers
-from attncli.marking.company import Seen
-from attncli.marking.explain import Explainer, Named, fits
+from attncli.core.graph import Graph, Swap
+from attncli.marking.chain import Chain, Family, Setting
+from attncli.marking.explain import Explainer, Named
+from attncli.marking.feedback import Feedback
+from attncli.marking.habits import BY_HEAD, FROM_THE_PAGE, FULL, Habit, Program, programs
+from attncli.marking.judge import CUT, Line, Rules, judge
 from attncli.marking.marked import RIGHT, Marked, StepMark
-from attncli.marking.one import Marking, credit_of
+from attncli.marking.papers import Paper, Reader
+from attncli.marking.parts import parts_wrong
+from attncli.marking.passes import OwnPass, Pass, Verdicts
+from attncli.matrix import BoolArray
 from attncli.message import N_, Message
-from attncli.mistakes.routes import routes
+from attncli.mistakes.entry import instead
+from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constant, routes
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
-from attncli.problems.written import meets
 
 #: Sheets that `Marker.mark_many` takes up at once.
 CHUNK = 256
-
-#: Cells of a matrix up to which results are remembered for other sheets, and how many of them.
-_SMALL = 256
-_MOST_REMEMBERED = 8192
 
 #: Matrices that must be written with tokens as columns before the whole sheet is taken to be.
 _TURNED = 2
 
 _COLUMNS = N_("The whole sheet is written with tokens as columns. That is right too; it was read that way.")
 
+#: Precisions that a problem may say its answers come from.
+_PRECISIONS = {"float32": float(np.finfo(np.float32).eps), "float16": float(np.finfo(np.float16).eps)}
+
+#: Ways that are open only to a learner's own wrong numbers.
+_OWN_ROUTES = frozenset({"where-fill"})
+
 
 class Marker:
-    """Marks sheets of one problem. Made once, used for a whole class; of a sheet it keeps nothing but results that others share."""
+    """Marks sheets of one problem. Made once, used for a whole class; of a sheet it keeps nothing."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.graph = problem.graph()
-        self.followers = followers(self.graph)
-        self.explainer = Explainer(self.graph)
-        self.routes = list(routes(self.graph))
+        self.graph: Graph = problem.graph()
         self.ids = [*self.graph.inputs, *self.graph.steps]
+        self.shapes = {id: self.graph.shape(id) for id in self.ids}
+        self.setting = Setting(self.graph, problem.decimals_of)
+        self.rounding = problem.marking.get("rounding", "hand")
+        self.reads_page = self.rounding != "printed"
+        by_person = self.rounding == "hand"
+        self.rules = {id: Rules(problem.decimals_of(id), by_person) for id in self.ids}
         self.points = _points(problem, self.graph.steps)
         self.full = self.graph.evaluate(FLOATING).numbers
-        self.by_hand = self.graph.evaluate(Hand(problem.decimals)).numbers if not problem.step_decimals else {}
+        self.reader = Reader(self.shapes, self.full, self.setting.places)
         self.names = Names(self.graph, self.points)
-        self._places = {
-            places: IntervalArithmetic(places) for places in {problem.decimals_of(id) for id in self.graph.steps}
-        }
-        self._hand = problem.marking.get("rounding", "hand") == "hand"
-        small = max((step.cells for step in self.graph.steps.values()), default=0) <= _SMALL
-        self._memory = Memory(_MOST_REMEMBERED) if small else None
-        self._programs: dict[float, Chain] = {}
-        self._right = self._chain()
-        self.before = {id: list(self.graph.steps)[:i] for i, id in enumerate(self.graph.steps)}
-        self.shapes = {id: self.graph.shape(id) for id in self.ids}
-        self._worth: dict[tuple[str, str], StepMark] = {}
-        self._batch = Batch(self)
+        self._heads: dict[float | None, Family] = {}
+        self.explainer = Explainer(self.graph, self.setting, self.head(None))
+        every = list(routes(self.graph))
+        self.routes = [route for route in every if route.id not in _OWN_ROUTES]
+        self._own_routes = [route for route in every if route.id in _OWN_ROUTES]
+        self.hidden_back = self._hidden_back()
+        self.feedback = Feedback(self)
 
-    def _chain(self) -> Chain:
-        if not self._hand:
-            return Chain(self.graph, Bounds(None), self.followers, lambda id, value: value, memory=self._memory)
-        return Chain(self.graph, Bounds(self.problem.decimals), self.followers, self.settle, memory=self._memory)
+    # What all passes share.
 
-    def settle(self, id: str, value: Interval) -> Interval:
-        """A step that was not written down, and what rounding it can do."""
-        return self._places[self.problem.decimals_of(id)].settle(value) if self._hand else value
+    def head(self, eps: float | None) -> Family:
+        """The right calculation whatever is written, by a person or by a program of this precision."""
+        if eps not in self._heads:
+            self._heads[eps] = Family([Chain(self.setting, habit) for habit in self._habits(eps)])
+        return self._heads[eps]
 
-    def right(self, eps: float | None) -> Chain:
-        """The right calculation, by a person or by a program of this precision."""
-        if eps is None:
-            return self._right
-        if eps not in self._programs:
-            self._programs[eps] = Chain(self.graph, ProgramBounds(eps), self.followers, lambda id, value: value)
-        return self._programs[eps]
+    def _habits(self, eps: float | None) -> Sequence[Habit | Program]:
+        if self.rounding in _PRECISIONS:
+            return programs(_PRECISIONS[self.rounding])
+        if eps is not None:
+            return programs(eps)
+        return BY_HEAD if self.rounding == "hand" else (FULL,)
 
-    def same(self, id: str, value: Interval) -> Interval:
-        """One and the same object for the same bounds of a step, so that what follows from them is remembered."""
-        if self._memory is None:
-            return value
-        key = ("same", id, value.lo.tobytes(), value.hi.tobytes())
-        found: Interval = self._memory.get(key, None, lambda: value)
+    def from_page(self, eps: float | None, head: Family) -> Family:
+        """The same for those who go on with what stands on their page: nothing yet."""
+        return Family(
+            [chain.fork() for chain in head.chains if isinstance(chain.habit, Program) or chain.habit in FROM_THE_PAGE]
+        )
+
+    def ways_to(self, id: str, written: Sequence[str], gone: Mapping[str, Swap]) -> list[Route]:
+        """Other right ways through steps that were not written down before this one; then two of them together."""
+        near = {id, *self.open_steps(id, written)}
+        done = {other for other in written if other != id}
+        fresh = [
+            route
+            for route in self.routes
+            if near.intersection(route.swap)
+            and not set(route.swap) & ({*gone} | (done - self.setting[id]))
+            and route.is_open(gone)
+        ]
+        pairs = [
+            Route(one.id, {**one.swap, **other.swap}, other.said)
+            for i, one in enumerate(fresh)
+            for other in fresh[i + 1 :]
+            if not set(one.swap) & set(other.swap)
+        ]
+        return [*fresh, *pairs]
+
+    def own_routes(self, id: str) -> Iterator[Route]:
+        """Other ways that only a learner's own wrong numbers can tell from the usual one."""
+        return (route for route in self._own_routes if any(id == at or id in self.setting[at] for at in route.swap))
+
+    def open_steps(self, id: str, written: Iterable[str]) -> list[str]:
+        """Unwritten steps that lead to this one without passing a written one."""
+        closed = set(written)
+        found, waiting = set[str](), [id]
+        while waiting:
+            step = self.graph.steps.get(waiting.pop())
+            for source in () if step is None else step.inputs:
+                if source in self.graph.steps and source not in found and source not in closed:
+                    found.add(source)
+                    waiting.append(source)
+        return [step for step in self.graph.steps if step in found]
+
+    def own_constant(self, first: Pass, id: str, row: int) -> Route | None:
+        """The way of a sheet that took another constant away from its scores, if this line shows it."""
+        step = self.graph.steps[id]
+        shifted = self.graph.steps.get(step.inputs[0]) if step.op.name == "exp" else step
+        if (
+            shifted is None
+            or step.phase != "forward"
+            or shifted.op.name != "subtract"
+            or not shifted.params.get("column")
+        ):
+            return None
+        line = first.lines[id].of([row])
+        if line.blank is not None or (shifted is not step and shifted.id in first.papers[row].entries):
+            return None
+        half = 0.5 * 10.0 ** -self.setting.places[id]
+        for chain in first.right(line.eps).chains:
+            source = chain.fork(rows=np.array([row])).carried(shifted.inputs[0])[0]
+            if other_constant(source, line.values[0], half, step is not shifted):
+                return Route("other-constant", _as_given(self.graph, id, line), Message(OTHER_CONSTANT))
+        return None
+
+    def _hidden_back(self) -> dict[str, BoolArray]:
+        """By backward step, where a score is hidden: a program may set its gradient to 0 there, whatever its weight was."""
+        found: dict[str, BoolArray] = {}
+        for step in self.graph.steps.values():
+            if step.op.name != "mask":
+                continue
+            hidden = np.isneginf(self.full[step.inputs[1]])
+            for id in (step.id, *step.inputs[:1]):
+                part, _, name = id.rpartition(".")
+                back = f"{part}.G_{name}" if part else f"G_{name}"
+                if back in self.graph.steps:
+                    found[back] = np.broadcast_to(hidden, self.shapes[back])
         return found
 
-    def worth(self, id: str, verdict: str) -> StepMark:
-        """A step's mark with the points of a verdict, and nothing said yet."""
-        found = self._worth.get((id, verdict))
-        if found is None:
-            most = self.points.get(id, Fraction(0))
-            found = self._worth[id, verdict] = StepMark(id, verdict, most * credit_of(self.problem, verdict), most)
-        return found
+    def parts_wrong(self, id: str, line: Line, chain: Chain) -> tuple[Message, ...]:
+        """What a wrong part of a sum says about one sheet's line."""
+        return parts_wrong(self.graph, chain, id, line, self.rules[id])
+
+    # Marking.
 
     def mark(self, sheet: Sheet) -> Marked:
         """The sheet, marked; also where it is written with tokens as columns throughout."""
-        with np.errstate(all="ignore"):
-            return self._mark(sheet, *self.named(sheet))
+        return self.mark_many([sheet])[0]
 
     def mark_many(self, sheets: Sequence[Sheet]) -> list[Marked]:
-        """The same as `mark` for every sheet, quicker: right sheets are recognised side by side."""
+        """Every sheet, marked; those of a kind side by side."""
         done: list[Marked] = []
         with np.errstate(all="ignore"):
             for start in range(0, len(sheets), CHUNK):
-                part = [(sheet, *self.named(sheet)) for sheet in sheets[start : start + CHUNK]]
-                found = self._batch.seen([known if not unknown else {} for _, known, unknown in part])
-                for (sheet, known, unknown), seen in zip(part, found, strict=True):
-                    if seen is not None and seen.right:
-                        done.append(self._all_right(sheet, known))
-                    else:
-                        done.append(self._mark(sheet, known, unknown, seen))
+                done += self._chunk(sheets[start : start + CHUNK])
         return done
 
-    def _all_right(self, sheet: Sheet, known: Mapping[str, Answer]) -> Marked:
-        return Marking(self, known, sheet.student, {}, sheet.notes).all_right()
+    def _chunk(self, sheets: Sequence[Sheet]) -> list[Marked]:
+        papers = [self._paper(sheet) for sheet in sheets]
+        marked: list[Marked | None] = [None] * len(papers)
+        plain = [i for i, paper in enumerate(papers) if paper.is_plain]
+        for group in (plain, *([i] for i in range(len(papers)) if i not in set(plain))):
+            for i, one in zip(group, self._marked([papers[i] for i in group]), strict=True):
+                marked[i] = one
+        return [self._either_way(sheet, one) for sheet, one in zip(sheets, marked, strict=True) if one is not None]
 
-    def _mark(
-        self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer], seen: Seen | None = None
-    ) -> Marked:
-        first = Marking(self, known, sheet.student, unknown, sheet.notes, seen=seen)
-        marked: Marked = first.run()
-        if first.cuts and not marked.ok:
-            cut = Marking(self, known, sheet.student, unknown, sheet.notes, cut=True).run(only_right=True)
-            marked = cut or marked
-        if marked.ok or sum(_has_rows(answer) for answer in known.values()) < _TURNED:
+    def _paper(self, sheet: Sheet, turned: bool = False) -> Paper:
+        return self.reader.paper(sheet, *self.named(sheet), turned)
+
+    def _either_way(self, sheet: Sheet, marked: Marked) -> Marked:
+        """The marks of a sheet, or of the same sheet read with tokens as columns where that earns more."""
+        if marked.ok or sum(_has_rows(answer) for answer in sheet.answers.values()) < _TURNED:
             return marked
-        other: Marked | None = None
-        for only_right in (True, False):
-            if other is None and (only_right or _lines_turned(marked) >= _TURNED):
-                turned = Marking(self, known, sheet.student, unknown, sheet.notes, turned=True)
-                other = turned.run(only_right=only_right)
-        if other is None or other.score <= marked.score:
+        turned = self._marked([self._paper(sheet, turned=True)])[0]
+        if turned.score <= marked.score or not (turned.ok or _lines_turned(marked) >= _TURNED):
             return marked
-        return other.changed(notes=(*other.notes, Message(_COLUMNS)), layout="columns")
+        return turned.changed(notes=(*turned.notes, Message(_COLUMNS)), layout="columns")
+
+    def _marked(self, papers: Sequence[Paper]) -> list[Marked]:
+        verdicts: list[Verdicts] = [{} for _ in papers]
+        if papers:
+            self._go_over(papers, list(range(len(papers))), (), verdicts)
+        return [self.feedback.marked(paper, found) for paper, found in zip(papers, verdicts, strict=True)]
+
+    def _go_over(
+        self,
+        papers: Sequence[Paper],
+        rows: list[int],
+        gone: tuple[tuple[str, Route], ...],
+        verdicts: list[Verdicts],
+    ) -> None:
+        """Both passes over some sheets; those that went another right way once more along that."""
+        first = Pass(self, [papers[row] for row in rows], gone)
+        first.run()
+        left = set(range(len(rows)))
+        for id, route, members in first.taken():
+            self._go_over(papers, [rows[at] for at in members], (*gone, (id, route)), verdicts)
+            left -= set(members)
+        wrong = [at for at in sorted(left) if not self._is_fine(first, at)]
+        for at in sorted(left.difference(wrong)):
+            verdicts[rows[at]] = {id: first.verdict(id, at) for id in papers[rows[at]].entries}
+        if wrong:
+            for at, found in zip(wrong, OwnPass(first, wrong).run(), strict=True):
+                verdicts[rows[at]] = found
+
+    def _is_fine(self, first: Pass, row: int) -> bool:
+        """Whether every line of a sheet is right."""
+        entries = first.papers[row].entries
+        return all(not entry.odd and first.judged[id].worst[row] >= CUT for id, entry in entries.items())
 
     def named(self, sheet: Sheet) -> tuple[dict[str, Answer], dict[str, Answer]]:
         """Answers by step id, under whatever name they stand, where it is unambiguous."""
@@ -151,25 +242,37 @@ class Marker:
         return known, unknown
 
     def undetectable(self) -> list[Named]:
-        """Mistakes that this exercise cannot tell from the right answer: a remark for its author."""
+        """Mistakes, made at any step, that this exercise cannot tell from the right answer: a remark for its author."""
         found = []
+        asked = [id for id in self.points if id in self.graph.steps]
         with np.errstate(all="ignore"):
-            for id in self.points:
-                for mistake in self.explainer.mistakes(id):
-                    if self._hidden_by_numbers(id, mistake):
-                        found.append(Named(id, mistake.id))
+            for step in self.graph.steps:
+                reached = [id for id in asked if id == step or id in self.setting[step]]
+                for mistake in self.explainer.mistakes(step) if reached else ():
+                    if self._is_hidden(mistake.swap, reached):
+                        found.append(Named(step, mistake.id))
         return list({(named.step, named.id): named for named in found}.values())
 
-    def _hidden_by_numbers(self, id: str, mistake: Any) -> bool:
-        right = self._right.raw(id)
-        try:
-            wrong = self._right.done(mistake.swap[id])
-        except (ValueError, IndexError):
-            return False
-        half = 0.5 * 10.0 ** -self.problem.decimals_of(id)
-        if tuple(wrong.shape) != tuple(right.shape):
-            return False
-        return bool((meets(Interval(wrong.lo - half, wrong.hi + half), right)).all())
+    def _is_hidden(self, swap: Mapping[str, Swap], asked: Sequence[str]) -> bool:
+        """Whether a wrong calculation, with all digits, is right at every step asked."""
+        wrong = self.head(None).chains[0].fork(swap)
+        for id in asked:
+            try:
+                value = wrong.raw(id)
+            except (ValueError, IndexError):
+                return False
+            if value.shape[1:] != self.shapes[id]:
+                return False
+            line = Line(value, None, None, np.ones(1, dtype=np.bool_))
+            if judge(line, self.head(None).raws(id), self.rules[id]).worst[0] < CUT:
+                return False
+        return bool(asked)
+
+
+def _as_given(graph: Graph, id: str, line: Line) -> dict[str, Swap]:
+    """A written line in the place of its step: right, and the numbers to go on with."""
+    step = graph.steps[id]
+    return dict(instead(step, lambda xp, a: np.broadcast_to(line.values[0], a.shape), step.inputs[0]))
 
 
 def _has_rows(answer: Answer) -> bool:
@@ -198,4 +301,4 @@ def marks(problem: Problem, sheets: Iterable[Sheet]) -> Iterator[Marked]:
         yield marker.mark(sheet)
 
 
-__all__ = ["RIGHT", "Marked", "Marker", "StepMark", "fits", "marks"]
+__all__ = ["RIGHT", "Marked", "Marker", "StepMark", "marks"]

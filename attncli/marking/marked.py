@@ -17,6 +17,9 @@ RIGHT = frozenset({"correct", "route", "imprecise"})
 #: Said before two mistakes that only together give what was written.
 TWO_THINGS = N_("Two things came together here:")
 
+#: Said of a step that is right only from what went before on the sheet.
+FOLLOWED = N_("Right from your own earlier values.")
+
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -28,6 +31,9 @@ class StepMark(Record):
     cells : wrong cells, counted from 1, tokens as rows
     said : what there is to say, in order
     own : what follows from the learner's own earlier values, where that was worked out
+    how : which calculation shows a step that is right: "full", "carried", "cut off", or another way's name
+    off : units of the last place asked between the farthest cell and the nearest right number
+    typed : the matrix as it was written
     operands : the learner's own numbers that the step is worked out from, where nothing explains what was written
     """
 
@@ -40,6 +46,9 @@ class StepMark(Record):
     said: tuple[Message, ...] = ()
     written: Any = None
     own: Any = None
+    how: str | None = None
+    off: float | None = None
+    typed: Any = None
     operands: Mapping[str, Any] = _NOTHING
 
     def with_words(self, **changes: Any) -> StepMark:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.arithmetic.interval import Interval
 from attncli.core.graph import Graph, Step, Swap
-from attncli.matrix import as_matrix
+from attncli.matrix import FloatArray, as_matrix
 from attncli.message import N_, Message
 from attncli.mistakes.entry import backward_of, instead, number, passing, together, with_operands
-from attncli.problems.written import Written
 from attncli.record import Record
 
-if TYPE_CHECKING:
-    from attncli.marking.chain import Chain
+#: How well a constant must be known to be one.
+_SURE = 0.25
+
+#: Said where another constant was taken away.
+OTHER_CONSTANT = N_("Right: you took away a constant of your own. Any constant leaves the weights as they are.")
 
 
 class Route(Record):
@@ -36,9 +36,9 @@ class Route(Record):
     said: Message
     after: Mapping[str, Swap] = MappingProxyType({})
 
-    def is_open(self, chain: Chain) -> bool:
-        """Whether a chain has gone the way that this one goes on from."""
-        return all(chain.swap.get(id) is swap for id, swap in self.after.items())
+    def is_open(self, gone: Mapping[str, Swap]) -> bool:
+        """Whether the way that this one goes on from was gone."""
+        return all(gone.get(id) is swap for id, swap in self.after.items())
 
 
 def routes(graph: Graph) -> Iterator[Route]:
@@ -235,37 +235,32 @@ def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
 _FILLED = N_("Right: a hidden score gets gradient 0. It was replaced by −∞, so nothing it does reaches the loss.")
 
 
-def constant(chain: Chain, id: str, written: Written, places: int) -> Message | None:
-    """Another constant taken away from every visible score of a line: seen in the shifted scores, or in their e^x."""
-    step = chain.graph.steps.get(id)
-    if step is None or step.phase != "forward":
-        return None
-    stands = written.rounded_to(places)
-    if step.op.name == "exp" and step.inputs[0] in chain.graph.steps and step.inputs[0] not in chain.given:
-        shifted = chain.graph.steps[step.inputs[0]]
-        if (written.values < 0).any():
-            return None
-        stands = Interval(np.log(np.maximum(stands.lo, 0.0)), np.log(stands.hi))
-        hidden = written.values == 0
-    else:
-        shifted = step
-        hidden = np.isneginf(written.values)
-    if shifted.op.name != "subtract" or not shifted.params.get("column") or written.blank.any():
-        return None
-    source = chain.carried(shifted.inputs[0])
-    visible = ~np.isneginf(source.hi)
-    if (shifted is step and (hidden != ~visible).any()) or (~hidden & ~visible).any() or not visible.any(-1).all():
-        return None
-    if not np.isfinite(np.where(visible & ~hidden, written.values, 0.0)).all():
-        return None
-    lo = np.where(visible, source.lo - stands.hi, -np.inf).max(-1, keepdims=True)
-    hi = np.where(visible, source.hi - stands.lo, np.inf).min(-1, keepdims=True)
-    if not (lo <= hi).all():
-        return None
-    # A line with one visible score alone would agree with any number; some other line must show the constant.
-    top = chain.raw(shifted.inputs[1])
-    other = (lo > top.hi) | (hi < top.lo)
-    several = visible.sum(-1, keepdims=True) > 1
-    if not (other & several).any() and (several.any() or not other.all()):
-        return None
-    return Message(N_("Right: you took away a constant of your own. Any constant leaves the weights as they are."))
+def other_constant(source: FloatArray, written: FloatArray, half: float, powers: bool) -> bool:
+    """Whether another constant than the maximum was taken away from every visible score of a line, the same all along it.
+
+    Parameters
+    ----------
+    source : (…, queries, keys) the scores that the maximum is taken from; −∞ where hidden
+    written : (…, queries, keys) the shifted scores, or (`powers`) their e^x
+    half : half a unit of the last place asked
+    """
+    visible = ~np.isneginf(source)
+    hidden = written == 0 if powers else np.isneginf(written)
+    if (hidden & visible & ~powers).any() or (~hidden & ~visible).any() or not visible.any(-1).all():
+        return False
+    if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
+        return False
+    lo, hi = written - half, written + half
+    if powers:
+        lo, hi = np.log(np.maximum(lo, 0.0)), np.log(hi)
+    least = np.where(visible, source - hi, -np.inf).max(-1)
+    most = np.where(visible, source - lo, np.inf).min(-1)
+    top = source.max(-1)
+    several = visible.sum(-1) > 1
+    if not ((least <= most) & (most - least <= _SURE)).all() or not several.any():
+        return False
+    usual = (least <= top + half) & (most >= top - half)
+    own = several & ~usual
+    # A line with one visible score alone would agree with any number: it takes one that another line shows.
+    shown = (least[..., None] <= most[own]) & (most[..., None] >= least[own])
+    return bool(own.any() and (several | usual | shown.any(-1)).all())

@@ -1,0 +1,135 @@
+"""The habits by which people and programs carry numbers on: each makes a *witness*, one right calculation in plain numbers.
+
+A person writes a line, rounded or cut off, and goes on with what stands on the page, with more digits than that, or with
+all that the calculator holds. A program goes on with floats of some precision, added up in some order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.arithmetic.floating import FLOATING, Floating
+from attncli.arithmetic.hand import Hand
+from attncli.arithmetic.rounding import truncate_decimal
+from attncli.matrix import Matrix
+from attncli.record import Record
+
+
+class CutOff(Floating):
+    """Float64 cut off after `decimals` places after every step."""
+
+    name = "cut off"
+
+    def __init__(self, decimals: int) -> None:
+        self.decimals = decimals
+
+    def settle(self, value: Value) -> Value:
+        return truncate_decimal(value, self.decimals)
+
+    aside = settle
+
+
+class ByHand(Hand):
+    """Hand arithmetic that rounds numbers beside a step (√d_k) too."""
+
+    def aside(self, value: Value) -> Value:
+        return self.settle(value)
+
+
+class Precision(Floating):
+    """Floats of a program's precision, in NumPy's order of adding or from the other end."""
+
+    name = "program"
+
+    def __init__(self, kind: Any, backwards: bool = False) -> None:
+        self.kind = kind
+        self.backwards = backwards
+
+    def enter(self, matrix: Matrix) -> Value:
+        return matrix.values.astype(self.kind)
+
+    def settle(self, value: Value) -> Value:
+        return value.astype(self.kind)
+
+    def aside(self, value: Value) -> Value:
+        return np.asarray(value, dtype=self.kind)
+
+    def matmul(self, a: Value, b: Value) -> Value:
+        if self.backwards:
+            a, b = a[..., ::-1], b[..., ::-1, :]
+        return np.matmul(a, b)
+
+    def sum(self, a: Value, axis: int | tuple[int, ...]) -> Value:
+        if self.backwards:
+            a = np.flip(a, axis)
+        return np.add.reduce(a, axis, keepdims=True)
+
+
+class Habit(Record):
+    """One way to carry numbers on from line to line.
+
+    Parameters
+    ----------
+    how : what a right number is called that this habit shows: "full" or "carried"
+    more : places kept beyond those asked for; None: all digits
+    ties : where a tie goes, "away" or "even"; "cut": what is left is cut off
+    """
+
+    how: str
+    more: int | None = None
+    ties: str = "away"
+
+    def arithmetic(self, decimals: int) -> Arithmetic:
+        """The arithmetic of this habit where so many places are asked for."""
+        if self.more is None:
+            return FLOATING
+        places = max(0, decimals + self.more)
+        return CutOff(places) if self.ties == "cut" else ByHand(places, self.ties)
+
+
+FULL = Habit("full")
+ROUNDED = Habit("carried", 0)
+
+#: Of a person who goes on with what the calculator holds, or with so many places, whatever stands on the page.
+BY_HEAD = (
+    FULL,
+    ROUNDED,
+    Habit("carried", 0, "even"),
+    Habit("carried", 1),
+    Habit("carried", 2),
+    Habit("carried", 3),
+    Habit("carried", 0, "cut"),
+    Habit("carried", 1, "cut"),
+)
+
+#: What becomes of the lines in between where a person goes on with what was written.
+FROM_THE_PAGE = (FULL, ROUNDED, Habit("carried", 1), Habit("carried", 0, "cut"))
+
+#: Of a person who rounds before the places asked for: right for what was carried, and wrong all the same.
+TOO_EARLY = tuple(Habit("carried", -fewer, ties) for fewer in (1, 2) for ties in ("away", "cut"))
+
+
+class Program(Record):
+    """A program's way: floats of one kind, added up in one order."""
+
+    how: str
+    kind: Any
+    backwards: bool = False
+
+    def arithmetic(self, decimals: int) -> Arithmetic:
+        return FLOATING if self.kind is np.float64 and not self.backwards else Precision(self.kind, self.backwards)
+
+
+_KINDS: tuple[Any, ...] = (np.float16, np.float32)
+
+
+def programs(eps: float) -> tuple[Program, ...]:
+    """The calculation in floats of this relative precision, in either order of adding, and in float64."""
+    kind = next((kind for kind in _KINDS if float(np.finfo(kind).eps) == eps), np.float64)
+    full = Program("full", np.float64)
+    if kind is np.float64:
+        return full, Program("carried", kind, True)
+    return full, Program("carried", kind), Program("carried", kind, True)

@@ -1,0 +1,204 @@
+"""Sheets made ready to be marked: every answer in its step's shape, and all answers to a step side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attncli.marking.judge import Line
+from attncli.matrix import EXACT, FloatArray, Matrix
+from attncli.message import N_, Message
+from attncli.problems.answers import Answer, Sheet
+from attncli.record import Record
+
+#: A number so far below every visible one is −∞ written as a number (−1e9 and its like).
+_HUGE = -1e3
+#: Places that a program's array may have been rounded to on purpose.
+_MOST_ROUNDED = 6
+_HALF = float(np.finfo(np.float16).eps)
+_SINGLE = float(np.finfo(np.float32).eps)
+
+_AS_HIDDEN = N_("{number} stands for −∞ here: its e^x is 0 as well.")
+_READ_AS = N_("(written as {name})")
+
+
+class Entry(Record):
+    """An answer to one step.
+
+    Parameters
+    ----------
+    values, places, blank : as in `Line`, without the axis of the sheets; places None: all that were asked for
+    odd : the shape is not the step's
+    said : what there is to say before anything is judged
+    matrix : the answer as it was typed, where it is a person's
+    """
+
+    values: FloatArray
+    places: Any
+    blank: Any
+    eps: float | None
+    matrix: Matrix
+    odd: bool = False
+    said: tuple[Message, ...] = ()
+
+
+class Paper:
+    """One sheet: its readable answers by step, those that are empty, and those that cannot be read."""
+
+    def __init__(self, sheet: Sheet, unknown: Mapping[str, Answer]) -> None:
+        self.sheet = sheet
+        self.unknown = unknown
+        self.entries: dict[str, Entry] = {}
+        self.empty: set[str] = set()
+        self.unreadable: dict[str, Message] = {}
+        self.answers: Mapping[str, Answer] = {}
+
+    @property
+    def is_plain(self) -> bool:
+        """Written by a person, every readable line in its step's shape."""
+        return not any(entry.odd or entry.eps is not None for entry in self.entries.values())
+
+
+class Reader:
+    """Makes sheets of one problem ready.
+
+    Parameters
+    ----------
+    shapes : of every step and input
+    full : their right numbers
+    places : decimals asked for, by step
+    """
+
+    def __init__(
+        self, shapes: Mapping[str, tuple[int, ...]], full: Mapping[str, Any], places: Mapping[str, int]
+    ) -> None:
+        self.shapes = shapes
+        self.places = places
+        self.hidden = {id: np.isneginf(values) for id, values in full.items() if np.isneginf(values).any()}
+
+    def paper(self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer], turned: bool) -> Paper:
+        """A sheet made ready; `turned`: every answer is read transposed."""
+        paper = Paper(sheet, unknown)
+        paper.answers = known
+        for id, answer in known.items():
+            if answer.error is not None:
+                paper.unreadable[id] = answer.error
+            elif answer.matrix is None or (answer.matrix.blank is not None and answer.matrix.blank.all()):
+                paper.empty.add(id)
+            else:
+                paper.entries[id] = self._entry(id, answer.transposed() if turned else answer)
+        return paper
+
+    def _entry(self, id: str, answer: Answer) -> Entry:
+        matrix = answer.matrix
+        assert matrix is not None
+        values, places, blank, eps = matrix.values, matrix.decimals, matrix.blank, answer.eps
+        expected = self.shapes[id]
+        odd = values.shape != expected
+        if odd and _may_be(values.shape, expected):
+            odd = False
+            values = values.reshape(expected)
+            places = None if places is None else places.reshape(expected)
+            blank = None if blank is None else blank.reshape(expected)
+        said: tuple[Message, ...] = () if answer.read_as is None else (Message(_READ_AS, name=answer.read_as),)
+        if eps is not None:
+            rounded = _rounded_to(values)
+            if rounded is not None:
+                eps, places = None, np.full(values.shape, rounded)
+        asked = self.places[id]
+        if places is not None and (places.min() >= asked):
+            places = None  # nothing is short
+        hidden = None if odd else self.hidden.get(id)
+        if hidden is not None:
+            large = hidden & (values <= _HUGE) & np.isfinite(values)
+            if large.any():
+                said = (*said, Message(_AS_HIDDEN, number=f"{float(values[large][0]):g}".replace("-", "−")))
+                values = np.where(large, -np.inf, values)
+        return Entry(values, places, blank, eps, matrix, odd, said)
+
+
+def _may_be(shape: Sequence[int], expected: Sequence[int]) -> bool:
+    """Whether a matrix of this shape may stand for the expected one: a vector either way, a batch or a head of one."""
+    flat = [size for size in expected if size != 1], [size for size in shape if size != 1]
+    if len(flat[0]) <= 1:
+        return flat[0] == flat[1]
+    return flat[0] == flat[1] and math.prod(shape) == math.prod(expected) and abs(len(shape) - len(expected)) == 1
+
+
+def _rounded_to(values: FloatArray) -> int | None:
+    """The places that an array was rounded to before it was saved; None where it holds all its digits."""
+    finite = values[np.isfinite(values)]
+    for places in range(_MOST_ROUNDED + 1):
+        if np.allclose(finite, np.round(finite, places), rtol=1e-15, atol=1e-15 if places else 0.0):
+            return places
+    return None
+
+
+def stacked(papers: Sequence[Paper], ids: Sequence[str], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Line]:
+    """The answers of all papers by step, side by side, in the order of `ids`; those of an odd shape are left out."""
+    found: dict[str, Line] = {}
+    for id in ids:
+        entries = [paper.entries.get(id) for paper in papers]
+        rows = [row for row, entry in enumerate(entries) if entry is not None and not entry.odd]
+        if rows:
+            found[id] = _line(entries, rows, shapes[id])
+    return found
+
+
+def _line(entries: Sequence[Entry | None], rows: Sequence[int], shape: tuple[int, ...]) -> Line:
+    count = len(entries)
+    values = np.full((count, *shape), np.nan)
+    has = np.zeros(count, dtype=np.bool_)
+    places, blank = None, None
+    eps = None
+    for row in rows:
+        entry = entries[row]
+        assert entry is not None
+        values[row] = entry.values
+        has[row] = True
+        eps = entry.eps
+        if entry.places is not None:
+            if places is None:
+                places = np.full((count, *shape), EXACT)
+            places[row] = entry.places
+        if entry.blank is not None and entry.blank.any():
+            if blank is None:
+                blank = np.zeros((count, *shape), dtype=np.bool_)
+            blank[row] = entry.blank
+    return Line(values, places, blank, has, eps)
+
+
+def trivial_rows(values: FloatArray, own: FloatArray) -> tuple[bool, bool]:
+    """Whether a learner's line makes what follows trivial where the true one does not: in some row, in all of them.
+
+    Trivial is a row of zeros, of one number again and again, with a single entry that is not 0 (one-hot), or not
+    finite; and an identity matrix.
+
+    Parameters
+    ----------
+    values : (…, i, j) the true numbers
+    own : (…, i, j) the learner's
+    """
+    theirs, true = np.atleast_2d(own), np.atleast_2d(values)
+    if theirs.shape != true.shape:
+        return False, False
+    here = _is_trivial(theirs) & ~_is_trivial(true)
+    lost = (~np.isfinite(theirs) & np.isfinite(true)).any(-1)
+    found = here | lost
+    return bool(found.any()), bool(found.all())
+
+
+def _is_trivial(matrix: FloatArray) -> Any:
+    """Row by row; a column stands for one row."""
+    lines = matrix.swapaxes(-1, -2) if matrix.shape[-1] == 1 else matrix
+    finite = np.isfinite(lines)
+    zero = ((lines == 0) | ~finite).all(-1)
+    if lines.shape[-1] > 1:
+        low = np.where(finite, lines, np.inf).min(-1)
+        high = np.where(finite, lines, -np.inf).max(-1)
+        zero |= (low == high) & (finite.sum(-1) > 1)
+        zero |= ((lines == 1).sum(-1) == 1) & ((lines == 0).sum(-1) == lines.shape[-1] - 1)
+    return np.broadcast_to(zero, matrix.shape[:-1]) if matrix.shape[-1] == 1 else zero

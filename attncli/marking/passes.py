@@ -1,0 +1,549 @@
+"""Two passes over sheets of one kind, side by side: what is right, and what follows from the learners' own wrong lines.
+
+The first pass goes on with right numbers whatever was written; the second with what was written. A sheet that went another
+right way is gone over once more with that way in the place of the usual one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic import Value
+from attncli.core.graph import Swap
+from attncli.marking.chain import MISFITS, Chain, Family
+from attncli.marking.explain import Found, Named, Numbers, either_way, order
+from attncli.marking.habits import programs
+from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Rules, judge
+from attncli.marking.papers import Paper, stacked, trivial_rows
+from attncli.marking.seeds import hull
+from attncli.matrix import BoolArray
+from attncli.message import Message
+from attncli.mistakes.routes import Route
+from attncli.record import Record
+
+if TYPE_CHECKING:
+    from attncli.marking.mark import Marker
+
+#: Other right ways that one sheet may go, one after the other.
+_MOST_ROUTES = 3
+#: Distances between the witnesses within which mixed habits are asked.
+_CLOSE = 4.0
+#: Shares of the distance between mixed learners by which a right number may lie beyond them, and an imprecise one.
+_WIDENED = 0.5
+_BEYOND = 1.5
+
+
+class Verdict(Record):
+    """What was found about one line of one sheet.
+
+    Parameters
+    ----------
+    cells : (…) WRONG, IMPRECISE, CUT or RIGHT
+    follows : right from the learner's own earlier values
+    refused : follows from a line that makes the rest trivial
+    route : the other right way by which it is right
+    how : which calculation shows it, where it is right
+    off : units of the last place asked between the farthest cell and the nearest right number
+    expected : what follows from the learner's lines above
+    found : the mistakes that explain it
+    """
+
+    cells: Any
+    follows: bool = False
+    refused: bool = False
+    route: Route | None = None
+    how: str | None = None
+    off: float | None = None
+    expected: Any = None
+    found: tuple[Found, ...] = ()
+    chain: Any = None
+
+    @property
+    def worst(self) -> int:
+        return int(self.cells.min(initial=RIGHT))
+
+
+Verdicts = dict[str, Verdict]
+
+
+class Way(Record):
+    """How some sheets may go on from a wrong line: with a mistake made again, or with its own unrounded numbers.
+
+    Parameters
+    ----------
+    rows : which sheets
+    swap : what is calculated instead
+    free : steps that are not carried on as written
+    given : numbers of an odd shape that are carried on
+    """
+
+    rows: Any
+    swap: Mapping[str, Swap]
+    free: frozenset[str]
+    given: Mapping[str, Any]
+
+
+class Pass:
+    """The first pass over sheets that go the same right way.
+
+    Parameters
+    ----------
+    papers : the sheets; all of them plain, or a single one
+    swap : the other right way, in the place of the usual steps
+    """
+
+    def __init__(self, marker: Marker, papers: Sequence[Paper], routes: Sequence[tuple[str, Route]] = ()) -> None:
+        self.marker = marker
+        self.papers = papers
+        self.routes = routes
+        self.swap: dict[str, Swap] = {id: one for _, route in routes for id, one in route.swap.items()}
+        self.lines = stacked(papers, marker.ids, marker.shapes)
+        self.judged: dict[str, Judged] = {}
+        self.how: dict[str, list[str | None]] = {}
+        self._right: dict[float | None, Family] = {}
+        self._head: dict[float | None, Family] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        for eps in {line.eps for line in self.lines.values()} | {None}:
+            head = self.marker.head(eps)
+            self._head[eps] = head.fork(self.swap) if self.swap else head
+            self._right[eps] = self.marker.from_page(eps, self._head[eps])
+
+    def right(self, eps: float | None) -> Family:
+        return self._right[eps]
+
+    def head(self, eps: float | None) -> Family:
+        return self._head[eps]
+
+    def rules(self, id: str) -> Rules:
+        return self.marker.rules[id]
+
+    def witnesses(self, id: str, eps: float | None) -> list[Value]:
+        return self.head(eps).raws(id) + self.right(eps).raws(id)
+
+    def run(self) -> None:
+        """Judge every line, going on with right numbers."""
+        for id, line in self.lines.items():
+            if id in self.marker.graph.inputs:
+                given = self.head(line.eps).raws(id)[:1]
+                self.judged[id] = judge(line, given, self.rules(id).changed(widened=False))
+                continue
+            judged = judge(line, self.witnesses(id, line.eps), self.rules(id))
+            judged = self._reconsidered(id, line, judged, self.right(line.eps).chains[0], frozenset())
+            self.judged[id] = judged
+            fine = line.has & (judged.worst >= CUT)
+            if fine.any():
+                where = np.broadcast_to(fine.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape)
+                self._go_on(id, line.values, line.shown(where))
+
+    def _go_on(self, id: str, values: Value, where: Any) -> None:
+        if not self.marker.reads_page:
+            return
+        for family in self._right.values():
+            family.give(id, values, None if where.all() else where)
+
+    def _reconsidered(self, id: str, line: Line, judged: Judged, full: Chain, kept: frozenset[str]) -> Judged:
+        """The same after asking learners who mix their habits, where a cell is near enough and not right."""
+        if line.eps is not None or not self.rules(id).by_person or not judged.spread.any():
+            return judged
+        low = judged.cells < CUT
+        rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= judged.spread * _CLOSE + 2))
+        if not rows.size:
+            return judged
+        return _with_mixed(judged, line, low, rows, hull(full, rows, id, kept), self.rules(id))
+
+    def first_wrong(self) -> list[str | None]:
+        """By sheet, the first step that is wrong."""
+        found: list[str | None] = [None] * len(self.papers)
+        for id, judged in self.judged.items():
+            for row in np.flatnonzero(self.lines[id].has & (judged.worst == WRONG)).tolist():
+                if found[row] is None:
+                    found[row] = id
+        return found
+
+    def taken(self) -> Iterator[tuple[str, Route, list[int]]]:
+        """Other right ways that sheets turn out to have gone at their first wrong line: the step, the way, the sheets."""
+        if len(self.routes) >= _MOST_ROUTES:
+            return
+        at: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        for row, id in enumerate(self.first_wrong()):
+            if id is not None and id in self.marker.graph.steps and not self.papers[row].entries[id].odd:
+                written = tuple(other for other in self.papers[row].entries if other != id)
+                at.setdefault((id, written), []).append(row)
+        for (id, written), rows in at.items():
+            yield from self._taken_at(id, written, rows)
+
+    def _taken_at(self, id: str, written: Sequence[str], rows: list[int]) -> Iterator[tuple[str, Route, list[int]]]:
+        left = list(rows)
+        eps = self.lines[id].eps
+        for route in self.marker.ways_to(id, written, self.swap):
+            if not left:
+                return
+            index = np.array(left)
+            witnesses = self.right(eps).fork(route.swap, index).raws(id) + self.head(eps).fork(route.swap).raws(id)
+            judged = judge(self.lines[id].of(index), witnesses, self.rules(id).changed(widened=False, short=False))
+            fits = judged.worst >= CUT
+            if fits.any():
+                yield id, route, index[fits].tolist()
+                left = index[~fits].tolist()
+        for row in left:
+            constant = self.marker.own_constant(self, id, row)
+            if constant is not None:
+                yield id, constant, [row]
+
+    def verdict(self, id: str, row: int) -> Verdict:
+        """What this pass has found about one line of one sheet."""
+        judged = self.judged[id]
+        cells = judged.cells[row]
+        at = next((route for step, route in self.routes if step == id), None)
+        off = float(judged.near[row])
+        return Verdict(cells, route=at, how=self._how(id, row, judged, at), off=off if np.isfinite(off) else None)
+
+    def _how(self, id: str, row: int, judged: Judged, route: Route | None) -> str | None:
+        worst = judged.worst[row]
+        if worst < CUT:
+            return None
+        if route is not None:
+            return route.id
+        if worst == CUT:
+            return "cut off"
+        return "full" if judged.witness[row] == 0 else "carried"
+
+
+def _with_mixed(judged: Judged, line: Line, low: Any, rows: Any, bounds: tuple[Any, Any], rules: Rules) -> Judged:
+    """Cells that mixed learners come to are right; a little beyond them they are imprecise. A 0 needs a 0."""
+    lo, hi = bounds
+    unit = 10.0**-rules.decimals
+    values = line.values[rows]
+    half = 0.5 * unit * (1 + 1e-7)
+    with np.errstate(all="ignore"):
+        distance = np.where(hi > lo, hi - lo, 0.0)
+        inside = (values >= lo - half - distance * _WIDENED) & (values <= hi + half + distance * _WIDENED)
+        beyond = (values >= lo - half - distance * _BEYOND) & (values <= hi + half + distance * _BEYOND)
+    zero = np.abs(values) < 0.5 * unit
+    reaches = (lo <= half) & (hi >= -half)
+    places = None if line.places is None else line.places[rows]
+    long = np.ones_like(zero) if places is None else (places < 0) | (places >= rules.decimals)
+    cells = judged.cells.copy()
+    part = cells[rows]
+    open_ = low[rows] & (~zero | reaches) & long
+    part[open_ & beyond & (part == WRONG)] = IMPRECISE
+    part[open_ & inside] = RIGHT
+    cells[rows] = part
+    return Judged(cells, judged.witness, judged.near, judged.spread)
+
+
+class OwnPass:
+    """The second pass, over the sheets in which something is wrong: what follows from what they wrote."""
+
+    def __init__(self, first: Pass, rows: Sequence[int]) -> None:
+        self.first = first
+        self.marker = first.marker
+        self.rows = np.asarray(rows)
+        self.papers = [first.papers[row] for row in rows]
+        self.own: dict[float | None, Family] = {
+            eps: self.marker.from_page(eps, head) for eps, head in first._head.items()
+        }
+        self.right = {eps: family.fork(rows=self.rows) for eps, family in first._right.items()}
+        self.verdicts: list[Verdicts] = [{} for _ in rows]
+        self.bad: dict[str, BoolArray] = {}
+        self.trivial: dict[str, BoolArray] = {}
+        self.ways: list[Way] = []
+        self._families: dict[int, Family] = {}
+
+    def run(self) -> list[Verdicts]:
+        """By sheet, the verdict of every line that could be read."""
+        for id in self.marker.ids:
+            line = self.first.lines.get(id)
+            if line is not None:
+                self._line(id, line.of(self.rows))
+            for row, paper in enumerate(self.papers):
+                entry = paper.entries.get(id)
+                if entry is not None and entry.odd:
+                    self._odd(id, row)
+        return self.verdicts
+
+    def _line(self, id: str, line: Line) -> None:
+        judged = self.first.judged[id]
+        worst = judged.worst[self.rows]
+        for row in np.flatnonzero(line.has).tolist():
+            self.verdicts[row][id] = self.first.verdict(id, int(self.rows[row]))
+        if id in self.marker.graph.inputs:
+            return
+        not_right = line.has & (worst < CUT)
+        apart = self._apart(id)
+        followed = self._followed(id, line, not_right & apart)
+        wrong = not_right & (worst == WRONG) & ~followed
+        if not_right.any():
+            self.bad[id] = not_right
+            self.trivial[id] = self._trivial(id, line, not_right)
+        if wrong.any():
+            self._explain(id, line, np.flatnonzero(wrong), apart)
+        where = line.shown(np.broadcast_to(line.has.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape))
+        for family in self.own.values():
+            family.give(id, line.values, None if where.all() else where)
+
+    def _apart(self, id: str) -> BoolArray:
+        """Which sheets have a line that is not right on the way here."""
+        found = np.zeros(len(self.rows), dtype=np.bool_)
+        for other, rows in self.bad.items():
+            if id in self.marker.setting[other]:
+                found |= rows
+        return found
+
+    def _refused(self, id: str) -> BoolArray:
+        """Which sheets have a line on the way here that makes the rest trivial."""
+        found = np.zeros(len(self.rows), dtype=np.bool_)
+        for other, rows in self.trivial.items():
+            if id in self.marker.setting[other]:
+                found |= rows
+        return found
+
+    def _trivial(self, id: str, line: Line, rows: BoolArray) -> BoolArray:
+        """Which of some sheets have made the rest trivial here, in some row or in all of them."""
+        found = np.zeros(len(self.rows), dtype=np.bool_)
+        for row in np.flatnonzero(rows).tolist():
+            some, _ = trivial_rows(self.marker.full[id], line.values[row])
+            found[row] = some
+        return found
+
+    def _followed(self, id: str, line: Line, rows: BoolArray) -> BoolArray:
+        """Which of some sheets are right from their own earlier values; their verdicts say so."""
+        found = np.zeros(len(self.rows), dtype=np.bool_)
+        if not rows.any():
+            return found
+        index = np.flatnonzero(rows)
+        refused = self._refused(id)
+        for places, judged in self._judged_own(id, line, index):
+            fits = judged.worst > WRONG
+            for at in np.flatnonzero(fits).tolist():
+                row = int(index[places[at]])
+                if not found[row]:
+                    found[row] = True
+                    how = "carried" if judged.worst[at] > CUT else "cut off"
+                    self.verdicts[row][id] = self.verdicts[row][id].changed(
+                        cells=judged.cells[at], follows=True, refused=bool(refused[row]), how=how
+                    )
+            if found[index].all():
+                break
+        for row in np.flatnonzero(found & refused).tolist():
+            found[row] = True
+        return found
+
+    def _judged_own(self, id: str, line: Line, index: Any) -> Iterator[tuple[Any, Judged]]:
+        """The line of some sheets against what follows from their own numbers, way after way: which of them, and how."""
+        rules = self.first.rules(id)
+        part = line.of(index)
+        own = self.own[line.eps].fork(rows=index)
+        judged = judge(part, own.raws(id), rules)
+        hidden = self.marker.hidden_back.get(id)
+        if hidden is not None:
+            cells = judged.cells.copy()
+            cells[np.broadcast_to(hidden, cells.shape) & (part.values == 0)] = RIGHT
+            judged = Judged(cells, judged.witness, judged.near, judged.spread)
+        kept = frozenset(self.bad)
+        judged = self.first._reconsidered(id, part, judged, own.chains[0], kept)
+        yield np.arange(len(index)), judged
+        for number, way in enumerate(self.ways):
+            places = np.flatnonzero(np.isin(index, way.rows) & (judged.worst == WRONG))
+            if places.size and id in self.marker.setting.after([*way.swap, *way.given, *way.free]):
+                family = self._family(number, line.eps)
+                rows = np.searchsorted(way.rows, index[places])
+                raws = [either_way(raw, part.values.shape) for raw in family.fork(rows=rows).raws(id)]
+                yield places, judge(part.of(places), raws, rules)
+        for route in self.marker.own_routes(id):
+            places = np.flatnonzero(judged.worst == WRONG)
+            if places.size:
+                raws = self.own[line.eps].fork(rows=index[places]).fork(route.swap).raws(id)
+                yield places, judge(part.of(places), raws, rules.changed(widened=False, short=False))
+
+    def _family(self, number: int, eps: float | None) -> Family:
+        """The numbers of a way; worked out when they are asked for."""
+        found = self._families.get(number)
+        if found is None:
+            way = self.ways[number]
+            found = self.own[eps].fork(rows=way.rows).fork(way.swap, free=way.free)
+            for id, values in way.given.items():
+                found.give(id, values)
+            self._families[number] = found
+        return found
+
+    def _explain(self, id: str, line: Line, rows: Any, apart: BoolArray) -> None:
+        """Name what went wrong, and remember the ways that the sheets may go on from here."""
+        groups: dict[tuple[tuple[str, ...], bool], list[int]] = {}
+        for row in rows.tolist():
+            open_steps = tuple(self.marker.open_steps(id, self.papers[row].entries))
+            groups.setdefault((open_steps, bool(apart[row])), []).append(row)
+        for (open_steps, is_apart), members in groups.items():
+            index = np.array(members)
+            part = line.of(index)
+            numbers = Numbers(
+                self.own[line.eps].fork(rows=index),
+                self.right[line.eps].fork(rows=index) if is_apart else None,
+                None if is_apart else self.first.head(line.eps),
+                self.first.judged[id].spread[self.rows[index]] * 10.0 ** -self.marker.setting.places[id],
+            )
+            rules = self.first.rules(id)
+            singles = self.marker.explainer.singles(id, part, numbers, rules, open_steps)
+            for at, row in enumerate(members):
+                found = singles[at] or self._slipped(id, line, row, numbers, at, open_steps)
+                if singles[at]:
+                    found = found + self._also_slips(id, part.of([at]), numbers, at)
+                self._settle(id, row, found, numbers, at)
+            self._remember(id, index, singles)
+
+    def _one(self, numbers: Numbers, at: int) -> Numbers:
+        rows = np.array([at])
+        return Numbers(
+            numbers.own.fork(rows=rows),
+            None if numbers.right is None else numbers.right.fork(rows=rows),
+            numbers.head,
+            numbers.spread[rows],
+        )
+
+    def _witnesses_of_one(self, id: str, one: Numbers) -> list[list[Value]]:
+        """The witnesses of one sheet: from its own numbers, and where these are wrong from the right ones."""
+        own = one.own.raws(id) + (one.head.raws(id) if one.head is not None else [])
+        return [own] if one.right is None else [own, one.right.raws(id)]
+
+    def _also_slips(self, id: str, line: Line, numbers: Numbers, at: int) -> list[Found]:
+        """Slips that give the same numbers as a mistake that was found."""
+        one = self._one(numbers, at)
+        found = []
+        for witnesses in self._witnesses_of_one(id, one):
+            wrong = judge(line, witnesses, self.first.rules(id)).cells == WRONG
+            for slip in self.marker.explainer.slips(id, line, witnesses, wrong, self.first.rules(id)):
+                found.append(Found((Named(id, slip),), {}))
+        return found
+
+    def _slipped(
+        self, id: str, line: Line, row: int, numbers: Numbers, at: int, open_steps: Sequence[str]
+    ) -> list[Found]:
+        """What else explains one sheet's line: rounding too early, a slip of writing, two things at once."""
+        explainer, rules = self.marker.explainer, self.first.rules(id)
+        one, single = self._one(numbers, at), line.of([row])
+        found = self._also_slips(id, single, numbers, at)
+        if rules.by_person and line.eps is None and explainer.too_early(id, single, one.own, rules):
+            found.append(Found((Named(id, "rounded-too-early"),), {}))
+        if found:
+            return found
+        if self.marker.parts_wrong(id, single, one.own.chains[0]):
+            return []
+        found = explainer.with_slip(id, single, one, rules, open_steps)
+        return found or explainer.pairs(id, single, one, rules, open_steps)
+
+    def _settle(self, id: str, row: int, found: Sequence[Found], numbers: Numbers, at: int) -> None:
+        """Keep what was found about a wrong line, and what follows from the lines above it."""
+        one = self._one(numbers, at)
+        full = one.own.chains[0]
+        expected = full.raw(id)[0]
+        verdict = self.verdicts[row][id]
+        self.verdicts[row][id] = verdict.changed(
+            found=tuple(found), expected=np.asarray(expected, dtype=np.float64), chain=full, how=None
+        )
+        if found and self.trivial[id][row]:
+            _, whole = trivial_rows(self.marker.full[id], self.first.lines[id].values[self.rows[row]])
+            self.trivial[id][row] = whole
+
+    def _remember(self, id: str, index: Any, singles: Sequence[Sequence[Found]]) -> None:
+        """Ways on from a wrong line that was explained: the mistake made alike later, or carried on with all digits."""
+        by_mistake: dict[int, tuple[Found, list[int]]] = {}
+        for at, found in enumerate(singles):
+            for one in found:
+                by_mistake.setdefault(builtin_id(one.swap), (one, []))[1].append(int(index[at]))
+        for one, members in by_mistake.values():
+            rows = np.array(sorted(set(members)))
+            elsewhere = {at: swap for at, swap in one.swap.items() if at != id}
+            if elsewhere or one.alike:
+                self.ways.append(Way(rows, {**elsewhere, **one.alike}, frozenset(), {}))
+            self.ways.append(Way(rows, {**one.swap, **one.alike}, frozenset([id]), {}))
+
+    def _odd(self, id: str, row: int) -> None:
+        """A line whose shape is not the step's: what a mistake gives, or nothing that can be marked."""
+        paper = self.papers[row]
+        entry = paper.entries[id]
+        values = entry.values[None]
+        line = Line(
+            values,
+            None if entry.places is None else entry.places[None],
+            None if entry.blank is None else entry.blank[None],
+            np.ones(1, dtype=np.bool_),
+            entry.eps,
+        )
+        index = np.array([row])
+        for number, way in enumerate(self.ways):
+            if row in way.rows and id in self.marker.setting.after([*way.swap, *way.given, *way.free]):
+                family = self._family(number, entry.eps).fork(rows=np.searchsorted(way.rows, index))
+                raws = [either_way(raw, values.shape) for raw in family.raws(id)]
+                judged = judge(line, raws, self.first.rules(id))
+                if judged.worst[0] > WRONG:
+                    refused = bool(self._refused(id)[row])
+                    self.verdicts[row][id] = Verdict(judged.cells[0], follows=True, refused=refused, how="carried")
+                    self._mark_bad(id, row)
+                    self._families[number].give(id, values)
+                    return
+        is_apart = bool(self._apart(id)[row])
+        own = self.own[entry.eps].fork(rows=index)
+        numbers = Numbers(
+            own,
+            self.right[entry.eps].fork(rows=index) if is_apart else None,
+            None if is_apart else self.first.head(entry.eps),
+            np.zeros(1),
+        )
+        open_steps = self.marker.open_steps(id, paper.entries)
+        rules = self.first.rules(id)
+        found = self.marker.explainer.singles(id, line, numbers, rules, open_steps)[0]
+        for witnesses in self._witnesses_of_one(id, numbers):
+            if witnesses:
+                found += [
+                    Found((Named(id, slip),), {})
+                    for slip in self.marker.explainer.slips(id, line, witnesses, None, rules)
+                ]
+        self.verdicts[row][id] = Verdict(np.full(entry.values.shape, WRONG, dtype=np.int8), found=tuple(found))
+        if not found:
+            return
+        self._mark_bad(id, row)
+        turned = next((one for one in found if one.named[0].id == "layout-transposed"), None)
+        if turned is not None and values.swapaxes(-1, -2).shape[1:] == self.marker.shapes[id]:
+            self.ways.append(Way(index, {}, frozenset([id]), {id: values.swapaxes(-1, -2)}))
+            return
+        for one in found:
+            elsewhere = {at: swap for at, swap in one.swap.items() if at != id}
+            self.ways.append(Way(index, {**elsewhere, **one.alike}, frozenset([id]), {id: values}))
+
+    def _mark_bad(self, id: str, row: int) -> None:
+        rows = self.bad.setdefault(id, np.zeros(len(self.rows), dtype=np.bool_))
+        rows[row] = True
+
+
+builtin_id = id
+
+
+def named(found: Sequence[Found], id: str) -> list[Named]:
+    """The mistakes by name, each once, the likelier first."""
+    if found and len(found[0].named) > 1:
+        return list(found[0].named)
+    unique = {(one.step, one.id): one for each in found for one in each.named}
+    return sorted(unique.values(), key=lambda one: order(one, id))
+
+
+__all__ = [
+    "CUT",
+    "IMPRECISE",
+    "MISFITS",
+    "RIGHT",
+    "WRONG",
+    "Fraction",
+    "Message",
+    "OwnPass",
+    "Pass",
+    "Verdict",
+    "Verdicts",
+    "named",
+    "programs",
+]

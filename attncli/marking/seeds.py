@@ -1,0 +1,115 @@
+"""Further witnesses: learners who mix their habits from line to line and from cell to cell, drawn with a fixed seed.
+
+Asked only where the plain habits do not show a number, before giving up on it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic import Value
+from attncli.arithmetic.floating import Floating
+from attncli.arithmetic.rounding import round_decimal, truncate_decimal
+from attncli.core.graph import Step, Swap
+from attncli.marking.chain import Chain
+from attncli.matrix import FloatArray
+
+#: Learners drawn.
+LEARNERS = 48
+#: Share of the learners who read a written number off the page.
+_FROM_PAGE = 0.5
+#: Shares of the habits in a cell: all digits, the places asked, one more, two more, cut off.
+_HABITS = (0.5, 0.25, 0.1, 0.05, 0.1)
+
+
+class Mixed(Chain):
+    """The chain of learners who mix their habits, all sheets beside one another for each of them.
+
+    Parameters
+    ----------
+    base : the full chain of the sheets
+    rows : which of its sheets
+    kept : steps whose written numbers are always carried on (a wrong line is nothing else)
+    """
+
+    def __init__(self, base: Chain, rows: Any, kept: frozenset[str]) -> None:
+        super().__init__(base.setting, base.habit, base, np.tile(rows, LEARNERS))
+        self.count = len(rows)
+        self.kept = kept
+        self._own = set(base.graph.steps)
+
+    def done(self, id: str, doing: Step | Swap) -> Value:
+        return self.with_operands(id, doing, [self._going_on_to(i, id) for i in doing.inputs])
+
+    def _going_on_to(self, id: str, consumer: str) -> Value:
+        """What the learners put in for a step where another one needs it: one may read it off the page here and use the
+        calculator's digits there."""
+        if id in self.graph.inputs:
+            return self.raw(id)
+        given = self._given_below(id)
+        if given is not None and id in self.kept and given[1] is None:
+            return given[0]
+        shape = self.raw(id).shape[1:]
+        worked_out = _settled(self.raw(id), _draws(id, consumer, shape), self.setting.places[id], self.count)
+        if given is None:
+            return worked_out
+        values, where = given
+        if id in self.kept:
+            return np.where(where, values, worked_out)
+        from_page = np.repeat(_draws(f"page {id}", consumer, shape) < _FROM_PAGE, self.count, axis=0)
+        return np.where(from_page if where is None else from_page & where, values, worked_out)
+
+    def arithmetic(self, id: str) -> Any:
+        return _Beside(self.setting.places[id], self.count, 1 + self.setting.axes[id], _draws("√", id, ()))
+
+
+class _Beside(Floating):
+    """Floats whose numbers beside a step (√d_k) are rounded by some of the learners."""
+
+    def __init__(self, decimals: int, count: int, axes: int, draw: FloatArray) -> None:
+        self.decimals, self.count, self.axes, self.draw = decimals, count, axes, draw
+
+    def aside(self, value: Value) -> Value:
+        settled = _settled(np.asarray(value).reshape(1, *np.shape(value)), self.draw, self.decimals, self.count)
+        return settled.reshape(-1, *(1,) * (self.axes - 1)) if np.ndim(value) == 0 else value
+
+
+def _settled(value: Value, draw: FloatArray, decimals: int, count: int) -> Value:
+    """Each cell by its learner's habit."""
+    if len(value) == 1:
+        value = np.broadcast_to(value, (LEARNERS * count, *value.shape[1:]))
+    draw = np.repeat(draw, count, axis=0)
+    edges = np.cumsum(_HABITS)
+    out = np.where(draw < edges[0], value, round_decimal(value, decimals))
+    out = np.where((draw >= edges[1]) & (draw < edges[2]), round_decimal(value, decimals + 1), out)
+    out = np.where((draw >= edges[2]) & (draw < edges[3]), round_decimal(value, decimals + 2), out)
+    return np.where(draw >= edges[3], truncate_decimal(value, decimals), out)
+
+
+@lru_cache(maxsize=2048)
+def _draws(id: str, consumer: str, shape: Sequence[int]) -> FloatArray:
+    """(learners, …) what decides each cell's habit. A third of the learners keep one habit along a line wherever it is
+    used, a third where it is used once, a third none."""
+    line = np.random.Generator(np.random.PCG64(zlib.crc32(id.encode())))
+    use = np.random.Generator(np.random.PCG64(zlib.crc32(f"{id} for {consumer}".encode())))
+    ones = tuple(1 for _ in shape)
+    found = use.random((LEARNERS, *shape))
+    found[::3] = line.random((len(found[::3]), *ones))
+    found[1::3] = use.random((len(found[1::3]), *ones))
+    found.flags.writeable = False
+    return found
+
+
+def hull(base: Chain, rows: Any, id: str, kept: frozenset[str]) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest number that mixed learners come to, for some sheets: two arrays (sheets, …)."""
+    chain = Mixed(base, rows, kept)
+    with np.errstate(all="ignore"):
+        reached = np.broadcast_to(chain.raw(id), (LEARNERS * len(rows), *chain.raw(id).shape[1:]))
+        stack = reached.reshape(LEARNERS, len(rows), *reached.shape[1:])
+        finite = np.isfinite(stack)
+        return np.where(finite, stack, np.inf).min(0), np.where(finite, stack, -np.inf).max(0)
