@@ -13,6 +13,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
+from attncli.core.side_by_side import side_by_side
 from attncli.marking.habits import Habit, Program
 from attncli.matrix import BoolArray
 
@@ -171,17 +172,8 @@ class Chain:
 
     def with_operands(self, id: str, doing: Step | Swap, operands: Sequence[Value]) -> Value:
         """What a step comes out as from these operands, each with the leading axis."""
-        xp = self.arithmetic(id)
-        if not operands:
-            return np.asarray(doing.op.compute(xp, **doing.params))[None]
-        widest = max(value.ndim for value in operands)
-        lined_up = [
-            value
-            if value.ndim == widest
-            else value.reshape(len(value), *(1,) * (widest - value.ndim), *value.shape[1:])
-            for value in operands
-        ]
-        return doing.op.compute(xp, *lined_up, **doing.params)
+        own = [value.ndim - 1 for value in operands]
+        return side_by_side(doing.op.compute, self.arithmetic(id), operands, own, doing.params)
 
     def _computed(self, id: str) -> Value:
         if id in self.graph.inputs:

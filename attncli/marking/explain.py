@@ -23,6 +23,8 @@ from attncli.record import Record
 
 #: Pairs of mistakes tried for one step before giving up.
 MOST_PAIRS = 800
+#: Numbers that a line must hold to show two mistakes at once.
+_LEAST_FOR_TWO = 2
 #: Unwritten steps before one that are searched for a mistake that comes with another.
 _MOST_OPEN = 6
 #: Steps worked out for single mistakes that come near a line; in a deep stack the nearest are looked into first.
@@ -270,6 +272,8 @@ class Explainer:
 
     def pairs(self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]) -> list[Found]:
         """Pairs of mistakes at different steps that explain one sheet's line: those of the first two steps that do."""
+        if line.shown(np.isfinite(line.values) & (line.values != 0)).sum() < _LEAST_FOR_TWO or line.places is not None:
+            return []  # so many pairs come to a single number by chance
         left = MOST_PAIRS
         places = [id, *reversed(open_steps)][: _MOST_OPEN + 1]
         reach = _reach(line, numbers.spread, rules)
