@@ -11,6 +11,8 @@ from attncli.terms import Index, Term
 
 #: A hidden score as text.
 HIDDEN = "−∞"
+#: Ops that an attention weight is opened down through, to the powers of e.
+OPENED = frozenset({"exp", "row_sum"})
 ShowCell = Callable[[str, Index], str]
 
 
@@ -107,7 +109,7 @@ def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Any])
     """The arithmetic a learner writes for a cell: attention weights down to the powers of e."""
     term = step.op.terms(step, index, values)
     if step.weights:
-        return opened(term, graph, values, frozenset({"exp", "row_sum"}))
+        return opened(term, graph, values, OPENED)
     return term
 
 

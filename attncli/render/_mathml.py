@@ -143,7 +143,7 @@ class _Reader:
         inside = html.escape(self.raw())
         if command == r"\text":
             return f"<mtext>{inside}</mtext>"
-        bold = ' style="font-weight:bold"' if command == r"\mathbf" else ""
+        bold = ' class="bold"' if command == r"\mathbf" else ""
         return f'<mi mathvariant="normal"{bold}>{inside}</mi>'
 
     def raw(self) -> str:

@@ -1,4 +1,4 @@
-"""One HTML page in both languages that needs nothing from outside and no script; also what a notebook shows."""
+"""One HTML page in both languages that needs nothing from outside: to explore, or to read; a notebook shows the latter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attncli.message import N_, Message
 from attncli.render._latex import values_latex, values_width, with_matrices
 from attncli.render._mathml import mathml
 from attncli.render._numbers import padded
-from attncli.render._view import Block, Item, View
+from attncli.render._view import Block, Item, View, localized
 from attncli.render._words import (
     GRADIENT,
     INPUTS,
@@ -36,8 +36,6 @@ _MOST_CELLS = 256
 _WIDE = 8
 #: Characters up to which the formula is repeated with its matrices.
 _WIDTH = 72
-#: Spaces as wide as a point and as a digit: they line numbers up at the point.
-_POINT, _DIGIT = "\u2008", "\u2007"
 
 _PAGE = """<!DOCTYPE html>
 <html lang="{lang}">
@@ -57,24 +55,32 @@ _PAGE = """<!DOCTYPE html>
 
 
 def render(view: View) -> str:
-    """The run as a page of its own."""
+    """The run as a page of its own: to explore where it can be calculated anew, else to read, which it says."""
+    from attncli.render import _explorer
+
+    reason = _explorer.why_not(view)
+    return _explorer.page(view) if reason is None else reading_page(view, reason)
+
+
+def reading_page(view: View, reason: Message | None = None) -> str:
+    """The run as a page without any script."""
     title = escape(clean(view.title()))
-    return _PAGE.format(lang=_tag(view), title=title, body=_Fragment(view, top=1, contents=True).text())
+    return _PAGE.format(lang=tag(view), title=title, body=Fragment(view, top=1, contents=True, reason=reason).text())
 
 
 def fragment(view: View) -> str:
     """The run as one <div> with its own style, for a page that is there already (a notebook)."""
-    return _Fragment(view, top=3, contents=False).text()
+    return Fragment(view, top=3, contents=False).text()
 
 
-def _tag(view: View) -> str:
+def tag(view: View) -> str:
     return _TAGS.get(view.language.code, view.language.code)
 
 
-class _Fragment:
+class Fragment:
     """One run as HTML: every text in all languages, every number once."""
 
-    def __init__(self, view: View, *, top: int, contents: bool) -> None:
+    def __init__(self, view: View, *, top: int, contents: bool, reason: Message | None = None) -> None:
         from attncli.locale import CODES, language
 
         self.view = view
@@ -82,13 +88,14 @@ class _Fragment:
         self.views = [view, *(view.in_language(other) for other in others)]
         self.top = top
         self.contents = contents
+        self.reason = reason
 
     def text(self) -> str:
         """The whole <div>."""
         style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
         code = self.view.language.code
         return (
-            f'<div class="attncli attncli-{code}" lang="{_tag(self.view)}">\n<style>\n{style}</style>\n'
+            f'<div class="attncli attncli-{code}" lang="{tag(self.view)}">\n<style>\n{style}</style>\n'
             f'<div class="attncli-body">\n{"".join(self.body())}</div>\n</div>'
         )
 
@@ -101,7 +108,7 @@ class _Fragment:
         if len(set(texts)) == 1:
             return texts[0]
         return "".join(
-            f'<span class="{view.language.code}" lang="{_tag(view)}">{text}</span>'
+            f'<span class="{view.language.code}" lang="{tag(view)}">{text}</span>'
             for view, text in zip(self.views, texts, strict=True)
         )
 
@@ -111,8 +118,7 @@ class _Fragment:
 
     def body(self) -> Iterator[str]:
         view = self.view
-        yield self.switch()
-        yield self.heading(0, "title", self.both([view.title() for view in self.views]))
+        yield from self.top_of_page()
         if self.contents:
             yield self.list_of_steps()
         if view.inputs:
@@ -122,9 +128,22 @@ class _Fragment:
         yield from self.notes()
         yield from self.verification()
 
+    def top_of_page(self) -> Iterator[str]:
+        yield self.switch()
+        yield self.heading(0, "title", self.both([view.title() for view in self.views]))
+        yield from self.under_title()
+
+    def under_title(self) -> Iterator[str]:
+        """What is asked, on top; and why a page is only to read."""
+        asked = [localized(view.run.problem.prompt, view.language.code) for view in self.views]
+        if any(asked):
+            yield f'<p class="question">{self.both(asked)}</p>\n'
+        if self.reason is not None:
+            yield f'<p class="reason">{self.say(self.reason)}</p>\n'
+
     def switch(self) -> str:
         labels = "".join(
-            f'<label lang="{_tag(view)}"><input type="radio" name="language" class="to-{view.language.code}"'
+            f'<label lang="{tag(view)}"><input type="radio" name="language" class="to-{view.language.code}"'
             f' autocomplete="off"{"" if i else " checked"}> {_NAMES.get(view.language.code, view.language.code)}</label>'
             for i, view in enumerate(self.views)
         )
@@ -132,7 +151,7 @@ class _Fragment:
 
     def list_of_steps(self) -> str:
         links = "".join(
-            f'<li><a href="#{_anchor(item)}" title="{escape(item.id)}">{mathml(item.symbol)}</a></li>'
+            f'<li><a href="#{anchor(item)}" title="{escape(item.id)}">{mathml(item.symbol)}</a></li>'
             for item in (*self.view.inputs, *self.view.steps)
         )
         return f'<nav class="contents" aria-label="Contents · 目录"><ol>{links}</ol></nav>\n'
@@ -143,7 +162,7 @@ class _Fragment:
 
     def item(self, item: Item) -> str:
         """A step: its formula as heading, what it means, its matrices, the arithmetic."""
-        id = f' id="{_anchor(item)}"' if self.contents else ""
+        id = f' id="{anchor(item)}"' if self.contents else ""
         code = "" if item.id == item.symbol else f" <code>{escape(item.id)}</code>"
         formula = f"{item.symbol} = {item.formula_latex}" if item.formula else item.symbol
         out = [f'<section class="step"{id}>\n', self.heading(2, "step-title formula", mathml(formula, "large") + code)]
@@ -166,16 +185,24 @@ class _Fragment:
             corner = '<td class="corner"></td>' if named else ""
             names = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.columns)
             lines.append(f'<thead><tr class="line">{corner}{names}</tr></thead>')
-        cells = np.array([_cells(item, column) for column in block.values.T], dtype=object).T.reshape(count, columns)
+        cells = self.cells(item, block)
         lines.append("<tbody>")
         for name, row in zip(block.rows, cells, strict=True):
             first = f'<th scope="row">{escape(name)}</th>' if named else ""
             lines.append(f'<tr class="line">{first}{"".join(row)}</tr>')
         lines.append("</tbody>")
-        table = '<table class="matrix">' + "\n".join(lines) + "</table>"
+        table = f'<table class="matrix"{self.attributes()}>' + "\n".join(lines) + "</table>"
         label = escape(f"{item.name} {shape}")
         reach = f' tabindex="0" role="region" aria-label="{label}"' if columns > _WIDE else ""
         return f'<div class="scroll"{reach}>{table}</div>\n'
+
+    def attributes(self) -> str:
+        """What a table says of itself besides its caption."""
+        return ""
+
+    def cells(self, item: Item, block: Block) -> np.ndarray[Any, Any]:
+        """The numbers of one matrix as table cells."""
+        return np.array([_cells(item, column) for column in block.values.T], dtype=object).T.reshape(block.values.shape)
 
     def arithmetic(self, item: Item) -> str:
         """Every cell's arithmetic, folded away unless it was asked for."""
@@ -218,7 +245,7 @@ class _Fragment:
         yield f'<section>\n{self.heading(1, "part", self.say(VERIFICATION))}<div class="scroll">{table}</div>\n</section>\n'
 
 
-def _anchor(item: Item) -> str:
+def anchor(item: Item) -> str:
     return f"attncli-{escape(''.join(item.id.split()))}"
 
 
@@ -230,14 +257,27 @@ def _cells(item: Item, column: Any) -> list[str]:
     """One column's numbers as table cells, lined up at the point."""
     if column.dtype == object:
         return [f"<td{_shade(item, value)}>{_exact(item, value)}</td>" for value in column]
-    texts = padded([item.text(value) for value in column])
-    return [f"<td{_shade(item, value)}>{_spaced(text)}</td>" for value, text in zip(column, texts, strict=True)]
+    texts = padding([item.text(value) for value in column])
+    return [
+        f"<td{_shade(item, value)}{_space(pad)}>{escape(text)}</td>"
+        for value, (text, pad) in zip(column, texts, strict=True)
+    ]
 
 
-def _spaced(text: str) -> str:
-    bare = text.rstrip(" ")
-    spaces = len(text) - len(bare)
-    return escape(bare) + (_POINT + _DIGIT * (spaces - 1) if spaces else "")
+def _space(pad: str) -> str:
+    return f' data-pad="{pad}"' if pad else ""
+
+
+def padding(texts: list[str]) -> list[tuple[str, str]]:
+    """Each number of a column, and the decimals it would need to reach as far as the longest: ("2", ".000").
+
+    The style shows these without ink, so that points stand under one another in any font.
+    """
+    tails = [len(text) - len(bare) for text, bare in zip(padded(texts), texts, strict=True)]
+    return [
+        (text, ("." if "." not in text else "") + "0" * (tail - ("." not in text)) if tail else "")
+        for text, tail in zip(texts, tails, strict=True)
+    ]
 
 
 def _exact(item: Item, value: Any) -> str:

@@ -1,0 +1,325 @@
+"""The page that can be explored: the arithmetic of every cell as data, and a script that evaluates just that.
+
+There is no second implementation of any model: what the script calculates after a change are the terms of the ops,
+the same ones that it shows. Numbers that do not follow from a change stay attncli's own, to the last bit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attncli.core.graph import Input, Step
+from attncli.message import N_, Message
+from attncli.render._arithmetic import OPENED
+from attncli.render._command import Command, command
+from attncli.render._mathml import mathml
+from attncli.render._names import cell_name
+from attncli.render._numbers import constant_text, plain
+from attncli.render._view import Block, Item, View
+from attncli.render._words import clean
+from attncli.render.html import Fragment, anchor, padding, tag
+from attncli.terms import Index, Term
+
+#: Numbers up to which a page calculates anew at every change.
+MOST_CELLS = 3_000
+
+_PAGE = """<!DOCTYPE html>
+<html lang="{lang}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="attncli">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<div class="attncli attncli-{code} explorer reading" id="attncli" lang="{lang}">
+<div class="attncli-body">
+{body}</div>
+<div class="bar">
+<p data-role="arithmetic" role="status" aria-live="polite"></p>
+<p data-role="message" role="status" aria-live="polite"></p>
+</div>
+</div>
+<script type="application/json" id="attncli-data">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+#: Names of the parts where there is little room.
+_SHORT = {
+    "input": N_("Inputs"),
+    "target": N_("Forward"),
+    "forward": N_("Forward"),
+    "upstream": N_("Backward"),
+    "backward": N_("Backward"),
+    "update": N_("Update"),
+}
+
+#: What the script says, by key.
+_WORDS = {
+    "idle": N_(
+        "Point at a number, tap it, or go to it with the arrow keys: its arithmetic stands here. Blue numbers can be changed."
+    ),
+    "given": N_("given"),
+    "before": N_("with the numbers as given: {value}"),
+    "changed": N_("{cell} is now {value}; {count} numbers have changed with it."),
+    "back": N_("{cell} is {value} again, as given."),
+    "wrong": N_("“{text}” is not a number that can stand here. Write one like 1.5, -2 or 1/3."),
+    "reset": N_("All numbers are as given again."),
+    "agrees": N_("{cell}: {text} agrees to half a unit of the last place shown."),
+    "differs": N_("{cell}: {text} is off by more than half a unit of the last place shown."),
+    "count": N_("{right} of {all} agree. This only compares numbers; attncli check marks them, with every way of rounding."),
+    "hide": N_("The answers are hidden. Type what you get; inputs still show their numbers."),
+    "show": N_("All answers are shown."),
+    "link": N_("This link holds your changes:"),
+    "command": N_("The same on the command line:"),
+    "copied": N_("Copied."),
+    "foreign": N_("The link changes {name}, which is no number of this page that can be changed. It was left out."),
+    "tampered": N_(
+        "Do not trust this page: at {count} numbers its arithmetic does not come to what attncli calculated, first at {cell}."
+        " The file has been altered."
+    ),
+}  # fmt: skip
+
+
+def why_not(view: View) -> Message | None:
+    """Why a run is shown as a page to read only, or None."""
+    if view.run.trace.arithmetic != "floating":
+        return Message(
+            N_("This page is for reading: its numbers are exact, or rounded line by line, and a change would not be.")
+        )
+    count = sum(math.prod(values.shape) for values in view.run.trace.numbers.values())
+    if count > MOST_CELLS:
+        text = N_(
+            "This page is for reading: it has {count} numbers, and above {most} it does not calculate anew."
+            " With --step it has fewer."
+        )
+        return Message(text, count=f"{count:,}", most=f"{MOST_CELLS:,}")
+    return None
+
+
+def page(view: View) -> str:
+    """The run as one offline file: numbers, sentences, the arithmetic as data, and the script that evaluates it."""
+    folder = Path(__file__).parent
+    style = "".join((folder / name).read_text(encoding="utf-8") for name in ("page.css", "explorer.css"))
+    script = (folder / "explorer.js").read_text(encoding="utf-8")
+    fragment = Explorer(view)
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_digest(script)}'",
+            f"style-src '{_digest(style)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    return _PAGE.format(
+        lang=tag(view),
+        code=view.language.code,
+        policy=policy,
+        title=escape(clean(view.title())),
+        style=style,
+        body="".join(fragment.body()),
+        data=_inert(json.dumps(fragment.data(), ensure_ascii=False, separators=(",", ":"))),
+        script=script,
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+
+
+def _inert(text: str) -> str:
+    """JSON that cannot end the element it stands in, whatever a name holds."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+class Explorer(Fragment):
+    """A run as HTML whose every number can be pointed at, and its inputs changed."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__(view, top=1, contents=True)
+        self.command: Command = command(view.run)
+        run = view.run
+        #: Everything that was calculated, shown or not: a shown number may come from one that is not.
+        self.nodes: list[Input | Step] = [
+            node for node in (*run.graph.inputs.values(), *run.graph.steps.values()) if node.id in run.trace.numbers
+        ]
+        self.first: dict[str, int] = {}
+        count = 0
+        for node in self.nodes:
+            self.first[node.id] = count
+            count += math.prod(run.trace.numbers[node.id].shape)
+        self.numbers: dict[str, int] = {}
+
+    # --- what is seen -------------------------------------------------------------------------------------------------
+
+    def body(self) -> Iterator[str]:
+        number = 0
+        for item in self.view.steps:
+            number += item.step is not None
+            if item.step is not None:
+                self.numbers[item.id] = number
+        yield from super().body()
+
+    def top_of_page(self) -> Iterator[str]:
+        yield "<header>\n"
+        yield from super().top_of_page()
+        yield f"{self.tools()}</header>\n"
+
+    def part(self, title: Message, items: Any, layout: str = "") -> str:
+        """A part with a short name besides its heading, for the board."""
+        phase = items[0].phase
+        short = _SHORT.get(phase)
+        inside = super().part(title, items, layout)
+        mark = f'<span class="short" aria-hidden="true">{self.say(short)}</span>' if short is not None else ""
+        return inside.replace('<div class="steps', f'{mark}<div class="steps', 1)
+
+    def tools(self) -> str:
+        """Two views, what can be done, and the place where a link or command is handed out."""
+        views = "".join(
+            f'<label><input type="radio" name="view" value="{name}" autocomplete="off"{" checked" * (name == "reading")}> '
+            f"{self.say(text)}</label>"
+            for name, text in (("reading", N_("Reading")), ("board", N_("Board")))
+        )
+        buttons = [
+            ("hide", N_("Hide the answers"), ' aria-pressed="false"'),
+            ("reset", N_("Reset"), " disabled"),
+            ("link", N_("Copy a link"), ""),
+            *([("command", N_("Copy as a command"), "")] if self.command is not None else []),
+        ]
+        shown = "".join(
+            f'<button type="button" data-do="{name}"{more}>{self.say(text)}</button>' for name, text, more in buttons
+        )
+        return (
+            f'<div class="tools" role="group" aria-label="View · 视图"><form class="views">{views}</form>{shown}</div>\n'
+            '<p class="handed" hidden><span data-role="handed"></span>'
+            '<textarea readonly rows="1" data-role="copy"></textarea></p>\n'
+        )
+
+    def item(self, item: Item) -> str:
+        """A step: number and formula, what it means, its operands beside its result."""
+        code = "" if item.id == item.symbol else f" <code>{escape(item.id)}</code>"
+        number = f'<span class="number">{self.numbers[item.id]}.</span> ' if item.id in self.numbers else ""
+        formula = f"{item.symbol} = {item.formula_latex}" if item.formula else item.symbol
+        kind = " calculated" if item.step is not None else ""
+        out = [
+            f'<section class="step {item.phase}{kind}" id="{anchor(item)}" data-step="{escape(item.id)}">\n',
+            self.heading(2, "step-title formula", f"{number}{mathml(formula, 'large')}{code}"),
+        ]
+        if item.why is not None:
+            out.append(f"<p>{self.say(item.why)}</p>\n")
+        tables = "".join(self.table(item, block) for block in item.blocks)
+        out.append(f'<div class="matrices">\n{tables}</div>\n')
+        if item.step is not None:
+            summary = self.say(N_("The arithmetic of every cell"))
+            opened = " open" if self.view.expand else ""
+            out.append(f'<details class="all"{opened}><summary>{summary}</summary><ul class="cells"></ul></details>\n')
+        return "".join([*out, "</section>\n"])
+
+    def attributes(self) -> str:
+        return ' role="grid"'
+
+    def cells(self, item: Item, block: Block) -> np.ndarray[Any, Any]:
+        """The numbers of one matrix as table cells that carry their names."""
+        columns = [
+            [
+                self.cell(item, block.index(i, j), text, pad)
+                for i, (text, pad) in enumerate(padding([item.text(value) for value in column]))
+            ]
+            for j, column in enumerate(block.values.T)
+        ]
+        return np.array(columns, dtype=object).T.reshape(block.values.shape)
+
+    def cell(self, item: Item, index: Index, text: str, pad: str) -> str:
+        name = escape(cell_name(item.id, index, self.view.layout))
+        label = escape(cell_name(item.name, index, self.view.layout))
+        if self.can_change(item.id, index):
+            return (
+                f'<td class="given"><input data-cell="{name}" aria-label="{label}" value="{escape(text)}" size="{max(len(text), 2)}"'
+                ' autocomplete="off" spellcheck="false"></td>'
+            )
+        share = ' class="share"' if item.weights else ""
+        space = f' data-pad="{pad}"' if pad else ""
+        return f'<td{share} data-cell="{name}"{space}>{escape(text)}</td>'
+
+    def can_change(self, id: str, index: Index) -> bool:
+        """Whether a number was given as such; what is hidden stays so, because it decides which steps there are."""
+        return id in self.command.inputs and math.isfinite(self.view.run.trace.numbers[id][index])
+
+    def notes(self) -> Iterator[str]:
+        text = self.say(N_("These sentences speak of the numbers as they were given, before your changes."))
+        for part in super().notes():
+            yield f'<div class="answers">\n<p class="only-edited">{text}</p>\n{part}</div>\n'
+
+    def verification(self) -> Iterator[str]:
+        for part in super().verification():
+            yield f'<div class="answers">\n{part}</div>\n'
+
+    # --- what is calculated with --------------------------------------------------------------------------------------
+
+    def data(self) -> dict[str, Any]:
+        """Numbers, terms, words and the command, for the script."""
+        view = self.view
+        return {
+            "steps": [self.step_data(node) for node in self.nodes],
+            "columns": view.layout == "columns",
+            "words": {
+                shown.language.code: {key: shown.language.translate(text) for key, text in _WORDS.items()}
+                for shown in self.views
+            },
+            "command": {
+                "before": self.command.before,
+                "inputs": self.command.inputs,
+                "after": self.command.after,
+            },
+        }
+
+    def step_data(self, node: Input | Step) -> dict[str, Any]:
+        from attncli.render._why import fitted_name
+
+        run = self.view.run
+        values = run.trace.numbers[node.id]
+        found: dict[str, Any] = {
+            "id": node.id,
+            "name": fitted_name(self.view, node.id),
+            "shape": list(values.shape),
+            "places": run.places(node.id),
+            "values": plain(np.asarray(values, dtype=np.float64).ravel()),
+        }
+        if isinstance(node, Step):
+            numbers = run.trace.numbers
+            found["terms"] = [self.encoded(node.op.terms(node, index, numbers)) for index in np.ndindex(*values.shape)]
+            found["operands"] = [id for id in dict.fromkeys(node.inputs) if id in self.first]
+            if node.weights:
+                found["weights"] = True
+            if node.op.name in OPENED:
+                found["opens"] = True
+        return found
+
+    def encoded(self, term: Term) -> Any:
+        """A term as data: a cell is its number, a constant ["#", value, text], the rest [kind, parts …]."""
+        match term.kind:
+            case "cell":
+                id, index = term.parts
+                assert isinstance(id, str) and isinstance(index, tuple)
+                shape = self.view.run.trace.numbers[id].shape
+                return self.first[id] + (int(np.ravel_multi_index(index, shape)) if shape else 0)
+            case "number":
+                value = float(str(term.parts[0]))
+                return ["#", value, constant_text(value)]
+            case "text":
+                return ["text", str(term.parts[0])]
+        return [term.kind, *(self.encoded(part) for part in term.parts if isinstance(part, Term))]
