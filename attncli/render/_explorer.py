@@ -24,7 +24,7 @@ from attncli.render._command import Command, command
 from attncli.render._mathml import mathml
 from attncli.render._names import cell_name
 from attncli.render._numbers import constant_text, plain
-from attncli.render._view import Block, Item, View
+from attncli.render._view import Block, Item, View, printable
 from attncli.render._words import clean
 from attncli.render.html import Fragment, anchor, padding, tag
 from attncli.terms import Index, Term
@@ -132,7 +132,7 @@ def page(view: View) -> str:
         title=escape(clean(view.title())),
         style=style,
         body="".join(fragment.body()),
-        data=_inert(json.dumps(fragment.data(), ensure_ascii=False, separators=(",", ":"))),
+        data=_inert(json.dumps(fragment.data(), separators=(",", ":"))),
         script=script,
     )
 
@@ -321,5 +321,5 @@ class Explorer(Fragment):
                 value = float(str(term.parts[0]))
                 return ["#", value, constant_text(value)]
             case "text":
-                return ["text", str(term.parts[0])]
+                return ["text", printable(str(term.parts[0]))]
         return [term.kind, *(self.encoded(part) for part in term.parts if isinstance(part, Term))]

@@ -290,8 +290,9 @@
     copy.classList.toggle("changed", boxOf(number).classList.contains("changed"));
   }
 
-  /** The operands of a step beside its result, made when it comes into sight: most are never looked at. */
+  /** The operands of a step beside its result. In a long page they are made when it comes into sight: most never do. */
   const MOST_BESIDE = 240;
+  const MOST_AT_ONCE = 2000;
   function putOperandsBeside(section) {
     const step = steps.get(section.dataset.step);
     if (!step.operands || section.classList.contains("beside")) return;
@@ -343,7 +344,8 @@
     { rootMargin: "600px" },
   );
   const sections = all(".step.calculated");
-  sections.forEach((section) => sight.observe(section));
+  const copied = sections.flatMap((section) => steps.get(section.dataset.step).operands).reduce((sum, id) => sum + steps.get(id).values.length, 0);
+  sections.forEach((section) => (copied <= MOST_AT_ONCE ? putOperandsBeside(section) : sight.observe(section)));
 
   // The list of a step's arithmetic, written when it is opened.
   function list(details) {
@@ -598,6 +600,7 @@
   }
 
   function hide(on) {
+    if (on === hiding && !on) return;
     hiding = on;
     root.classList.toggle("hiding", on);
     find('[data-do="hide"]').setAttribute("aria-pressed", String(on));
@@ -626,7 +629,7 @@
         elements.set(number, box);
       }
     }
-    show(now.keys());
+    show(now.map((_, number) => number));
     stops.forEach((number) => (focusable(number).tabIndex = 0));
     listAgain();
     tell();
@@ -646,16 +649,30 @@
     fitBoard();
   }
 
-  /** The largest letters with which the whole board stands on the screen; the smallest that can be read, if none do. */
+  // Sizes of letters on the board. On a narrow screen, or where not even the smallest do, it scrolls in a size to read.
+  const SIZES = [9, 9.5, 10, 10.5, 11, 11.5, 12, 12.5, 13, 13.5, 14, 15];
+  const TO_SCROLL = 11.5;
+
+  /** The largest letters with which the whole board stands on the screen. */
   function fitBoard() {
-    root.style.removeProperty("--board");
     if (!isBoard()) return;
-    for (let size = 15; size >= 9; size -= 0.5) {
+    const fits = (size) => {
       root.style.setProperty("--board", `${size}px`);
-      if (document.documentElement.scrollHeight <= window.innerHeight) return;
+      return document.documentElement.scrollHeight <= window.innerHeight;
+    };
+    if (window.innerWidth < 640 || elements.size > MOST_FITTED || !fits(SIZES[0])) {
+      fits(TO_SCROLL);
+      return;
     }
-    root.style.setProperty("--board", "11px"); // it scrolls anyway
+    let [low, high] = [0, SIZES.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (fits(SIZES[middle])) low = middle;
+      else high = middle - 1;
+    }
+    fits(SIZES[low]);
   }
+  const MOST_FITTED = 1200; // no screen is large enough for more
   window.addEventListener("resize", fitBoard);
 
   function setLanguage() {

@@ -67,7 +67,8 @@ def test_holds_what_it_needs_and_no_more(wheel: Path) -> None:
     assert all(name.startswith("attncli/") for name in inside)
     expected = {file.relative_to(ROOT).as_posix() for file in (ROOT / "attncli").rglob("*.py")}
     expected |= {f"attncli/{file.relative_to(ROOT).as_posix()}" for file in (ROOT / "worked_examples").rglob("*.toml")}
-    expected |= {"attncli/py.typed", "attncli/render/page.css"}
+    expected |= {"attncli/py.typed"}
+    expected |= {f"attncli/render/{name}" for name in ("page.css", "explorer.css", "explorer.js")}
     expected |= {file.relative_to(ROOT).as_posix() for file in (ROOT / "attncli" / "locale").rglob("*.mo")}
     assert expected <= inside
     assert "attncli/locale/zh/LC_MESSAGES/attncli.mo" in inside

@@ -1,0 +1,108 @@
+"""Every worked example as a page: its texts are attncli's to the last sign, its numbers those of attncli run anew."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from opened import Opened, view_of
+
+from attncli.matrix import Matrix, as_matrix
+from attncli.problems import library
+from attncli.problems.problem import Problem
+from attncli.render import _explorer, html
+from attncli.render._names import cell_name
+from attncli.render._view import View
+
+#: Everything that the page says about its numbers.
+_SAID = """() => {
+  const texts = {};
+  for (const e of document.querySelectorAll("[data-cell]")) texts[e.dataset.cell] = e.tagName === "INPUT" ? e.value : e.textContent;
+  const arithmetic = Object.fromEntries(window.attncli.names().map(name => [name, window.attncli.arithmetic(name)]));
+  return {texts, arithmetic, inputs: [...document.querySelectorAll("input[data-cell]")].map(e => e.dataset.cell)};
+}"""
+
+
+def is_explored(id: str) -> bool:
+    run = view_of(library.load(id)).run
+    return sum(math.prod(values.shape) for values in run.trace.numbers.values()) <= _explorer.MOST_CELLS
+
+
+EXPLORED = [id for id in library.ids() if is_explored(id)]
+
+
+def test_most_worked_examples_can_be_explored() -> None:
+    assert len(EXPLORED) > 0.9 * len(library.ids())
+
+
+@pytest.mark.parametrize("id", EXPLORED)
+def test_a_page_says_what_attncli_says(open_page: Callable[..., Opened], id: str) -> None:
+    problem = library.load(id)
+    shown = view_of(problem)
+    page = open_page(html.render(shown))
+    said = page.page.evaluate(_SAID)
+    assert page.message == ""  # no term that does not come to attncli's number
+    for item in (*shown.inputs, *shown.steps):
+        for block in item.blocks:
+            for i, j in np.ndindex(*block.values.shape):
+                assert said["texts"][name_of(shown, item.id, block.index(i, j))] == item.text(block.values[i, j])
+        for name, text in shown.arithmetic(item):
+            cell = name.replace(item.name, item.id, 1)
+            assert said["arithmetic"][cell] == f"{name} = {text}"
+    edit_three_times(page, problem, said["inputs"], random.Random(id))
+
+
+def name_of(view: View, id: str, index: tuple[int, ...]) -> str:
+    return cell_name(id, index, view.layout)
+
+
+def edit_three_times(page: Opened, problem: Problem, inputs: list[str], draw: random.Random) -> None:
+    """Three changes, one after the other, each against a problem with that number calculated from its beginning."""
+    if not inputs:
+        return
+    for _ in range(3):
+        name, value = draw.choice(inputs), round(draw.uniform(-3, 3), 2)
+        problem = changed(problem, name, value)
+        found = page.numbers([(name, repr(value))])
+        run = view_of(problem).run
+        for id, values in run.trace.numbers.items():
+            names = [cell_name(id, index, problem.layout) for index in np.ndindex(*values.shape)]
+            ours = np.array([found[cell] for cell in names])
+            scale = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
+            np.testing.assert_allclose(
+                ours, values.ravel(), rtol=1e-9, atol=1e-12 * max(scale, 1.0), err_msg=f"{name} = {value}: {id}"
+            )
+
+
+def changed(problem: Problem, name: str, value: float) -> Problem:
+    """The problem with one number of an input, as the page names it, replaced."""
+    id, _, place = name.rstrip("]").partition("[")
+    index = tuple(int(part) - 1 for part in place.split(","))
+
+    def with_number(matrix: Matrix) -> Any:
+        values = np.array(matrix.values)
+        values[index] = value
+        return as_matrix(values)
+
+    if id in problem.inputs:
+        return problem.changed(inputs={**problem.inputs, id: with_number(problem.inputs[id])})
+    if id in problem.extras:
+        return problem.changed(extras={**problem.extras, id: with_number(problem.extras[id])})
+    assert problem.upstream is not None
+    return problem.changed(upstream=with_number(problem.upstream))
+
+
+@pytest.mark.parametrize("how", [{"arithmetic": "hand"}, {"arithmetic": "exact"}])
+def test_what_cannot_be_calculated_anew_is_to_read_and_says_so(how: dict[str, Any]) -> None:
+    text = html.render(view_of(library.load("a1-pronoun"), **how))
+    assert "<script" not in text and "This page is for reading" in text
+
+
+def test_a_page_of_many_numbers_is_to_read_and_says_so() -> None:
+    problem = Problem("attention", {name: as_matrix(np.ones((40, 2))) for name in "QKV"})
+    text = html.render(view_of(problem))
+    assert "<script" not in text and "above 3,000 it does not calculate anew" in text
