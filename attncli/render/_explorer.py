@@ -154,9 +154,8 @@ class Explorer(Fragment):
         self.command: Command = command(view.run)
         run = view.run
         #: Everything that was calculated, shown or not: a shown number may come from one that is not.
-        self.nodes: list[Input | Step] = [
-            node for node in (*run.graph.inputs.values(), *run.graph.steps.values()) if node.id in run.trace.numbers
-        ]
+        nodes: list[Input | Step] = [*run.graph.inputs.values(), *run.graph.steps.values()]
+        self.nodes = [node for node in nodes if node.id in run.trace.numbers]
         self.first: dict[str, int] = {}
         count = 0
         for node in self.nodes:

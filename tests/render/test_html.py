@@ -126,7 +126,7 @@ class Page(HTMLParser):
 
 def test_page_is_well_nested_and_complete(shown: View) -> None:
     page = Page(read_only(shown))
-    numbers = [cell for cell in page.cells]
+    numbers = page.cells
     for item in (*shown.inputs, *shown.steps):
         assert {"id": f"attncli-{item.id}"}.items() <= next(
             (a for a in page.all("section") if a.get("id") == f"attncli-{item.id}"), {}
