@@ -28,7 +28,7 @@ from learn_layers import made, positions_kinds, positions_lines
 from learn_loss import loss_part, updated
 from learn_parts import Page, Part
 from learner import Case, Exercise, gradient_of, lines, t
-from wrongs import Kind, alike, kinds
+from wrongs import Kind, alike, first_only, kinds
 
 #: The lines of the attention that make queries, keys and values.
 _FED = ("Q", "K", "V")
@@ -134,6 +134,7 @@ def _looked_up(ids: Any, name: str, table: str, case: Case) -> Part:
 
     found = [
         Kind(path, "gradient-overwritten", lambda g: put(g(f"G_{name}"), False)),
+        Kind(path, "first-gradient-only", lambda g: first_only(g(f"G_{name}"), ids, count)),
         Kind(path, "value-for-gradient", lambda g: put(g(name), True)),
     ]
     return Part(

@@ -120,8 +120,17 @@ def _norm_kinds(case: Case) -> Iterator[Kind]:
         return (g(source) ** 2).mean(0, keepdims=True)
 
     def whole(g: Use) -> Any:
-        x = g("X") - g("X").mean(0) if source == "centred" else g("X")
-        return x / np.sqrt((x**2).mean(0) + eps)
+        x = g("X")
+        if source == "centred":
+            x = g.aside("centred", x - g.aside("mean", x.mean(0)))
+        square = g.aside("square", (x**2).mean(0))
+        return x / g.aside("root", np.sqrt(square + eps))
+
+    def of_all(g: Use) -> Any:
+        x = g("X")
+        if source == "centred":
+            x = g.aside("centred", x - g.aside("mean", x.mean()))
+        return x / g.aside("root", np.sqrt(g.aside("square", (x**2).mean()) + eps))
 
     if source == "centred":
         of_columns = {"variance": down}
@@ -129,15 +138,28 @@ def _norm_kinds(case: Case) -> Iterator[Kind]:
         yield Kind("centred", "normalised-over-tokens", lambda g: g("X") - g("X").mean(0), also=of_columns)
         yield Kind("centred", "not-centred", lambda g: g("X"))
         yield Kind("variance", "not-centred", lambda g: (g("X") ** 2).mean(-1, keepdims=True))
-        yield Kind("variance", "sample-variance", lambda g: (g("centred") ** 2).sum(-1, keepdims=True) / (width - 1))
+        sample: Line = lambda g: (g("centred") ** 2).sum(-1, keepdims=True) / (width - 1)  # noqa: E731
+        yield Kind("variance", "sample-variance", sample)
+        alike_back: Line = lambda g: 2 * g(source) * g("G_variance") / (width - 1)  # noqa: E731
+        back = {"G_centred_variance": alike_back}
+        yield Kind("variance", "sample-variance", sample, "back too", also=back)
         yield Kind("normalised", "not-centred", lambda g: g("X") / g("std"), "right divisor")
-        yield Kind("normalised", "not-centred", lambda g: g("X") / np.sqrt((g("X") ** 2).mean(-1, keepdims=True) + eps))
+        yield Kind(
+            "normalised",
+            "not-centred",
+            lambda g: g("X") / g.aside("root", np.sqrt(g.aside("square", (g("X") ** 2).mean(-1, keepdims=True)) + eps)),
+        )
     yield Kind(square, "normalised-over-tokens", down)
     yield Kind("normalised", "normalised-over-tokens", whole)
+    yield Kind("normalised", "normalised-over-all", of_all)
     yield Kind(root, "eps-outside-root", lambda g: np.sqrt(g(square)) + eps)
     yield Kind(root, "not-square-rooted", lambda g: g(square) + eps)
-    yield Kind("normalised", "eps-outside-root", lambda g: g(source) / (np.sqrt(g(square)) + eps))
-    yield Kind("normalised", "not-square-rooted", lambda g: g(source) / (g(square) + eps))
+    outside: Line = lambda g: g(source) / g.aside("root", g.aside("bare", np.sqrt(g(square))) + eps)  # noqa: E731
+    yield Kind("normalised", "eps-outside-root", outside)
+    yield Kind("normalised", "not-square-rooted", lambda g: g(source) / g.aside("divisor", g(square) + eps))
+    twice: Line = lambda g: g(source) / g.aside("root", np.sqrt(g.aside("bare", np.sqrt(g(square))) + eps))  # noqa: E731
+    yield Kind("normalised", "rooted-twice", twice)
+    yield Kind("normalised", "variance-squared", lambda g: g(source) / g.aside("divisor", (g(square) + eps) ** 2))
     yield from _norm_back(case)
 
 

@@ -46,8 +46,16 @@ def loss_part(rng: random.Random, case: Case, n: int) -> Part:
         part.back.append(("G_logits", lambda g: g("loss.error") / len(counted)))
         part.kinds.append(Kind("G_logits", "batch-factor-missing", lambda g: g("loss.error")))
         part.kinds.append(Kind("L", "batch-factor-missing", lambda g: g("loss.surprise").sum(0, keepdims=True)))
+    if is_mean and len(counted) > 1:
+        again: Any = lambda g: g("loss.surprise").sum(0, keepdims=True) / len(counted) / len(counted)  # noqa: E731
+        part.kinds.append(Kind("L", "mean-taken-twice", again))
+        share: Any = lambda g: g.aside("once", g("loss.error") / len(counted)) / len(counted)  # noqa: E731
+        part.kinds.append(Kind("G_logits", "mean-taken-twice", share))
     for base in (2, 10):
         part.kinds.append(Kind("loss.surprise", "log-base", lambda g, b=base: -np.log(g("loss.picked")) / np.log(b)))
+    bare: Any = lambda g: (g("logits") * y).sum(-1, keepdims=True)[counted]  # noqa: E731
+    part.kinds.append(Kind("loss.surprise", "loss-of-logit", bare, "the logit itself"))
+    part.kinds.append(Kind("loss.surprise", "loss-of-logit", lambda g: -np.log(bare(g)), "its logarithm"))
     return part
 
 
@@ -73,8 +81,10 @@ def updated(rng: random.Random, case: Case, page: Page, gradients: dict[str, str
     eta = case.settings["eta"] = rng.choice((0.05, 0.1, 0.5))
     if way == "sgd":
         for name, gradient in gradients.items():
-            page.behind.append((f"{name}_new", lambda g, n=name, at=gradient: g(n) - eta * g(at)))
-            page.own.append(Kind(f"{name}_new", "update-sign", lambda g, n=name, at=gradient: g(n) + eta * g(at)))
+            page.behind.append((f"{name}_new", lambda g, n=name, at=gradient: g(n) - g.aside("step", eta * g(at))))
+            page.own.append(
+                Kind(f"{name}_new", "update-sign", lambda g, n=name, at=gradient: g(n) + g.aside("step", eta * g(at)))
+            )
         return
     case.settings["optimizer"] = "adam"
     beta = [0.9, 0.999]

@@ -322,7 +322,7 @@ def _softmax_back(source: str) -> Iterator[tuple[str, Line]]:
 def _table(case: Case) -> Iterator[tuple[str, Line]]:
     yield "G_E", lambda g: _scattered(g("G_X"), case.inputs["T"], len(case.inputs["E"]))
     if case.eta is not None:
-        yield "E_new", lambda g: g("E") - case.eta * g("G_E")
+        yield "E_new", lambda g: g("E") - g.aside("step", case.eta * g("G_E"))
 
 
 def _scattered(rows: Any, ids: Any, count: int) -> Any:

@@ -80,11 +80,29 @@ def _scale(case: Case) -> Iterator[Kind]:
     d = case.width or case.inputs["Q" if "Q" in case.inputs else "W_Q"].shape[1]
     yield Kind("scaled", "no-scale", lambda g: g("scores"))
     yield Kind("scaled", "scale-by-d", lambda g: g("scores") / d)
-    yield Kind("scaled", "scale-by-d", lambda g: g("scores") / g("root") / g("root"), "twice by the root")
+    yield Kind(
+        "scaled", "scale-by-d", lambda g: g.aside("once", g("scores") / g("root")) / g("root"), "twice by the root"
+    )
     yield Kind("scaled", "scale-inverted", lambda g: g("scores") * g("root"))
     for width in sorted(set(case.inputs["W_Q"].shape) - {d}) if "W_Q" in case.inputs else ():
         yield Kind("scaled", "scale-by-model-width", lambda g, w=width: g("scores") / np.sqrt(w), f"{width}")
     yield Kind("G_scores", "gradient-scale-lost", lambda g: g("G_scaled"))
+    # Made alike forward and back, it is one mistake.
+    unscaled: Line = lambda g: g("G_scaled")  # noqa: E731
+    yield Kind("scaled", "no-scale", lambda g: g("scores"), "back too", also={"G_scores": unscaled})
+    whole: Line = lambda g: g("G_scaled") / d  # noqa: E731
+    yield Kind("scaled", "scale-by-d", lambda g: g("scores") / d, "back too", also={"G_scores": whole})
+    times: Line = lambda g: g("G_scaled") * g("root")  # noqa: E731
+    yield Kind("scaled", "scale-inverted", lambda g: g("scores") * g("root"), "back too", also={"G_scores": times})
+    for width in sorted(set(case.inputs["W_Q"].shape[:1]) - {d, d * d}) if "W_Q" in case.inputs else ():
+        by: Line = lambda g, w=width: g("G_scaled") / np.sqrt(w)  # noqa: E731
+        yield Kind(
+            "scaled",
+            "scale-by-model-width",
+            lambda g, w=width: g("scores") / np.sqrt(w),
+            f"{width}, back too",
+            also={"G_scores": by},
+        )
     yield Kind("G_scores", "value-for-gradient", lambda g: g("scaled") / g("root"))
 
 
@@ -107,8 +125,11 @@ def _mask(case: Case) -> Iterator[Kind]:
             yield Kind("masked", "bias-of-another-head", put(hidden, -np.inf, bias[::-1]))
     if not hidden.any():
         return
-    yield Kind("masked", "mask-as-zero", put(hidden, 0.0))
-    yield Kind("masked", "mask-tiny", put(hidden, 1e-9))
+    filled: Line = lambda g: np.where(hidden, 0.0, g("G_masked"))  # noqa: E731
+    for id, number in (("mask-as-zero", 0.0), ("mask-tiny", 1e-9)):
+        yield Kind("masked", id, put(hidden, number))
+        # Filled in where it hides: then nothing comes back to a hidden score, whatever its weight was.
+        yield Kind("masked", id, put(hidden, number), "filled on the way back", also={"G_scaled": filled})
     yield Kind("masked", "mask-plus-infinity", put(hidden, np.inf))
     yield Kind("masked", "mask-added-as-01", lambda g: g("scaled") + bias + hidden, "1 = hidden")
     yield Kind("masked", "mask-added-as-01", lambda g: g("scaled") + bias + ~hidden, "1 = visible")
@@ -123,9 +144,16 @@ def _mask(case: Case) -> Iterator[Kind]:
         yield Kind("masked", "mask-query-rows", put(hidden.T, -np.inf))
 
 
-def _share(x: Any, axis: Any) -> Any:
-    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
+def _share(g: Use, x: Any, axis: Any, label: str = "") -> Any:
+    """Softmax along other axes, each of its lines a line that may be rounded."""
+    less = g.aside(f"{label}shifted", x - g.aside(f"{label}max", np.max(x, axis=axis, keepdims=True)))
+    e = g.aside(f"{label}exp", np.exp(less))
+    return e / g.aside(f"{label}sum", e.sum(axis=axis, keepdims=True))
+
+
+def _over(g: Use, axis: Any) -> Any:
+    """The exponentials of the sheet, over sums of other axes."""
+    return g("exp") / g.aside("sum", g("exp").sum(axis, keepdims=True))
 
 
 def softmax_wrong(case: Case) -> Iterator[Kind]:
@@ -135,22 +163,24 @@ def softmax_wrong(case: Case) -> Iterator[Kind]:
         "sum-of-logits",
         lambda g: np.where(np.isfinite(g("shifted")), g("shifted"), 0).sum(-1, keepdims=True),
     )
-    yield Kind("A", "softmax-over-columns", lambda g: _share(g(s), -2))
-    yield Kind("A", "softmax-over-columns", lambda g: g("exp") / g("exp").sum(-2, keepdims=True), "from exp")
-    yield Kind("A", "softmax-over-all", lambda g: _share(g(s), (-2, -1)))
-    yield Kind("A", "softmax-over-all", lambda g: g("exp") / g("exp").sum((-2, -1), keepdims=True), "from exp")
+    yield Kind("A", "softmax-over-columns", lambda g: _share(g, g(s), -2))
+    yield Kind("A", "softmax-over-columns", lambda g: _over(g, -2), "from exp")
+    yield Kind("A", "softmax-over-all", lambda g: _share(g, g(s), (-2, -1)))
+    yield Kind("A", "softmax-over-all", lambda g: _over(g, (-2, -1)), "from exp")
     yield Kind("A", "column-sums-broadcast", lambda g: g("exp") / t(g("row_sum")))
     yield Kind("A", "no-normalisation", lambda g: g("exp"))
     yield Kind("A", "no-normalisation", lambda g: np.exp(g(s)), "without the maximum")
-    yield Kind("A", "softmax-twice", lambda g: _share(_share(g(s), -1), -1))
+    yield Kind("A", "softmax-twice", lambda g: _share(g, g.aside("once", _share(g, g(s), -1)), -1, "second "))
+    yield Kind("A", "softmax-twice", lambda g: _share(g, g.aside("once", g("exp") / g("row_sum")), -1), "from exp")
+    yield Kind("exp", "exponent-negated", lambda g: np.where(np.isfinite(g("shifted")), np.exp(-g("shifted")), 0.0))
 
     def without_exponential(g: Use) -> Any:
         visible = np.where(np.isfinite(g(s)), g(s), 0)
-        return visible / visible.sum(-1, keepdims=True)
+        return visible / g.aside("sum", visible.sum(-1, keepdims=True))
 
     yield Kind("A", "no-exponential", without_exponential)
     if case.hidden is not None and case.hidden.any():
-        yield Kind("A", "mask-after-softmax", lambda g: np.where(case.hidden, 0, _share(g("scaled"), -1)))
+        yield Kind("A", "mask-after-softmax", lambda g: np.where(case.hidden, 0, _share(g, g("scaled"), -1)))
     yield from _softmax_back(case)
 
 
@@ -177,10 +207,16 @@ def _softmax_back(case: Case) -> Iterator[Kind]:
     yield Kind("row_dot", "row-dot-over-columns", lambda g: t(g("weighted").sum(-2, keepdims=True)))
     yield Kind("deviation", "softmax-sign", lambda g: g("row_dot") - g("G_A"))
     yield Kind(place, "softmax-passed-through", lambda g: g("G_A"))
-    yield Kind(place, "softmax-diagonal-only", lambda g: g("A") * (1 - g("A")) * g("G_A"))
-    yield Kind(place, "softmax-sign", lambda g: g("A") * (g("row_dot") - g("G_A")))
-    yield Kind(place, "upstream-twice", lambda g: g("A") * g("deviation") * g("G_A"), "G_A")
-    yield Kind(place, "upstream-twice", lambda g: g("A") * g("deviation") * g("A"), "A")
+    slope = {  # A ⊙ (1 − A) first, or the product with G_A first
+        "": lambda g: g.aside("slope", g("A") * g.aside("1-A", 1 - g("A"))) * g("G_A"),
+        "from weighted": lambda g: g("weighted") * g.aside("1-A", 1 - g("A")),
+    }
+    for variant, line in slope.items():
+        yield Kind(place, "softmax-diagonal-only", line, variant)
+    yield Kind(place, "row-dot-missing", lambda g: g("A") * g("G_A"))
+    yield Kind(place, "softmax-sign", lambda g: g("A") * g.aside("turned", g("row_dot") - g("G_A")))
+    yield Kind(place, "upstream-twice", lambda g: g.aside("once", g("A") * g("deviation")) * g("G_A"), "G_A")
+    yield Kind(place, "upstream-twice", lambda g: g.aside("once", g("A") * g("deviation")) * g("A"), "A")
 
 
 def scores_back(case: Case) -> Iterator[Kind]:
@@ -224,9 +260,18 @@ def _table(case: Case) -> Iterator[Kind]:
         return out
 
     yield Kind("G_E", "gradient-overwritten", lambda g: put(g("G_X"), False))
+    yield Kind("G_E", "first-gradient-only", lambda g: first_only(g("G_X"), ids, count))
     yield Kind("G_E", "value-for-gradient", lambda g: put(g("X"), True))
     if case.eta is not None:
-        yield Kind("E_new", "update-sign", lambda g: g("E") + case.eta * g("G_E"))
+        yield Kind("E_new", "update-sign", lambda g: g("E") + g.aside("step", case.eta * g("G_E")))
+
+
+def first_only(rows: Any, ids: Any, count: int) -> Any:
+    """Of a token that occurs again, the first gradient alone."""
+    out = np.zeros((count, rows.shape[1]))
+    for row, id in reversed(list(zip(rows, ids, strict=True))):
+        out[id] = row
+    return out
 
 
 def _slips(case: Case, seed: int) -> Iterator[Kind]:
