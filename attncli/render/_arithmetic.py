@@ -105,10 +105,10 @@ def opened(term: Term, graph: Graph, values: Mapping[str, Any], names: frozenset
     return Term(term.kind, *(opened(part, graph, values, names) for part in term.parts if isinstance(part, Term)))
 
 
-def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Any]) -> Term:
-    """The arithmetic a learner writes for a cell: attention weights down to the powers of e."""
+def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Any], *, by_hand: bool = False) -> Term:
+    """The arithmetic a learner writes for a cell: attention weights down to the powers of e, unless those were rounded."""
     term = step.op.terms(step, index, values)
-    if step.weights:
+    if step.weights and not by_hand:
         return opened(term, graph, values, OPENED)
     return term
 

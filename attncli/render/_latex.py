@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from attncli.render._arithmetic import cell_term
+from attncli.message import Message
+from attncli.render._equals import ABOUT, EQUAL
 from attncli.render._names import cell_name
-from attncli.render._numbers import constant_text, number_latex, number_text
+from attncli.render._numbers import constant_latex, number_latex, number_text
 from attncli.render._view import Block, Item, View, printable
 from attncli.terms import Index, Term
 
@@ -21,6 +22,7 @@ from attncli.terms import Index, Term
 _MOST_COLUMNS = 10
 #: A matrix with more rows is not repeated inside the formula of another.
 _MOST_ROWS = 32
+LATEX_SIGNS = {EQUAL: "=", ABOUT: r"\approx"}
 _WORD = re.compile(r"\\(?:begin|end|text|operatorname|mathrm|mathbf)\{[^{}]*\}|\\[A-Za-z]+|([A-Za-z]{2,})")
 
 _ESCAPES = {
@@ -31,13 +33,17 @@ _ESCAPES = {
 
 
 def upright(latex: str) -> str:
-    r"""The formula with words of two letters and more upright: S_{masked} as S_{\mathrm{masked}}."""
-    return _WORD.sub(lambda found: rf"\mathrm{{{found[1]}}}" if found[1] else found[0], latex)
+    r"""The formula with words of two letters and more upright: S_{masked} as S_{\mathrm{masked}}.
+
+    GitHub shows no \operatorname; \mathrm is shown everywhere.
+    """
+    words = _WORD.sub(lambda found: rf"\mathrm{{{found[1]}}}" if found[1] else found[0], latex)
+    return words.replace(r"\operatorname{", r"\mathrm{")
 
 
 def matrix(texts: list[list[str]]) -> str:
-    """Numbers in LaTeX as a matrix in brackets."""
-    rows = r" \\ ".join(" & ".join(row) for row in texts)
+    r"""Numbers in LaTeX as a matrix in brackets, a line break after each \\: without it GitHub loses the \\."""
+    rows = " \\\\\n".join(" & ".join(row) for row in texts)
     columns = max(map(len, texts), default=0)
     if columns <= _MOST_COLUMNS:
         return rf"\begin{{bmatrix}} {rows} \end{{bmatrix}}"
@@ -69,12 +75,35 @@ def equation(view: View, item: Item, block: Block, width: int) -> str:
         sides.append(put_in)
     else:
         taken = 0
-    sides.append(result)
-    taken += len(item.formula_text) + values_width(block.values, item.decimals) + 3 * len(sides)
-    if len(sides) == 1 or taken <= room:
-        return " = ".join([upright(item.symbol), *sides])
+    last = LATEX_SIGNS[block_sign(view, item, block)] if taken else "="
+    taken += len(item.formula_text) + values_width(block.values, item.decimals) + 3 * (len(sides) + 1)
+    if not sides or taken <= room:
+        return f"{' = '.join([upright(item.symbol), *sides])} {last} {result}"
     lines = " \\\\\n  &= ".join(sides)
-    return f"\\begin{{aligned}}\n{upright(item.symbol)} &= {lines}\n\\end{{aligned}}"
+    return f"\\begin{{aligned}}\n{upright(item.symbol)} &= {lines} \\\\\n  &{last} {result}\n\\end{{aligned}}"
+
+
+def block_sign(view: View, item: Item, block: Block) -> str:
+    """`=` between a formula with its matrices and the result if it is true of every cell as printed, else `≈`."""
+    if view.run.trace.arithmetic == "exact":
+        return EQUAL
+    indices = (block.index(i, j) for i, j in np.ndindex(*block.values.shape))
+    signs = (view.sign(item.id, index, view.term(item.id, index, open_weights=False)) for index in indices)
+    return next((sign for sign in signs if sign != EQUAL), EQUAL)
+
+
+def about(view: View, width: int) -> tuple[Message, ...]:
+    """Why there are ≈ in a document, if there are any: equations true only with digits that are not printed."""
+    found = any(
+        (view.expand and view.is_about(item)) or any(_is_about(view, item, block, width) for block in item.blocks)
+        for item in view.steps
+    )
+    return (view.why_about(),) if found else ()
+
+
+def _is_about(view: View, item: Item, block: Block, width: int) -> bool:
+    put_in, taken = with_matrices(view, item, block)
+    return bool(put_in) and taken <= width - len(item.name) - 3 and block_sign(view, item, block) != EQUAL
 
 
 def with_matrices(view: View, item: Item, block: Block) -> tuple[str, int]:
@@ -96,7 +125,7 @@ def with_matrices(view: View, item: Item, block: Block) -> tuple[str, int]:
         taken += values_width(values, places)
     op, turned = step.op, view.layout == "columns"
     template = op.numbers(step.params) if op.numbers is not None else op.formula(step.params, turned)
-    return template.format(*operands), taken
+    return template.replace(r"\operatorname{", r"\mathrm{").format(*operands), taken
 
 
 def _operand(view: View, id: str, item: Item, block: Block) -> Any:
@@ -115,24 +144,29 @@ def arithmetic(view: View, item: Item, block: Block) -> Iterator[str]:
         return
     for i, j in np.ndindex(*block.values.shape):
         index = block.index(i, j)
-        yield f"{_cell_symbol(item, index, view.layout)} = {_cell(view, item, index)}"
+        yield f"{_cell_symbol(item.symbol, index, view.layout)} = {_cell(view, item, index)}"
 
 
-def _cell_symbol(item: Item, index: Index, layout: str) -> str:
-    symbol, place = upright(item.symbol), cell_name("", index, layout)[1:-1]
+def _cell_symbol(latex: str, index: Index, layout: str) -> str:
+    symbol, place = upright(latex), cell_name("", index, layout)[1:-1]
     return f"{symbol}_{{{place}}}" if re.fullmatch(r"\\?[A-Za-z]+", symbol) else f"({symbol})_{{{place}}}"
 
 
 def _cell(view: View, item: Item, index: Index) -> str:
-    numbers = view.run.trace.numbers
+    numbers, graph = view.run.trace.numbers, view.run.graph
 
     def show(id: str, at: Index) -> str:
         return number_latex(numbers[id][at], view.run.places(id))
 
-    assert item.step is not None
-    term = cell_term(item.step, index, view.run.graph, numbers)
+    term = view.term(item.id, index)
     left, result = term_latex(term, show), show(item.id, index)
-    return left if left == result else f"{left} = {result}"
+    if left != result:
+        return f"{left} {LATEX_SIGNS[view.sign(item.id, index, term)]} {result}"
+    if term.kind != "cell":
+        return left
+    source, place = term.parts
+    assert isinstance(source, str) and isinstance(place, tuple)
+    return f"{_cell_symbol(graph.symbol(source), place, view.layout)} = {result}"
 
 
 def term_latex(term: Term, show: Any) -> str:
@@ -141,7 +175,7 @@ def term_latex(term: Term, show: Any) -> str:
         case "cell":
             return str(show(*term.parts))
         case "number":
-            return constant_text(float(str(term.parts[0])))
+            return constant_latex(float(str(term.parts[0])))
         case "text":
             return rf"\text{{{escaped(str(term.parts[0]))}}}"
     terms = [part for part in term.parts if isinstance(part, Term)]
@@ -170,7 +204,7 @@ def term_latex(term: Term, show: Any) -> str:
         case "power":
             return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
         case "erf":
-            return rf"\operatorname{{erf}}\left({parts[0]}\right)"
+            return rf"\mathrm{{erf}}\left({parts[0]}\right)"
         case "tanh" | "max" | "sin" | "cos" | "ln":
             return rf"\{term.kind}\left({', '.join(parts)}\right)"
     raise ValueError(term.kind)

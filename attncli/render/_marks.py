@@ -19,8 +19,10 @@ from attncli.message import N_, Language, Listed, Message
 from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.record import Record
 from attncli.render._arithmetic import cell_term, term_text
+from attncli.render._equals import ABOUT, WHY_ABOUT_IN_MARKS, sign
 from attncli.render._glyphs import fitted
-from attncli.render._numbers import number_text, padded
+from attncli.render._names import cell_name
+from attncli.render._numbers import constant_text, number_text, padded
 from attncli.render._view import localized, printable
 
 _MARKS = {
@@ -230,9 +232,15 @@ class Sheet:
         def show(id: str, place: tuple[int, ...]) -> str:
             return number_text(float(step.operands[id][place]), places(id))
 
-        text = term_text(term, show, lambda value: f"{value:g}")
-        result = number_text(float(step.own[index]), places(step.id))
-        yield self._line(f"[{','.join(map(str, step.cells[0]))}] = {text} = {result}")
+        name, result = ",".join(map(str, step.cells[0])), number_text(float(step.own[index]), places(step.id))
+        if term.kind == "cell":  # a number taken over as it is
+            (source, place), *_ = term.cells()
+            yield self._line(f"[{name}] = {cell_name(source, place, self.marked.layout)} = {result}")
+            return
+        relation = sign(term, show, result, places(step.id))
+        yield self._line(f"[{name}] = {term_text(term, show, constant_text)} {relation} {result}")
+        if relation == ABOUT:
+            yield self._line(WHY_ABOUT_IN_MARKS, "italic dim")
 
     def _side_by_side(self, step: StepMark) -> Iterator[Line]:
         """What was written, wrong cells between > and <, and what follows from the learner's previous line."""

@@ -52,11 +52,21 @@ def number_latex(value: Any, decimals: int) -> str:
 
 
 def constant_text(value: float) -> str:
-    """A number of the formula itself, without the zeros at its end: 0.1, 10, 0.333333; a small one as 1e-8, never as 0."""
-    if 0 < abs(value) < 1e-4:
-        return re.sub(r"e-0*", "e-", f"{value:.6g}")
-    text = number_text(value, 6)
-    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+    """A number of the formula itself in six digits, without zeros at its end: 0.1, 10, 0.333333; a small one as 1e-8, never as 0."""
+    if not math.isfinite(value) or (value.is_integer() and abs(value) < _HUGE):
+        return number_text(value, 0)
+    return re.sub(r"e([+-])0*", r"e\1", f"{value:.6g}")
+
+
+def constant_latex(value: float) -> str:
+    """The same in LaTeX: 1e-8 is 10^{-8}."""
+    if not math.isfinite(value):
+        return number_latex(value, 0)
+    digits, _, power = constant_text(value).partition("e")
+    if not power:
+        return digits
+    size = f"10^{{{int(power)}}}"
+    return size if digits == "1" else rf"{digits} \times {size}"
 
 
 def plain(values: Any) -> Any:

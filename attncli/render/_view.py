@@ -16,7 +16,7 @@ from attncli.render._names import cell_name, operands
 from attncli.render._numbers import constant_text, number_latex, number_text
 from attncli.render._summary import summary
 from attncli.run import Run
-from attncli.terms import Index
+from attncli.terms import Index, Term
 
 _PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k", "source": "s"}
 
@@ -143,14 +143,46 @@ class View(Record):
 
     def cell_arithmetic(self, id: str, index: Index, *, open_weights: bool = True) -> str:
         """The arithmetic of one cell with its numbers and result; attention weights down to the powers of e."""
-        from attncli.render._arithmetic import cell_term, term_text
+        from attncli.render._arithmetic import term_text
 
-        step = self.run.graph.steps[id]
-        values = self.run.trace.numbers
-        term = cell_term(step, index, self.run.graph, values) if open_weights else step.op.terms(step, index, values)
+        term, result = self.term(id, index, open_weights=open_weights), self.show_cell(id, index)
         left = printable(term_text(term, self.show_cell, constant_text))
-        result = self.show_cell(id, index)
-        return left if left == result else f"{left} = {result}"
+        if left != result:
+            return f"{left} {self.sign(id, index, term)} {result}"
+        if term.kind != "cell":
+            return left
+        source, place = term.parts  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
+        assert isinstance(source, str) and isinstance(place, tuple)
+        return f"{cell_name(latex_text(self.run.graph.symbol(source)), place, self.layout)} = {result}"
+
+    def term(self, id: str, index: Index, *, open_weights: bool = True) -> Term:
+        """The arithmetic of one cell: that of its own step, or with attention weights down to the powers of e."""
+        from attncli.render._arithmetic import cell_term
+
+        step, numbers = self.run.graph.steps[id], self.run.trace.numbers
+        by_hand = not open_weights or self.run.trace.arithmetic == "hand"
+        return cell_term(step, index, self.run.graph, numbers, by_hand=by_hand)
+
+    def sign(self, id: str, index: Index, term: Term) -> str:
+        """= where the numbers printed in `term` give the printed cell, else ≈."""
+        from attncli.render._equals import sign
+
+        return sign(term, self.show_cell, self.show_cell(id, index), self.run.places(id))
+
+    def is_about(self, item: Item, *, open_weights: bool = True) -> bool:
+        """Whether the arithmetic of any cell of a step is true only with digits that are not printed."""
+        if item.step is None or self.run.trace.arithmetic == "exact":
+            return False
+        return any(
+            self.sign(item.id, index, self.term(item.id, index, open_weights=open_weights)) != "="
+            for index in np.ndindex(*item.values.shape)
+        )
+
+    def why_about(self) -> Message:
+        """Why there is a ≈ on the screen."""
+        from attncli.render._equals import WHY_ABOUT, WHY_ABOUT_BY_HAND
+
+        return WHY_ABOUT_BY_HAND if self.run.trace.arithmetic == "hand" else WHY_ABOUT
 
     def show_cell(self, id: str, index: Index) -> str:
         """One number of a step as text."""

@@ -6,8 +6,10 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from attncli.locale.wrap import wrap
 from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
+from attncli.render._lines import Lines
 from attncli.render._names import cell_name
 from attncli.render._view import View
 from attncli.terms import Index
@@ -30,6 +32,7 @@ class Why:
         self.levels = max(1, (console.width - _ROOM) // _INDENT)
         self.narrow: tuple[str, Index] | None = None
         self.below: tuple[str, Index] | None = None
+        self.about = False
 
     def tree(self, id: str, index: Index, depth: int | None) -> Tree:
         """The tree, as deep as was asked for and as the screen is wide enough for."""
@@ -79,7 +82,9 @@ class Why:
         return label
 
     def _own_arithmetic(self, id: str, index: Index) -> str:
-        return self.view.cell_arithmetic(id, index, open_weights=False)
+        view = self.view
+        self.about = self.about or view.sign(id, index, view.term(id, index, open_weights=False)) != "="
+        return view.cell_arithmetic(id, index, open_weights=False)
 
 
 def fitted_name(view: View, id: str) -> str:
@@ -92,7 +97,7 @@ def fitted_name(view: View, id: str) -> str:
 def print_why(
     view: View, id: str, index: Index, depth: int | None, console: Console, *, going_on: bool = False
 ) -> None:
-    """Print the tree of one cell, and what was left out.
+    """Print the tree of one cell, why there is a ≈ in it, and what was left out.
 
     Parameters
     ----------
@@ -101,6 +106,10 @@ def print_why(
     why = Why(view, console)
     tree = why.tree(id, index, depth)
     console.print(tree, markup=False, highlight=False)
+    if why.about:
+        console.print(
+            Lines(wrap(fitted(view.say(view.why_about()), why.encoding), console.width).split("\n"), "italic dim")
+        )
     if why.narrow is not None:
         cell = cell_name(why.narrow[0], why.narrow[1], view.layout)
         text = Message(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attncli.message import N_, Message
-from attncli.render._latex import values_latex, values_width, with_matrices
+from attncli.render._latex import LATEX_SIGNS, about, block_sign, values_latex, values_width, with_matrices
 from attncli.render._mathml import mathml
 from attncli.render._numbers import padded
 from attncli.render._view import Block, Item, View, localized
@@ -225,10 +225,19 @@ class Fragment:
         for block in item.blocks:
             put_in, taken = with_matrices(self.view, item, block)
             if put_in and taken + values_width(block.values, item.decimals) <= _WIDTH:
-                yield f"{item.symbol} = {put_in} = {values_latex(block.values, item.decimals)}"
+                sign = LATEX_SIGNS[block_sign(self.view, item, block)]
+                yield f"{item.symbol} = {put_in} {sign} {values_latex(block.values, item.decimals)}"
+
+    def ending(self) -> Iterator[Message]:
+        """The notes, and why there is a ≈ in the arithmetic, if there is one."""
+        view = self.view
+        yield from ending(view)
+        shown = [item for item in view.steps if view.expand or item.values.size <= _MOST_CELLS]
+        if about(view, _WIDTH) or any(view.is_about(item) for item in shown):
+            yield view.why_about()
 
     def notes(self) -> Iterator[str]:
-        lines = "".join(f"<li>{self.say(message)}</li>\n" for message in ending(self.view))
+        lines = "".join(f"<li>{self.say(message)}</li>\n" for message in self.ending())
         if lines:
             yield f'<section>\n{self.heading(1, "part", self.say(NOTES))}<ul class="notes">\n{lines}</ul>\n</section>\n'
 

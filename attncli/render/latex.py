@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from unicodedata import east_asian_width
 
 from attncli.message import N_, Message
-from attncli.render._latex import arithmetic, equation, escaped, upright, values_latex, values_width
+from attncli.render._latex import about, arithmetic, equation, escaped, upright, values_latex, values_width
 from attncli.render._view import Block, Item, View
 from attncli.render._words import (
     GRADIENT,
@@ -33,7 +33,7 @@ _PACKAGES = r"""% Put this into a document with \usepackage{amsmath}.
 _MATHS = {
     "√": r"$\surd$", "∞": r"$\infty$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "η": r"$\eta$", "⊙": r"$\odot$",
     "Δ": r"$\Delta$", "σ": r"$\sigma$", "∂": r"$\partial$", "Σ": r"$\Sigma$", "ᵀ": r"$^{\top}$", "²": "$^{2}$",
-    "→": r"$\to$", "≤": r"$\leq$", "≥": r"$\geq$", "∛": r"$\sqrt[3]{\,}$", "ε": r"$\varepsilon$",
+    "→": r"$\to$", "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "∛": r"$\sqrt[3]{\,}$", "ε": r"$\varepsilon$",
     "\N{REPLACEMENT CHARACTER}": "?",
 }  # fmt: skip
 
@@ -53,7 +53,7 @@ def _fragment(view: View) -> Iterator[str]:
         yield _heading(view.say(title))
         for item in items:
             yield from _item(view, item)
-    lines = [view.say(message) for message in ending(view)]
+    lines = [view.say(message) for message in (*ending(view), *about(view, _WIDTH))]
     if lines:
         yield _heading(view.say(NOTES))
         yield _listed([text(line) for line in lines])

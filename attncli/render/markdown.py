@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from attncli.message import N_, Message
-from attncli.render._latex import arithmetic, equation, upright
+from attncli.render._latex import about, arithmetic, equation, upright
 from attncli.render._view import Block, Item, View
 from attncli.render._words import (
     GRADIENT,
@@ -45,7 +45,7 @@ def _document(view: View) -> Iterator[str]:
         yield f"## {view.say(title)}"
         for item in items:
             yield from _item(view, item)
-    lines = [view.say(message) for message in ending(view)]
+    lines = [view.say(message) for message in (*ending(view), *about(view, _WIDTH))]
     if lines:
         yield f"## {view.say(NOTES)}"
         yield "\n".join(f"- {escaped(line)}" for line in lines)

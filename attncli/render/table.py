@@ -83,11 +83,8 @@ class Page:
             yield Text()
             yield from self.inputs()
             yield self._shapes()
-        if view.expand and view.run.trace.arithmetic == "floating":
-            yield self.say(
-                N_("Numbers are shown rounded but carried in full; with --carry the rounded ones are carried on."),
-                "italic dim",
-            )
+        if view.expand and any(view.is_about(item) for item in view.steps):
+            yield self.paragraph(view.why_about(), "italic dim")
         phase = ""
         number = 0
         beginning = opened(view.steps) if len(view.run.shown) == len(view.run.graph.steps) else {}

@@ -72,7 +72,7 @@ def test_mathml_refuses_what_it_does_not_know(latex: str) -> None:
         ("S_{masked}", r"S_{\mathrm{masked}}"),
         ("G_{K_{past}}", r"G_{K_{\mathrm{past}}}"),
         (r"\max_j S", r"\max_j S"),
-        (r"\operatorname{repeat}(K)", r"\operatorname{repeat}(K)"),
+        (r"\operatorname{repeat}(K)", r"\mathrm{repeat}(K)"),
         (r"\begin{bmatrix}K\end{bmatrix}", r"\begin{bmatrix}K\end{bmatrix}"),
         ("W_Q", "W_Q"),
     ],

@@ -1,0 +1,188 @@
+"""Whether a printed equation is true as printed, and so whether `=` or `≈` stands in it.
+
+0.670×4 = 2.679 is what a calculation in all digits shows when every number of it is printed with three decimals, but it
+is false: 0.670×4 is 2.68. Here the printed numbers themselves are calculated with, exactly, and rounded where the printed
+result ends. Where that gives another number, `≈` stands.
+"""
+
+from __future__ import annotations
+
+import decimal
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import reduce
+from operator import mul
+
+from attncli.message import N_, Message
+from attncli.render._numbers import constant_text
+from attncli.terms import Index, Term
+
+EQUAL, ABOUT = "=", "≈"
+
+#: Why a screen has ≈ in it, said once.
+WHY_ABOUT = Message(
+    N_("≈: the numbers shown are rounded; attncli goes on with all their digits. --carry goes on with the rounded ones.")
+)
+#: The same where rounded numbers are carried on already.
+WHY_ABOUT_BY_HAND = Message(
+    N_("≈: this step has lines of its own in between, and each of them is rounded; the formula is all that is shown.")
+)
+#: The same below a cell of a learner's sheet.
+WHY_ABOUT_IN_MARKS = Message(N_("≈: the numbers shown here are rounded; more digits were used."))
+
+_DECIMAL = re.compile(r"-?(\d+(\.\d+)?(e[+-]?\d+)?|Infinity)|NaN")
+#: Digits that are worked with: twice as many as any printed number has.
+_DIGITS = 60
+
+
+def sign(term: Term, show: Callable[[str, Index], str], result: str, places: int) -> str:
+    """`=` where the printed numbers give the printed result, else `≈`.
+
+    Parameters
+    ----------
+    term : the arithmetic on the left
+    show : the text of a cell in it
+    result : the text on the right
+    places : decimals of the result; a whole number is printed without them only if it is one
+    """
+    operands: list[str] = []
+
+    def shown(id: str, index: Index) -> str:
+        operands.append(show(id, index))
+        return operands[-1]
+
+    with decimal.localcontext(decimal.Context(prec=_DIGITS, Emax=10**9, Emin=-(10**9), traps=[])):
+        left, right = printed_value(term, shown), as_decimal(result)
+        if left is None or right is None:
+            return EQUAL  # √2/2 and the like are exact
+        return EQUAL if _rounds_to(left, right, max([places, *map(_decimals, operands)])) else ABOUT
+
+
+def _rounds_to(value: Decimal, result: Decimal, places: int) -> bool:
+    """Whether the value, rounded where the result ends, is the result."""
+    if not value.is_finite() or not result.is_finite():
+        return value == result or (value.is_nan() and result.is_nan())
+    exponent = result.as_tuple().exponent
+    assert isinstance(exponent, int)
+    unit = Decimal(1).scaleb(exponent if exponent else -places)
+    return value.quantize(unit, decimal.ROUND_HALF_UP) == result
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2]) if "e" not in text else 0
+
+
+def as_decimal(text: str) -> Decimal | None:
+    """A printed number; None where it is none, like √2/2."""
+    plain = text.replace("−", "-").replace("∞", "Infinity")
+    return Decimal(plain) if _DECIMAL.fullmatch(plain) else None
+
+
+def printed_value(term: Term, show: Callable[[str, Index], str]) -> Decimal | None:
+    """What the arithmetic gives if it is done with the printed numbers; None where they are no decimal numbers."""
+    match term.kind:
+        case "cell":
+            step, index = term.parts
+            assert isinstance(step, str) and isinstance(index, tuple)
+            return _number(show(step, index))
+        case "number":
+            return _number(constant_text(float(str(term.parts[0]))))
+        case "text":
+            return None
+    parts = [printed_value(part, show) for part in term.parts if isinstance(part, Term)]
+    known = [part for part in parts if part is not None]
+    return _WORKED[term.kind](*known) if len(known) == len(parts) else None
+
+
+def _number(text: str) -> Decimal | None:
+    found = as_decimal(text)
+    return None if found is None else +found
+
+
+def _difference(a: Decimal, b: Decimal) -> Decimal:
+    return a if a == b == Decimal("-Infinity") else a - b  # hidden stays hidden
+
+
+def _largest(*parts: Decimal) -> Decimal:
+    return next((part for part in parts if part.is_nan()), max(parts))
+
+
+def _power(base: Decimal, exponent: Decimal) -> Decimal:
+    return base**exponent
+
+
+def _tanh(x: Decimal) -> Decimal:
+    small = (-2 * abs(x)).exp()
+    return ((1 - small) / (1 + small)).copy_sign(x)
+
+
+def _pi() -> Decimal:
+    """π, by Machin's formula."""
+    return 4 * (4 * _arctan_of_inverse(5) - _arctan_of_inverse(239))
+
+
+def _arctan_of_inverse(n: int) -> Decimal:
+    power = total = Decimal(1) / n
+    least, k = Decimal(1).scaleb(-decimal.getcontext().prec), 1
+    while abs(power) > least:
+        power /= -n * n
+        k += 2
+        total += power / k
+    return total
+
+
+def _erf(x: Decimal) -> Decimal:
+    """2/√π e^(−x²) Σ 2ⁿ x^(2n+1) / (1·3·5 … (2n+1)), whose terms have one sign."""
+    if not x.is_finite() or abs(x) > 12:  # 1 − erf(12) is below 10^−64
+        return x if x.is_nan() else Decimal(1).copy_sign(x)
+    part = total = x
+    n = 1
+    while abs(part) > Decimal(1).scaleb(-_DIGITS - 5):
+        part *= 2 * x * x / (2 * n + 1)
+        total += part
+        n += 1
+    return 2 * total * (-x * x).exp() / _pi().sqrt()
+
+
+def _sin(x: Decimal) -> Decimal:
+    return _wave(x, 1)
+
+
+def _cos(x: Decimal) -> Decimal:
+    return _wave(x, 0)
+
+
+def _wave(x: Decimal, first: int) -> Decimal:
+    """The series of the sine (from x¹ on) or the cosine (from x⁰ on), of what is left after whole turns."""
+    if not x.is_finite():
+        return Decimal("NaN")
+    with decimal.localcontext() as context:
+        context.prec += max(0, x.adjusted()) + 5
+        x = x.remainder_near(2 * _pi())
+    part = total = x if first else Decimal(1)
+    n = first
+    while abs(part) > Decimal(1).scaleb(-_DIGITS - 5):
+        part *= -x * x / ((n + 1) * (n + 2))
+        total += part
+        n += 2
+    return total
+
+
+_WORKED: Mapping[str, Callable[..., Decimal]] = {
+    "sum": lambda *parts: sum(parts, Decimal(0)),
+    "product": lambda *parts: reduce(mul, parts, Decimal(1)),
+    "difference": _difference,
+    "quotient": lambda a, b: a / b,
+    "negative": lambda a: -a,
+    "exp": lambda a: a.exp(),
+    "ln": lambda a: a.ln(),
+    "root": lambda a: a.sqrt(),
+    "power": _power,
+    "max": _largest,
+    "positive": lambda a: Decimal(a > 0),
+    "tanh": _tanh,
+    "erf": _erf,
+    "sin": _sin,
+    "cos": _cos,
+}
