@@ -22,7 +22,9 @@ EQUAL, ABOUT = "=", "≈"
 
 #: Why a screen has ≈ in it, said once.
 WHY_ABOUT = Message(
-    N_("≈: the numbers shown are rounded; attncli goes on with all their digits. --carry goes on with the rounded ones.")
+    N_(
+        "≈: the numbers shown are rounded; attncli goes on with all their digits. --carry goes on with the rounded ones."
+    )
 )
 #: The same where rounded numbers are carried on already.
 WHY_ABOUT_BY_HAND = Message(

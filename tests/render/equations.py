@@ -127,7 +127,11 @@ def is_true(equation: Equation, least: int = 0) -> bool:
         places = len(found[1] or "") - int(found[2] or 0)
         if found[1] is None:
             places = max(sum.places, least)
-        return bool(abs(left - right) <= mpf(10) ** -places / 2 * (1 + mpf(10) ** -30))
+        unit = mpf(10) ** -places
+        rounded = (
+            mp.sign(left) * mp.floor(abs(left) / unit + mpf("0.5") + mpf(10) ** -40) * unit
+        )  # a 5 goes up, as at school
+        return bool(abs(rounded - right) < unit / 1000)
 
 
 def is_arithmetic(text: str) -> bool:
@@ -135,7 +139,7 @@ def is_arithmetic(text: str) -> bool:
     return re.sub(_TOKEN, "", text).strip() == "" and bool(re.search(r"\d|∞|NaN", text))
 
 
-_NAME = r"[^\s=≈│├└─]+\[\d+(?:,\d+)*\]"
+_NAME = r"[^\s=≈│├└─][^=≈│├└─]*\[\d+(?:,\d+)*\]"
 
 
 def in_text(text: str) -> Iterator[Equation]:
@@ -149,7 +153,13 @@ def in_text(text: str) -> Iterator[Equation]:
 def as_text(latex: str) -> str:
     """The formula of a cell in LaTeX as one line of text."""
     latex = re.sub(r"\\left|\\right", "", latex)
-    for command, sign in ((r"\times", "×"), (r"\infty", "∞"), (r"\approx", "≈"), (r"\mathrm{erf}", "erf"), (r"\text{NaN}", "NaN")):
+    for command, sign in (
+        (r"\times", "×"),
+        (r"\infty", "∞"),
+        (r"\approx", "≈"),
+        (r"\mathrm{erf}", "erf"),
+        (r"\text{NaN}", "NaN"),
+    ):
         latex = latex.replace(command, sign)
     latex = re.sub(r"\\(max|tanh|sin|cos|ln)", r"\1", latex)
     while r"\frac" in latex or r"\sqrt" in latex:
@@ -164,8 +174,6 @@ def _fraction(found: re.Match[str]) -> str:
 
 def in_latex(text: str) -> Iterator[Equation]:
     r"""The equations of cells: $(S_{\mathrm{scaled}})_{1,2} = \frac{2}{\sqrt{2}} = 1.414$."""
-    for name, left, sign, right in re.findall(
-        r"\$([^$=]*_\{\d+(?:,\d+)*\}) = ([^$]+) (=|\\approx) ([^$=]+?)\$", text
-    ):
+    for name, left, sign, right in re.findall(r"\$([^$=]*_\{\d+(?:,\d+)*\}) = ([^$]+) (=|\\approx) ([^$=]+?)\$", text):
         if is_arithmetic(as_text(left)):
             yield Equation(name, as_text(left), {"=": "="}.get(sign, "≈"), as_text(right))
