@@ -12,6 +12,7 @@ from attncli.render._view import View
 #: Every command the fragment may use; all are LaTeX's own or amsmath's.
 KNOWN = frozenset(
     [
+        r"approx",
         r"begin",
         r"end",
         r"section",

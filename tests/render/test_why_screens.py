@@ -10,7 +10,7 @@ from whole_command import run
 
 
 def test_a_deep_tree_stops_where_no_room_is_left_and_says_where_to_go_on() -> None:
-    words = ("why", "e8-encoder-block", "norm1.Y", "1", "2")
+    words = ("why", "e8-encoder-block", "norm1.Y", "1", "2", "--depth", "all")
     narrow, wide = (run(*words, COLUMNS=width, ATTNCLI_LANG="en").text for width in (50, 300))
     assert "the screen is too narrow. Go on from self." in narrow.replace("\n", " ")
     assert all(len(line) - len(line.lstrip("│├└─ ")) <= 32 for line in narrow.splitlines())
