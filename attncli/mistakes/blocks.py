@@ -12,7 +12,17 @@ from typing import Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
 from attncli.message import N_
-from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, passing, together, value_of, with_operands
+from attncli.mistakes.entry import (
+    Entry,
+    Swaps,
+    backward_of,
+    instead,
+    number,
+    passing,
+    together,
+    value_of,
+    with_operands,
+)
 from attncli.mistakes.gradients import sum_of
 from attncli.names import part_of
 
@@ -32,10 +42,9 @@ def _doubled(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _no_way_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """Without a way past on the way forward, none on the way back."""
-    joined = backward_of(graph, step.inputs[0])
+    joined, past = backward_of(graph, step.inputs[0]), backward_of(graph, step.inputs[0], step)
     if joined is None or joined.op.name != "sum_paths":
-        return {}
-    past = backward_of(graph, step.inputs[0], step)
+        return {} if past is None else instead(past, lambda xp, g: xp.multiply(g, number(xp, 0.0)), past.inputs[0])
     kept = tuple(path for path in joined.inputs if past is None or path != past.id)
     return sum_of(joined, kept) if 0 < len(kept) < len(joined.inputs) else {}
 

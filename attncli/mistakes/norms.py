@@ -188,7 +188,7 @@ def _divisor_back(id: str, graph: Graph, step: Step, swap: Swaps) -> Swaps:
         return {}
     eps, found = _eps(root), dict[str, Swap]()
     slope = backward_of(graph, root.inputs[0], root)
-    if slope is not None and slope.op.name == "divide" and id in _SLOPES:
+    if slope is not None and slope.op.name == "divide":
         found |= _SLOPES[id](graph, root, slope)
     if root is not step:  # σ itself was right, so that each division by it has to be told
         backs = (other for other in graph.steps.values() if other.phase == "backward" and other.op.name == "divide")
@@ -200,10 +200,15 @@ def _divisor_back(id: str, graph: Graph, step: Step, swap: Swaps) -> Swaps:
     return found
 
 
-def _slope_without_root(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
-    """Without a root, σ grows as the variance does: neither the half nor the root comes back."""
+def _without_half(graph: Graph, slope: Step) -> dict[str, Swap]:
+    """Where σ is no root, the half of a root's slope does not come back either."""
     half = graph.steps.get(slope.inputs[0])
-    return {} if half is None or half.op.name != "scale" else passing(half, half.inputs[0]) | passing(slope, half.id)
+    return {} if half is None or half.op.name != "scale" else passing(half, half.inputs[0])
+
+
+def _slope_without_root(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
+    """Without a root, σ grows as the variance does."""
+    return together(_without_half(graph, slope), passing(slope, slope.inputs[0]))
 
 
 def _slope_beside_eps(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
@@ -211,7 +216,29 @@ def _slope_beside_eps(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     return instead(slope, lambda xp, g, v: xp.divide(g, xp.settle(xp.sqrt(v))), slope.inputs[0], root.inputs[0])
 
 
-_SLOPES = {"not-square-rooted": _slope_without_root, "eps-outside-root": _slope_beside_eps}
+def _slope_of_two_roots(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
+    """The slope of √(√v + ε) is 1/(2√(√v + ε)), times 1/(2√v)."""
+    eps = _eps(root)
+
+    def two(xp: Arithmetic, g: Value, v: Value) -> Value:
+        once = xp.settle(xp.divide(g, xp.settle(_rooted_twice(xp, v, eps))))
+        return xp.divide(once, xp.multiply(number(xp, 2.0), xp.settle(xp.sqrt(v))))
+
+    return instead(slope, two, slope.inputs[0], root.inputs[0])
+
+
+def _slope_of_square(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
+    """The slope of (v + ε)² is 2(v + ε)."""
+    eps = _eps(root)
+
+    def doubled(xp: Arithmetic, g: Value, v: Value) -> Value:
+        return xp.multiply(g, xp.multiply(number(xp, 2.0), xp.settle(_not_rooted(xp, v, eps))))
+
+    return together(_without_half(graph, slope), instead(slope, doubled, slope.inputs[0], root.inputs[0]))
+
+
+#: The way back through what stands in σ's place, to the variance.
+_SLOPES = {"not-square-rooted": _slope_without_root, "eps-outside-root": _slope_beside_eps, "rooted-twice": _slope_of_two_roots, "variance-squared": _slope_of_square}  # fmt: skip
 
 
 # --- the mean left in -------------------------------------------------------------------------------------------------
@@ -235,8 +262,7 @@ def _not_centred(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _no_mean_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """No path through the mean on the way back."""
-    centred = step if step.op.name == "centre" else graph.steps.get(step.inputs[0])
-    joined = None if centred is None else backward_of(graph, centred.inputs[0])
+    joined = backward_of(graph, step.inputs[0]) if step.op.name == "centre" else None
     if joined is None or joined.op.name != "sum_paths":
         return {}
     kept = tuple(path for path in joined.inputs if path not in graph.steps or graph.steps[path].op.name != "share_mean")

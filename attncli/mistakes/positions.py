@@ -157,14 +157,20 @@ def _reversed(step: Step) -> dict[str, Swap]:
     return _turned(step, step.params["pairing"], not step.params.get("reverse"))
 
 
-def _mixed(exchange: str, step: Step) -> dict[str, Swap]:
-    """The exchange of one pairing with the angles of the other, as x ⊙ cos + exchanged(x) ⊙ sin."""
-    return instead(
-        step, _exchanged_and_turned, *step.inputs, exchange=exchange, reverse=bool(step.params.get("reverse"))
-    )
+def _mixed(exchange: str, step: Step, slope: bool = False) -> dict[str, Swap]:
+    """The exchange of one pairing with the angles of the other, as x ⊙ cos + exchanged(x) ⊙ sin.
+
+    Parameters
+    ----------
+    slope : on the way back, the slope of that; it is no rotation, so turning back is something else
+    """
+    reverse = bool(step.params.get("reverse"))
+    return instead(step, _exchanged_and_turned, *step.inputs, exchange=exchange, reverse=reverse, slope=slope)
 
 
-def _exchanged_and_turned(xp: Arithmetic, a: Value, cos: Value, sin: Value, exchange: str, reverse: bool) -> Value:
+def _exchanged_and_turned(
+    xp: Arithmetic, a: Value, cos: Value, sin: Value, exchange: str, reverse: bool, slope: bool
+) -> Value:
     pairs = cos.shape[-1]
     column = np.arange(2 * pairs)
     if exchange == "half":
@@ -173,7 +179,7 @@ def _exchanged_and_turned(xp: Arithmetic, a: Value, cos: Value, sin: Value, exch
         partner, is_first, of_angle = column ^ 1, column % 2 == 0, column % pairs
     whole = xp.slice(a, -1, 0, 2 * pairs)
     own = xp.multiply(whole, _columns(xp, cos, of_angle))
-    other = xp.multiply(_columns(xp, whole, partner), _columns(xp, sin, of_angle))
+    other = xp.multiply(_columns(xp, whole, partner), _columns(xp, sin, of_angle[partner] if slope else of_angle))
     minus = is_first != reverse
     turned = xp.where(minus, xp.subtract(own, other), xp.add(own, other))
     rest = a.shape[-1] - 2 * pairs
@@ -223,7 +229,7 @@ def _pairings_mixed(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 def _pairings_mixed_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    return _habit_back(partial(_mixed, swap[step.id].params["exchange"]), graph, step, swap)
+    return _habit_back(partial(_mixed, swap[step.id].params["exchange"], slope=True), graph, step, swap)
 
 
 def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:

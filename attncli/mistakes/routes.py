@@ -141,7 +141,7 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
 
         swaps.append(instead(after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs))
     said = Message(N_("Right: your scores were scaled already, so their gradient is this; the factor comes in at Q."))
-    yield Route("query-scaled-back", together(*swaps), said, {scores.id: early.swap[scores.id]})
+    yield Route("query-scaled-back", together(*swaps), said, early.swap)
 
 
 # --- the mask earlier -------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
     behind = _scaled_behind(graph, step, scaled)
     for also in (early, {}):
         yield Route("mask-before-scale", together(also, bare, behind), Message(_MASK_FIRST))
-    yield from _mask_first_back(graph, step, scaled, bare)
+    yield from _mask_first_back(graph, step, scaled, together(bare, behind))
 
 
 _MASK_FIRST = N_("Right: you masked before scaling. −∞ stays −∞ whichever comes first.")

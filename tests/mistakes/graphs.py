@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from cases import CASES, EACH, IDS, Case, heads, qkv, some, table, weights
+from block_cases import weights as inputs_of
+from cases import EACH, IDS, Case, heads, qkv, some, table, weights
 
 from attncli.core.graph import Graph
 from attncli.matrix import as_matrix
@@ -13,11 +14,24 @@ from attncli.message import InputError
 
 PADDED = [[True, True, False]]
 
+#: A table of as many entries as columns, which fits either way round.
+TIED = (
+    inputs_of(
+        "gpt", {}, leave_out=("gamma", "beta"), without=("W_out",), sizes={"heads·d_v": 4, "vocabulary": 4}, T=[1, 3, 1]
+    ),
+    {"positions": "learned", "tied": True},
+)
+
 #: What no case of the models has: a causal mask over padding, losses of tokens.
 MORE: list[tuple[str, str, Case]] = [
     ("causal-over-padding", "attention", Case(qkv(3, 3, 2, 2), {"causal": True, "keep": PADDED})),
-    ("causal-over-padding-heads", "multi_head", Case(heads(3, 4, 2, 2, 4, 2), {"heads": 2, "causal": True, "keep": PADDED})),
+    (
+        "causal-over-padding-heads",
+        "multi_head",
+        Case(heads(3, 4, 2, 2, 4, 2), {"heads": 2, "causal": True, "keep": PADDED}),
+    ),
     ("padding", "attention", Case(qkv(3, 3, 2, 2), {"keep": PADDED})),
+    ("tied-square", "gpt", Case(*TIED)),
     ("repeated-tokens", "embedded_attention", Case(table(4, 3, [2, 0, 2]) | weights(3, 2, 4), {"causal": True})),
 ]
 

@@ -45,7 +45,9 @@ def test_side_by_side_equals_alone(name: str) -> None:
             # One operand is shared by all sheets; then none is.
             for shared in {len(single), len(single) - 1}:
                 each = [[v if i == shared else moved(v, s) for i, v in enumerate(single)] for s in range(2)]
-                stacks = [np.stack([each[0][i]] if i == shared else [row[i] for row in each]) for i in range(len(single))]
+                stacks = [
+                    np.stack([each[0][i]] if i == shared else [row[i] for row in each]) for i in range(len(single))
+                ]
                 try:
                     alone = np.stack([swap.op.compute(FLOATING, *row, **swap.params) for row in each])
                 except MISFITS:

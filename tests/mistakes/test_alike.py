@@ -1,0 +1,66 @@
+"""A mistake made alike forward and back is one mistake: its gradient is the gradient of what was calculated instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import graphs
+
+from attncli.core.graph import Graph
+from attncli.mistakes import Mistake, mistakes_at
+from attncli.problems.problem import Problem
+from attncli.problems.text import parse_matrix
+
+
+def test_no_scale_forward_and_back() -> None:
+    """By hand: scores 1 2, A = 0.269 0.731, G_A = 2 8, G_S = A ⊙ (G_A − 6.386); without any scale that is G_Q."""
+    inputs = {"Q": parse_matrix("1 2"), "K": parse_matrix("1 0; 0 1"), "V": parse_matrix("2 0; 0 4")}
+    graph = Problem("attention", inputs, upstream=parse_matrix("1 2")).graph()
+    mistake = next(one for one in mistakes_at(graph, "scaled") if one.id == "no-scale")
+    assert np.round(graph.evaluate(swap={**mistake.swap, **mistake.alike})["G_Q"], 4).tolist() == [[-1.1797, 1.1797]]
+    assert np.round(graph.evaluate(swap=mistake.swap)["G_Q"], 4).tolist() == [[-0.8342, 0.8342]]
+
+
+def made_alike(graph: Graph) -> Iterator[tuple[str, Mistake]]:
+    """Each way to make each mistake that has more to it than one place, where it is made first."""
+    seen = set[tuple[str, str, int]]()
+    for step in graph.steps.values():
+        ways: dict[str, int] = {}
+        for mistake in mistakes_at(graph, step.id) if step.phase == "forward" else ():
+            ways[mistake.id] = way = ways.get(mistake.id, 0) + 1
+            if mistake.alike and (mistake.id, step.op.name, way) not in seen:
+                seen.add((mistake.id, step.op.name, way))
+                yield f"{mistake.id} at {step.id}, {way}", mistake
+
+
+def result(graph: Graph, given: Mapping[str, Any], swap: Mapping[str, Any]) -> float:
+    """The loss, or what takes its place: the output, each entry weighed by the gradient that arrives there."""
+    target = graph.loss or graph.output
+    value = graph.evaluate(given=given, swap=swap, until=target)[target]
+    return float(np.sum(value if graph.loss else value * graph.inputs[f"G_{target}"].matrix.values))
+
+
+def test_its_gradient_is_the_slope_of_what_was_calculated() -> None:
+    tried = set[str]()
+    for name, graph in graphs().items():
+        inputs = [input for input in graph.inputs.values() if f"G_{input.id}" in graph.steps]
+        if not inputs or "." in graph.output or name.startswith(("gpt", "transformer")):
+            continue
+        r = np.random.default_rng(5)
+        ways = {input.id: r.normal(size=input.matrix.shape) for input in inputs}
+        h = 1e-6
+        for said, mistake in made_alike(graph):
+            forward = {
+                id: one for id, one in {**mistake.swap, **mistake.alike}.items() if graph.steps[id].phase == "forward"
+            }
+            trace = graph.evaluate(swap={**mistake.swap, **mistake.alike})
+            slope = sum(float(np.sum(trace[f"G_{id}"] * way)) for id, way in ways.items())
+            ends = [
+                result(graph, {i.id: i.matrix.values + s * h * ways[i.id] for i in inputs}, forward) for s in (1, -1)
+            ]
+            assert slope == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=2e-4, abs=1e-6), f"{name}: {said}"
+            tried.add(mistake.id)
+    assert len(tried) > 20, tried
