@@ -47,7 +47,7 @@ def problem_of(name: str | None, words: Mapping[str, Any], say: Say | None) -> P
     words : the shared options by parameter name
     """
     stdin = Stdin()
-    problem = _named(name, stdin) if name is not None else None
+    problem = problem_named(name, stdin) if name is not None else None
     layout = words["layout"] if words.get("layout") is not None else problem.layout if problem is not None else "rows"
     if layout not in ("rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
@@ -79,7 +79,8 @@ def problem_of(name: str | None, words: Mapping[str, Any], say: Say | None) -> P
     return problem
 
 
-def _named(name: str, stdin: Stdin) -> Problem:
+def problem_named(name: str, stdin: Stdin) -> Problem:
+    """The problem in a file, on standard input (-), or the worked example of this id."""
     from attncli.problems import file, library
     from attncli.problems.source import as_text
 

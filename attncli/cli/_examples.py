@@ -28,38 +28,56 @@ def listing(say: Say) -> int:
 def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:
     """The exercise without its solution."""
     from attncli.cli._terminal import console
-    from attncli.render._example import question
+    from attncli.problems.question import question_of
+    from attncli.render._example import how_to_hand_in, question
     from attncli.render._view import view
     from attncli.render.table import print_parts, trimmed
     from attncli.run import run as calculate
 
-    problem = library.load(id)
+    problem = named(id)
+    id = library.find(id) or id
     screen, buffer = console()
-    result = calculate(problem)
-    print_parts(
-        question(view(result, say.language, layout=problem.layout, width=screen.width), screen, hint=hint), screen
-    )
-    say.out(trimmed(buffer.getvalue()))
+    try:
+        asked = question_of(problem)
+        result = calculate(problem, steps=asked.given)  # nothing but what is given
+    except AttnError as error:
+        raise error.at(id) from None
+    shown = view(result, say.language, layout=problem.layout, width=screen.width)
+    print_parts(question(asked, id, shown, screen, hint=hint), screen)
+    say.out(trimmed(buffer.getvalue()) + how_to_hand_in(asked, id, shown))
     return 0
 
 
+def named(name: str) -> Problem:
+    """The worked example of this id, or the problem in a file.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    from attncli.cli._calculation import Stdin, problem_named
+
+    return problem_named(name, Stdin())
+
+
 def run(say: Say, *, id: str, **words: Any) -> int:
-    """The exercise calculated; in the terminal also its printed numbers and what to notice."""
+    """The exercise calculated, with its question, its printed numbers and what to notice; 1 if a number is off."""
     from attncli.cli._calculation import arithmetic_of
     from attncli.cli._output import show as show_run
+    from attncli.lesson import lesson_of
     from attncli.run import run as calculate
 
-    problem = library.load(id)
+    problem = named(id)
     if words.get("layout"):
         problem = problem.changed(layout=_turned(problem, words["layout"]))
     options = arithmetic_of(words)
     if options["arithmetic"] == "floating" and "carried" in problem.how.values():
         options["arithmetic"] = "hand"  # as the source did; the summary says what full precision gives
     result = calculate(problem, steps=words.get("step") or (), **options)
-    if words.get("output") or (words.get("format") or "table") != "table":
-        show_run(say, result, words)
-        return 0
-    return _print(say, problem, result, words)
+    lesson = lesson_of(problem, result.shown if words.get("step") else ())
+    show_run(say, result, words, lesson)
+    return 0 if lesson.ok else 1
 
 
 def _turned(problem: Problem, layout: str) -> str:
@@ -76,47 +94,6 @@ def _turned(problem: Problem, layout: str) -> str:
     return layout
 
 
-def _print(say: Say, problem: Problem, result: Any, words: dict[str, Any]) -> int:
-    from attncli.cli._terminal import console
-    from attncli.problems.contrast import contrast
-    from attncli.problems.notice import fill_notice
-    from attncli.problems.published import check
-    from attncli.render._example import after, before
-    from attncli.render._view import view
-    from attncli.render.table import print_parts, print_view, trimmed
-    from attncli.run import run as calculate
-
-    screen, buffer = console()
-    options = {
-        "expand": bool(words.get("expand")),
-        "layout": problem.layout,
-        "width": screen.width,
-        "full": bool(words.get("full")),
-    }
-    shown = view(result, say.language, **options)
-    print_parts(before(shown, screen), screen)
-    print_view(shown, screen, titled=False)
-    other = None if words.get("step") else contrast(problem)
-    second = None if other is None else view(calculate(other), say.language, **options)
-    checks = check(problem)
-    asked = [checked for checked in checks if not words.get("step") or not checked.ok or checked.step in result.shown]
-    described = problem.contrast or {}
-    changes = ", ".join(
-        f"{name} = {_written(value)}"
-        for part in ("settings", "inputs")
-        for name, value in described.get(part, {}).items()
-    )
-    notice = fill_notice(problem, say.language.code)
-    print_parts(after(shown, asked, notice, second, changes, described.get("steps", ()), screen), screen)
-    say.out(trimmed(buffer.getvalue()))
-    return 0 if all(checked.ok for checked in checks) else 1
-
-
-def _written(value: Any) -> str:
-    """A value as a problem file writes it: true, not True."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
     """Every printed digit recomputed: a line an example, and below it every number that does not follow."""
     from attncli.cli._terminal import width
@@ -128,7 +105,7 @@ def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
     chosen = ids or library.ids()
     for id in chosen:
         try:
-            checks = check(library.load(id))
+            checks = check(named(id))
         except AttnError as error:
             if ids:
                 raise

@@ -18,14 +18,14 @@ _ENDINGS = {
 }  # fmt: skip
 
 
-def show(say: Say, result: Any, words: Mapping[str, Any]) -> None:
-    """Write a run to the screen or to a file."""
+def show(say: Say, result: Any, words: Mapping[str, Any], lesson: Any = None) -> None:
+    """Write a run to the screen or to a file; with a lesson, as a worked example."""
     from attncli import render
 
     target = words.get("output")
     format = format_of(words.get("format"), target, render.names())
     module = render.get(format)
-    view = _view(say, result, words, format, to_file=target is not None)
+    view = _view(say, result, words, format, lesson, to_file=target is not None)
     if format == "table" and target is None:
         from attncli.cli._terminal import print_table
 
@@ -72,7 +72,7 @@ def language_of(say: Say, *, to_file: bool) -> Language:
     return language(say.code) if to_file else say.language
 
 
-def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, *, to_file: bool) -> Any:
+def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, lesson: Any, *, to_file: bool) -> Any:
     from attncli.render._view import view
 
     width = None
@@ -87,6 +87,7 @@ def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, *, to_fi
         layout=result.problem.layout,
         width=width,
         full=bool(words.get("full")),
+        lesson=lesson,
     )
 
 

@@ -35,11 +35,13 @@ def command(say: Say) -> Any:
 def _table(say: Say) -> dict[str, tuple[Any, Any]]:
     """The options of all commands, by name."""
     id_argument = typer.Argument(
-        metavar="ID", help=say.text("The id of a worked example."), autocompletion=_complete.examples
+        metavar="ID|FILE",
+        help=say.text("The id of a worked example, or a problem file."),
+        autocompletion=_complete.examples,
     )
     ids_argument = typer.Argument(
-        metavar="[ID]...",
-        help=say.text("Ids of worked examples (all, if none is given)."),
+        metavar="[ID|FILE]...",
+        help=say.text("Ids of worked examples, or problem files (all examples, if none is given)."),
         autocompletion=_complete.examples,
     )
     return {

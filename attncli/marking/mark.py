@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +24,7 @@ from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constant, route
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
+from attncli.problems.question import points_of
 
 #: Sheets that `Marker.mark_many` takes up at once.
 CHUNK = 256
@@ -55,7 +54,7 @@ class Marker:
         self.reads_page = self.rounding != "printed"
         by_person = self.rounding == "hand"
         self.rules = {id: Rules(problem.decimals_of(id), by_person) for id in self.ids}
-        self.points = _points(problem, self.graph.steps)
+        self.points = points_of(problem, self.graph.steps)
         self.full = self.graph.evaluate(FLOATING).numbers
         self.reader = Reader(self.shapes, self.full, self.setting.places)
         self.names = Names(self.graph, self.points)
@@ -283,15 +282,6 @@ def _has_rows(answer: Answer) -> bool:
 def _lines_turned(marked: Marked) -> int:
     """Steps that are right, but transposed."""
     return sum(any(named.id == "layout-transposed" for named in step.mistakes) for step in marked.steps)
-
-
-def _points(problem: Problem, steps: Mapping[str, Any]) -> dict[str, Fraction]:
-    """Points by step: as the problem says, else 1 for every published step, else 1 for every step."""
-    given = problem.marking.get("points") or {}
-    if given:
-        return {id: Fraction(str(points)) for id, points in given.items()}
-    asked = [id for id in problem.published if id in steps] or list(steps)
-    return dict.fromkeys(asked, Fraction(1))
 
 
 def marks(problem: Problem, sheets: Iterable[Sheet]) -> Iterator[Marked]:

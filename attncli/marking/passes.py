@@ -109,7 +109,8 @@ class Pass:
         self._begin()
 
     def _begin(self) -> None:
-        for eps in {line.eps for line in self.lines.values()} | {None}:
+        # Those of an odd shape are in no line, and are judged all the same.
+        for eps in {entry.eps for paper in self.papers for entry in paper.entries.values()} | {None}:
             head = self.marker.head(eps)
             self._head[eps] = head.fork(self.swap) if self.swap else head
             self._right[eps] = self.marker.from_page(eps, self._head[eps])

@@ -66,6 +66,11 @@ def _by_step(value: Any) -> Any:
     return _flat(value) if isinstance(value, dict) else {"default": value}
 
 
+def _in_english(value: Any) -> Any:
+    """A text without a language: what is written once stands for all."""
+    return {"en": value} if isinstance(value, str) else value
+
+
 Flat = BeforeValidator(_flat)
 
 
@@ -101,7 +106,7 @@ class ProblemFile(_Table):
     id: Id = "problem"
     model: str
     decimals: Annotated[dict[str, Decimals], BeforeValidator(_by_step)] = {"default": 3}
-    source: str = ""
+    source: Annotated[LearnerText, BeforeValidator(_in_english)] = {}
     layout: Literal["rows", "columns"] = "rows"
     title: LearnerText = {}
     prompt: LearnerText = {}
@@ -259,7 +264,7 @@ def _problem(file: ProblemFile, base: Path | None) -> Problem:
         id=file.id,
         decimals=by_step.get("default", 3),
         step_decimals={name: places for name, places in by_step.items() if name != "default"},
-        source=file.source,
+        source=_plain(file.source),
         title=_plain(file.title),
         prompt=_plain(file.prompt),
         hint=_plain(file.hint),

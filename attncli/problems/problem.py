@@ -34,7 +34,7 @@ class Problem(Record):
     settings : as written; the model says what they may be
     upstream : the gradient at the output; or `loss`: a loss as text, with `extras` (targets)
     decimals : places a written answer is judged and shown at; `step_decimals` by step
-    title, prompt, hint, notice : learner-facing text by language
+    title, prompt, hint, notice, source : learner-facing text by language
     labels : names of rows by axis ("query", "key", "token")
     published : a source's printed numbers by step, as text; `how` by step: "rounded", "carried", "truncated", "wrong: why"
     how_texts : the remark "wrong: why" by language, where a file gives it in several
@@ -53,7 +53,7 @@ class Problem(Record):
     id: str = ""
     decimals: int = DEFAULT_DECIMALS
     step_decimals: Mapping[str, int] = NOTHING
-    source: str = ""
+    source: Text = NOTHING
     title: Text = NOTHING
     prompt: Text = NOTHING
     hint: Text = NOTHING

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from attncli.render._numbers import constant_text, number_latex, number_text
 from attncli.render._summary import summary
 from attncli.run import Run
 from attncli.terms import Index, Term
+
+if TYPE_CHECKING:
+    from attncli.lesson import Lesson
 
 _PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k", "source": "s"}
 
@@ -107,6 +110,7 @@ class View(Record):
     expand : every cell's arithmetic is to be shown
     layout : "rows" or "columns": which way tokens run
     width : characters a line may have, or None
+    lesson, contrast : of a worked example: what it says beside its steps, and its second run
     """
 
     run: Run
@@ -119,6 +123,8 @@ class View(Record):
     layout: str = "rows"
     width: int | None = None
     full: bool = False
+    lesson: Lesson | None = None
+    contrast: View | None = None
 
     def say(self, message: Message | str) -> str:
         """A message in the view's language."""
@@ -190,7 +196,10 @@ class View(Record):
 
     def in_language(self, language: Language) -> View:
         """The same view in another language."""
-        return self.changed(language=language.with_columns() if self.layout == "columns" else language)
+        return self.changed(
+            language=language.with_columns() if self.layout == "columns" else language,
+            contrast=None if self.contrast is None else self.contrast.in_language(language),
+        )
 
 
 def localized(texts: Mapping[str, str], code: str) -> str:
@@ -206,8 +215,9 @@ def view(
     layout: str = "rows",
     width: int | None = None,
     full: bool = False,
+    lesson: Lesson | None = None,
 ) -> View:
-    """What is to be shown of `run`."""
+    """What is to be shown of `run`; with a lesson, of a worked example."""
     turned = layout == "columns"
     graph, trace = run.graph, run.trace
     operand = operands(graph)
@@ -233,7 +243,17 @@ def view(
         layout,
         width,
         full,
+        lesson,
+        None
+        if lesson is None or lesson.contrast is None
+        else view(lesson.contrast, language, expand=expand, layout=layout, width=width, full=full),
     )
+
+
+def items(run: Run, ids: Sequence[str], *, turned: bool) -> tuple[Item, ...]:
+    """Steps or inputs of a run, ready to be shown."""
+    operand = operands(run.graph)
+    return tuple([_item(run, run.graph.node(id), turned, operand) for id in ids])
 
 
 def _with_late_inputs(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from attncli.message import N_, Message
+from attncli.render import _example
 from attncli.render._latex import LATEX_SIGNS, about, block_sign, values_latex, values_width, with_matrices
 from attncli.render._mathml import mathml
 from attncli.render._numbers import padded
@@ -127,6 +128,29 @@ class Fragment:
             yield self.part(title, items)
         yield from self.notes()
         yield from self.verification()
+        yield from self.lesson()
+
+    def lesson(self) -> Iterator[str]:
+        """The printed numbers of a worked example, its second run, and what to notice."""
+        view = self.view
+        lines = "".join(f"<li>{self.say(message)}</li>\n" for _, message in _example.printed(view))
+        if lines:
+            yield self.remarks(_example.PRINTED, f'<ul class="notes">\n{lines}</ul>\n')
+        compared = _example.compared(view)
+        if compared is not None and view.contrast is not None:
+            changes, steps, said = compared
+            other = Fragment(view.contrast, top=self.top, contents=False)
+            inside = "".join(other.item(item) for item in steps)
+            rest = "".join(f"<p>{self.say(line)}</p>\n" for line in said)
+            yield self.remarks(
+                _example.COMPARISON, f'<p>{self.say(changes)}</p>\n<div class="steps">\n{inside}</div>\n{rest}'
+            )
+        notice = _example.notice(view)
+        if notice is not None:
+            yield self.remarks(_example.NOTICE, f"<p>{self.say(notice)}</p>\n")
+
+    def remarks(self, title: Message, inside: str) -> str:
+        return f"<section>\n{self.heading(1, 'part', self.say(title))}{inside}</section>\n"
 
     def top_of_page(self) -> Iterator[str]:
         yield self.switch()
@@ -138,6 +162,9 @@ class Fragment:
         asked = [localized(view.run.problem.prompt, view.language.code) for view in self.views]
         if any(asked):
             yield f'<p class="question">{self.both(asked)}</p>\n'
+        source = _example.source(self.view)
+        if source is not None:
+            yield f"<p><small>{self.say(source)}</small></p>\n"
         if self.reason is not None:
             yield f'<p class="reason">{self.say(self.reason)}</p>\n'
 

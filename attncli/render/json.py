@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attncli.matrix import FloatArray
+from attncli.render._example import compared, json_data
 from attncli.render._numbers import number_text, plain
 from attncli.render._view import Item, View
 
@@ -24,8 +25,18 @@ def render(view: View) -> str:
         "steps": [_entry(item) for item in view.steps],
         "notes": [view.say(note) for note in (*view.notes, *view.summary)],
         **_verification(view),
+        **_lesson(view),
     }
     return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _lesson(view: View) -> dict[str, Any]:
+    """What a worked example says beside its steps."""
+    data = json_data(view)
+    compared_with = compared(view)
+    if compared_with is not None and view.lesson is not None:
+        data["contrast"] = {"changes": view.lesson.changes, "steps": [_entry(item) for item in compared_with[1]]}
+    return data
 
 
 def _entry(item: Item) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from unicodedata import east_asian_width
 
 from attncli.message import N_, Message
+from attncli.render import _example
 from attncli.render._latex import about, arithmetic, equation, escaped, upright, values_latex, values_width
 from attncli.render._view import Block, Item, View
 from attncli.render._words import (
@@ -34,7 +35,7 @@ _MATHS = {
     "√": r"$\surd$", "∞": r"$\infty$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "η": r"$\eta$", "⊙": r"$\odot$",
     "Δ": r"$\Delta$", "σ": r"$\sigma$", "∂": r"$\partial$", "Σ": r"$\Sigma$", "ᵀ": r"$^{\top}$", "²": "$^{2}$",
     "→": r"$\to$", "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "∛": r"$\sqrt[3]{\,}$", "ε": r"$\varepsilon$",
-    "\N{REPLACEMENT CHARACTER}": "?",
+    "\N{REPLACEMENT CHARACTER}": "?", "✓": r"$\surd$", "✗": r"$\times$",
 }  # fmt: skip
 
 
@@ -45,6 +46,9 @@ def render(view: View) -> str:
 
 def _fragment(view: View) -> Iterator[str]:
     yield f"{_PACKAGES}\n\\section*{{{text(view.title())}}}"
+    for message in (_example.prompt(view), _example.source(view)):
+        if message is not None:
+            yield text(view.say(message))
     if view.inputs:
         yield _heading(view.say(INPUTS))
         for item in view.inputs:
@@ -58,6 +62,27 @@ def _fragment(view: View) -> Iterator[str]:
         yield _heading(view.say(NOTES))
         yield _listed([text(line) for line in lines])
     yield from _verification(view)
+    yield from _lesson(view)
+
+
+def _lesson(view: View) -> Iterator[str]:
+    """The printed numbers of a worked example, its second run, and what to notice."""
+    lines = [text(view.say(message)) for _, message in _example.printed(view)]
+    if lines:
+        yield _heading(view.say(_example.PRINTED))
+        yield _listed(lines)
+    compared = _example.compared(view)
+    if compared is not None and view.contrast is not None:
+        changes, steps, said = compared
+        yield _heading(view.say(_example.COMPARISON))
+        yield text(view.say(changes))
+        for item in steps:
+            yield from _item(view.contrast, item)
+        yield from (text(view.say(line)) for line in said)
+    notice = _example.notice(view)
+    if notice is not None:
+        yield _heading(view.say(_example.NOTICE))
+        yield text(view.say(notice))
 
 
 def _heading(words: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from attncli.message import N_, Message
+from attncli.render import _example
 from attncli.render._latex import about, arithmetic, equation, upright
 from attncli.render._view import Block, Item, View
 from attncli.render._words import (
@@ -37,6 +38,9 @@ def render(view: View) -> str:
 
 def _document(view: View) -> Iterator[str]:
     yield f"# {escaped(view.title())}"
+    for message in (_example.prompt(view), _example.source(view)):
+        if message is not None:
+            yield escaped(view.say(message))
     if view.inputs:
         yield f"## {view.say(INPUTS)}"
         for item in view.inputs:
@@ -50,6 +54,27 @@ def _document(view: View) -> Iterator[str]:
         yield f"## {view.say(NOTES)}"
         yield "\n".join(f"- {escaped(line)}" for line in lines)
     yield from _verification(view)
+    yield from _lesson(view)
+
+
+def _lesson(view: View) -> Iterator[str]:
+    """The printed numbers of a worked example, its second run, and what to notice."""
+    lines = [view.say(message) for _, message in _example.printed(view)]
+    if lines:
+        yield f"## {view.say(_example.PRINTED)}"
+        yield "\n".join(f"- {escaped(line)}" for line in lines)
+    compared = _example.compared(view)
+    if compared is not None and view.contrast is not None:
+        changes, steps, said = compared
+        yield f"## {view.say(_example.COMPARISON)}"
+        yield escaped(view.say(changes))
+        for item in steps:
+            yield from _item(view.contrast, item)
+        yield from (escaped(view.say(line)) for line in said)
+    notice = _example.notice(view)
+    if notice is not None:
+        yield f"## {view.say(_example.NOTICE)}"
+        yield escaped(view.say(notice))
 
 
 def _item(view: View, item: Item) -> Iterator[str]:

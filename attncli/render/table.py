@@ -14,6 +14,7 @@ from rich.text import Text
 
 from attncli.locale.wrap import wrap
 from attncli.message import N_, Message
+from attncli.render._example import after, before
 from attncli.render._glyphs import fitted
 from attncli.render._lines import Lines
 from attncli.render._matrix import MatrixTables
@@ -56,6 +57,7 @@ class Page:
 
     def __init__(self, view: View, console: Console) -> None:
         self.view = view
+        self.console = console
         self.width = console.width
         self.encoding = console.encoding
         self.colour = console.color_system is not None and not console.no_color
@@ -79,6 +81,8 @@ class Page:
         view = self.view
         if titled:
             yield self.text(view.title(), "bold")
+        if view.lesson is not None:
+            yield from before(view, self.console)
         if view.inputs and len(view.run.shown) == len(view.run.graph.steps):
             yield Text()
             yield from self.inputs()
@@ -101,10 +105,12 @@ class Page:
             number += item.step is not None
             yield from self.item(item, number if item.step is not None else None)
         yield from self._ending()
+        if view.lesson is not None:
+            yield from after(view, self.console)
 
     def inputs(self) -> Iterator[RenderableType]:
         """What is given, side by side as far as it fits."""
-        yield from self._side_by_side(self.view.inputs)
+        yield from self.side_by_side(self.view.inputs)
 
     def _shapes(self) -> Text:
         steps = [item for item in self.view.steps if item.phase == "forward"]
@@ -151,7 +157,7 @@ class Page:
             for block in item.blocks
         ]
 
-    def _side_by_side(self, items: tuple[Item, ...]) -> Iterator[RenderableType]:
+    def side_by_side(self, items: tuple[Item, ...]) -> Iterator[RenderableType]:
         """Inputs next to each other as long as they fit."""
         row: list[tuple[int, RenderableType]] = []
         for item in items:

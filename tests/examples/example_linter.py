@@ -13,7 +13,7 @@ from attncli.problems.contrast import contrast
 from attncli.problems.problem import Problem
 
 LANGUAGES = ("en", "zh")
-TEXTS = ("title", "prompt", "hint", "notice")
+TEXTS = ("title", "prompt", "hint", "notice", "source")
 
 _TYPED = re.compile(r"\d[.．]\d")
 
@@ -42,8 +42,6 @@ def _about_texts(problem: Problem) -> Iterator[str]:
 def _about_identity(problem: Problem, path: Path) -> Iterator[str]:
     if problem.id != path.stem:
         yield f"the id is {problem.id}, but the file is {path.name}"
-    if not problem.source.strip():
-        yield "the source is missing"
 
 
 def places(text: str) -> set[str]:

@@ -88,7 +88,7 @@ BAD = {
     "a hint removed": (("[hint]\nen", "[hint]\n#"), "hint is missing in en"),
     "a language removed": (('zh = "“它”在看谁？"', ""), "title is missing in zh"),
     "another id": (('id = "a1-pronoun"', 'id = "a1"'), "the id is a1, but the file is a1-pronoun.toml"),
-    "no source": (('source = "blog', '#source = "blog'), "the source is missing"),
+    "no source": (('source.zh = "博客', '#source.zh = "博客'), "source is missing in zh"),
     "a typed decimal": (("Your last number may be {carried.O[1,2]}", "Your last number may be 2.680"), "was typed"),
     "an unknown place": (("{scores[1,2]:0}", "{score[1,2]:0}"), "Did you mean “scores”?"),
     "a place outside": (("{scores[1,2]:0}", "{scores[2,2]:0}"), "scores[2,2], but scores is 1×2"),
