@@ -26,7 +26,7 @@ def attention() -> attncli.Problem:
 
 def told(graph: Graph) -> object:
     """All that a graph says."""
-    steps = [(s.id, s.symbol, s.inputs, s.axes, s.phase, str(s.why)) for s in graph.steps.values()]
+    steps = [(s.id, s.symbol, s.inputs, str(s.axes), s.phase, str(s.why)) for s in graph.steps.values()]
     inputs = [(i.id, i.matrix.values.tolist()) for i in graph.inputs.values()]
     return steps, inputs, dict(graph.labels), [str(note) for note in graph.notes], graph.output, graph.loss, graph.phase
 
