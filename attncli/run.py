@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from attncli.arithmetic import by_name
 from attncli.core.graph import Graph, Step, Trace
 from attncli.matrix import EXACT
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from attncli.verify import Verification
 
 
+#: Numbers of a calculation that is worked out in bounds to tell whether one of them is 0.
+_MOST_BOUNDED = 100_000
 #: Decimals up to which an input is shown as it was written.
 _MOST_WRITTEN = 6
 
@@ -57,6 +61,21 @@ class Run(Record):
             return places
         written = int(given.matrix.decimals.max(initial=0))
         return written if written <= _MOST_WRITTEN else max(places, _MOST_WRITTEN)
+
+    def is_not_zero(self, id: str) -> bool:
+        """Whether a step of small numbers is truly not 0: guaranteed bounds of a cell, rounding included, leave 0 out."""
+        values = self.trace[id]
+        if sum(step.cells for step in self.graph.steps.values()) > _MOST_BOUNDED:  # too much: by the sizes it came from
+            step = self.graph.steps[id]
+            sizes = (
+                np.abs(self.trace[operand]).max(initial=0.0, where=np.isfinite(self.trace[operand]))
+                for operand in step.inputs
+            )
+            return bool(np.abs(values).max() > 1e-12 * max(sizes, default=0.0))
+        from attncli.arithmetic.interval import IntervalArithmetic
+
+        bounds = self.graph.evaluate(IntervalArithmetic(), until=id)[id]
+        return bool(((bounds.lo > 0) | (bounds.hi < 0)).any())
 
     def __str__(self) -> str:
         from attncli.render import render

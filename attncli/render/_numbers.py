@@ -12,6 +12,8 @@ from attncli.arithmetic.rounding import round_decimal
 
 #: From here on a decimal number says less than powers of ten.
 _HUGE = 1e15
+#: Digits that every float64 keeps of a decimal number.
+SIGNIFICANT = 15
 
 
 def number_text(value: Any, decimals: int) -> str:
@@ -29,9 +31,23 @@ def number_text(value: Any, decimals: int) -> str:
         return f"{number:.6e}"
     if number.is_integer():
         return str(int(number))
-    rounded = float(round_decimal(number, decimals))
-    text = f"{rounded:.{decimals}f}"
+    places = min(decimals, _places_held(number))
+    rounded = float(round_decimal(number, places))
+    text = f"{rounded:.{places}f}"
     return text.removeprefix("-") if rounded == 0 else text
+
+
+def _places_held(number: float) -> int:
+    """Decimals of a finite number other than 0 up to which a float64 holds what it is."""
+    return max(SIGNIFICANT - 1 - math.floor(math.log10(abs(number))), 0)
+
+
+def is_cut(value: float, decimals: int) -> bool:
+    """Whether a number is shown with fewer decimals than these, because it holds no more."""
+    number = float(value)
+    if decimals < 1 or not math.isfinite(number) or number.is_integer():
+        return False
+    return abs(number) < _HUGE and _places_held(number) < decimals
 
 
 def number_latex(value: Any, decimals: int) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attncli.core.finite import first_not_finite
 from attncli.message import N_, Listed, Message
 from attncli.render._names import cell_name
-from attncli.render._numbers import number_text
+from attncli.render._numbers import SIGNIFICANT, is_cut, number_text
 from attncli.run import Run
 
 
@@ -26,7 +27,9 @@ def summary(run: Run) -> Iterator[Message]:
         value = number_text(run.trace.numbers[loss][0, 0], run.places(loss))
         yield Message(N_("Loss: {id} = {value}"), id=loss, value=value).of("loss")
     yield from _carried(run)
-    yield from _lost(run)
+    lost = list(_lost(run))
+    yield from lost or _not_finite(run)
+    yield from _beyond(run)
     yield from _tiny(run)
 
 
@@ -88,6 +91,41 @@ def _lost(run: Run) -> Iterator[Message]:
                 yield Message(why, which=Listed(rows))
 
 
+def _not_finite(run: Run) -> Iterator[Message]:
+    """Where the numbers stop being finite, and why."""
+    lost = first_not_finite(run.trace)
+    if lost is None:
+        return
+    cell = cell_name(lost.step.id, lost.index, run.problem.layout)
+    value = number_text(lost.value, 0)
+    if lost.overflow:
+        text = N_(
+            "{cell} = {value} is the first number that is not finite. It is larger than a float64 can be (about 1.8·10^308)"
+            " or was divided by 0, and nothing that follows from it can be relied on."
+        )
+    else:
+        text = N_(
+            "{cell} = {value} is the first number that is not finite: 0/0, ∞ − ∞ and the like have no value. Nothing that"
+            " follows from it can be relied on."
+        )
+    yield Message(text, cell=cell, value=value)
+
+
+def _beyond(run: Run) -> Iterator[Message]:
+    """More decimals asked for than a float64 holds."""
+    for id in run.shown:
+        values = run.trace.numbers[id]
+        if values.dtype == np.float64 and any(is_cut(value, run.places(id)) for value in values.flat):
+            yield Message(
+                N_(
+                    "Numbers are shown to {digits} significant digits: a float64 holds no more, and rounding on the way may"
+                    " have cost some of those. For exact results: --exact."
+                ),
+                digits=SIGNIFICANT,
+            )
+            return
+
+
 def _tiny(run: Run) -> Iterator[Message]:
     """Numbers that are not 0 but look like it."""
     for id in run.shown:
@@ -95,7 +133,7 @@ def _tiny(run: Run) -> Iterator[Message]:
         if values.dtype != np.float64 or not values.size:
             continue
         small = np.abs(values[(values != 0) & np.isfinite(values)])
-        if small.size and small.max() < 0.5 * 10.0 ** -run.places(id):
+        if small.size and small.max() < 0.5 * 10.0 ** -run.places(id) and run.is_not_zero(id):
             yield Message(
                 N_("{id} is not 0, only too small for {places} decimals. See more with --decimals {more}."),
                 id=id,

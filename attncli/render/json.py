@@ -62,14 +62,20 @@ def _verification(view: View) -> dict[str, Any]:
     if found is None:
         return {}
     inputs = [
-        {"id": entry.id, "ok": entry.ok, "worst": entry.worst, "relative_error": _errors(entry.error)}
+        {
+            "id": entry.id,
+            "ok": entry.ok,
+            "worst": _errors(np.asarray(entry.worst)),
+            "relative_error": _errors(entry.error),
+        }
         for entry in found.checked
     ]
     return {"verify": {"ok": found.ok, "inputs": inputs, "warnings": [view.say(warning) for warning in found.warnings]}}
 
 
 def _errors(errors: FloatArray) -> Any:
-    """Nested lists; null where an entry was not moved (it is −∞)."""
+    """Nested lists; null where an entry was not compared (it is −∞, or at a bend), "inf" where there is no number."""
     if errors.ndim:
         return [_errors(part) for part in errors]
-    return None if math.isnan(float(errors)) else float(errors)
+    error = float(errors)
+    return None if math.isnan(error) else error if math.isfinite(error) else str(error)
