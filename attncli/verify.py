@@ -109,7 +109,7 @@ class _Line:
         self.values = values
         self.index = index
         self.x = float(values[index])
-        self.h = _EPS ** (1 / 3) * max(1.0, abs(self.x))
+        self.h: float = _EPS ** (1 / 3) * max(1.0, abs(self.x))
 
     def at(self, x: float) -> float:
         moved = self.values.copy()
