@@ -131,7 +131,8 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
     off = np.abs(line.values - stack)
     same = line.values == stack
     slack = (np.abs(stack) + unit) * _SLACK + unit * _TIE
-    fine = (off <= 0.5 * unit + slack) | same
+    # Beside −∞ the slack is infinite: what is infinitely far off is never near.
+    fine = (off <= 0.5 * unit + slack) & (off < np.inf) | same
     right = fine.any(0)
     near = np.where(same, 0.0, off).min(0)
     if line.blank is not None:
@@ -211,7 +212,7 @@ def _short(line: Line, stack: Any, rules: Rules) -> Any:
     off = np.abs(line.values - stack)
     slack = (np.abs(stack) + unit) * _SLACK
     first = 10.0 ** np.floor(np.log10(np.where(stack == 0, 1.0, np.abs(stack))))
-    rounded = (off <= 0.5 * unit + slack) & (off <= 0.5 * first + slack)
+    rounded = (off <= 0.5 * unit + slack) & (off <= 0.5 * first + slack) & (off < np.inf)
     inward = np.abs(stack) - np.abs(line.values)
     cut = (np.sign(stack) == np.sign(line.values)) & (inward >= -slack) & (inward < unit - slack)
     return fewer & (rounded | (cut if rules.by_person else False)).any(0)

@@ -1,0 +1,54 @@
+"""What is written down by hand with a mistake is marked wrong, and the mistake is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attncli.arithmetic import Value
+from attncli.arithmetic.hand import Hand
+from attncli.marking.mark import Marker
+from attncli.mistakes import mistakes_at
+from attncli.problems.answers import sheet
+from attncli.problems.problem import Problem
+from attncli.problems.text import parse_matrix
+
+EXERCISE = Problem(
+    "attention",
+    {
+        "Q": parse_matrix("1.3 0.2; -0.4 2.1; 0.7 0.9"),
+        "K": parse_matrix("0.6 -1.1; 1.7 0.3; -0.2 0.8"),
+        "V": parse_matrix("1 4; 2 -3; 0.5 1"),
+    },
+    settings={"causal": True, "keep": [[True, True, False]]},
+    decimals=3,
+)
+
+
+def text(value: Value) -> str:
+    return "; ".join(" ".join(str(cell) if np.isinf(cell) else f"{cell:.3f}" for cell in row) for row in value)
+
+
+@pytest.mark.parametrize("step", ["scaled", "masked", "A"])
+def test_one_line_by_hand(step: str) -> None:
+    graph, hand = EXERCISE.graph(), Hand(3)
+    marker, right = Marker(EXERCISE), graph.evaluate(hand)[step]
+    for mistake in mistakes_at(graph, step):
+        value = graph.evaluate(hand, swap=mistake.swap)[step]
+        if np.isnan(value).any() or np.allclose(value, right, atol=2e-3):
+            continue
+        marked = marker.mark(sheet({"answers": {step: text(value)}}))
+        one = next(found for found in marked.steps if found.id == step)
+        assert one.verdict == "wrong", (mistake.id, text(value))
+        assert mistake.id in {named.id for named in one.mistakes}, (mistake.id, text(value))
+
+
+@pytest.mark.parametrize("hidden", ["0", "0.5", "5", "-40", "inf", "1e-9"])
+def test_no_number_passes_for_what_is_hidden(hidden: str) -> None:
+    """−∞ is right, and a number as large as −10⁹ that stands for it; nothing else is near −∞."""
+    masked = text(EXERCISE.graph().evaluate()["masked"]).split("; ")
+    for number, wrong in ((hidden, True), ("-1e9", False), ("-inf", False)):
+        rows = [row.replace("-inf", number, 1) if i == 0 else row for i, row in enumerate(masked)]
+        marked = Marker(EXERCISE).mark(sheet({"answers": {"masked": "; ".join(rows)}}))
+        one = next(found for found in marked.steps if found.id == "masked")
+        assert (one.verdict == "wrong") is wrong, (number, one.verdict)
