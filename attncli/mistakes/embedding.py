@@ -12,7 +12,7 @@ from attncli.core.graph import Graph, Step
 from attncli.matrix import as_matrix
 from attncli.message import N_
 from attncli.mistakes.entry import Entry, Swaps, instead, number, passing
-from attncli.ops._ids import rows_named
+from attncli.ops._ids import added_up, rows_named
 
 _REPEATED = N_("Look again at tokens that occur more than once.")
 
@@ -31,7 +31,7 @@ def _added_once(xp: Arithmetic, rows_of: Value, ids: Value, count: int, later: b
     rows = rows_named(xp, ids, count)
     same = rows[..., :, None] == rows[..., None, :]
     lost = (np.triu(same, 1) if later else np.tril(same, -1)).any(-1)
-    return xp.scatter_add(xp.where(lost[..., None], number(xp, 0.0), rows_of), rows, count)
+    return added_up(xp, xp.where(lost[..., None], number(xp, 0.0), rows_of), rows, count)
 
 
 def _look_up_alone(graph: Graph, step: Step) -> Iterator[Swaps]:

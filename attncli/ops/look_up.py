@@ -9,7 +9,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.message import N_
 from attncli.ops import at, scatter_add
-from attncli.ops._ids import named_in, rows_named
+from attncli.ops._ids import looked_up, named_in, rows_named
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def compute(xp: Arithmetic, table: Value, ids: Value) -> Value:
     """Row ids[i] of the table (vocabulary d) for every token i (token d)."""
-    return xp.take(table, rows_named(xp, ids, table.shape[-2]))
+    return looked_up(xp, table, rows_named(xp, ids, table.shape[-2]))
 
 
 def formula(params: Params, columns: bool) -> str:

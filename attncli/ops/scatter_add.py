@@ -9,7 +9,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
 from attncli.message import N_
 from attncli.ops import at, fixed
-from attncli.ops._ids import named_in, rows_named
+from attncli.ops._ids import added_up, named_in, rows_named
 from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def compute(xp: Arithmetic, rows_of: Value, ids: Value, *, count: int, axis: str = "") -> Value:
     """A table of `count` rows (vocabulary d): row i (token d) is added at row ids[i]; the rest is 0."""
-    return xp.scatter_add(rows_of, rows_named(xp, ids, count), count)
+    return added_up(xp, rows_of, rows_named(xp, ids, count), count)
 
 
 def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:

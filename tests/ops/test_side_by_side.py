@@ -11,6 +11,7 @@ from cases import CASES, IDS, Case
 from cases import EACH as EACH_CASE
 from samples import SAMPLES, Sample
 
+from attncli import ops
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.exact import Exact
 from attncli.arithmetic.floating import FLOATING
@@ -18,6 +19,7 @@ from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.core.graph import Graph
 from attncli.core.side_by_side import side_by_side
+from attncli.matrix import as_matrix
 from attncli.message import InputError, NoSuchRow
 from attncli.ops._ids import rows_named
 
@@ -121,12 +123,30 @@ def test_exact_numbers_of_many_sheets(model: str, number: int) -> None:
         assert (found == np.stack([wanted, wanted])).all(), step.id
 
 
-def test_ids_that_name_no_row_are_refused_with_their_sheet() -> None:
-    ids = np.array([[[0.0, 2.0]], [[1.0, 3.0]], [[0.5, -1.0]]])
+def test_an_id_that_names_no_row_is_refused() -> None:
+    ids = np.array([0.0, 2.0, 0.5, -1.0, 3.0])
     with pytest.raises(NoSuchRow) as refused:
         rows_named(FLOATING, ids, 3)
-    assert refused.value.positions == ((1, 0, 1), (2, 0, 0), (2, 0, 1))
+    assert refused.value.positions == ((2,), (3,), (4,))
     assert refused.value.at("X").positions == refused.value.positions
     assert "whole numbers from 0 to 2" in str(refused.value)
     with pytest.raises(NoSuchRow, match="nan"):
         rows_named(FLOATING, np.array([np.nan]), 3)
+    np.testing.assert_array_equal(rows_named(FLOATING, np.array([0.001, 1.999]), 3), [0, 2])
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_an_id_that_names_no_row_stops_no_other_sheet(system: str) -> None:
+    """Its own vector is no number and its gradient goes nowhere; the other sheets are what they are alone."""
+    xp = SYSTEMS[system]()
+    look, scatter = ops.get("look_up"), ops.get("scatter_add")
+    table, ids = np.arange(6.0).reshape(1, 3, 2), np.array([[0.0, 2.0], [1.0, 9.0], [np.nan, 0.5]])
+    with xp.context():
+        entered = [xp.enter(as_matrix(values)) for values in (table, ids)]
+        found = ends(side_by_side(look.compute, xp, entered, (2, 1), {}))[0]
+        np.testing.assert_array_equal(found[0], [[0, 1], [4, 5]])
+        np.testing.assert_array_equal(found[1], [[2, 3], [np.nan, np.nan]])
+        assert np.isnan(found[2]).all()
+        rows = xp.enter(as_matrix(np.ones((3, 2, 2))))
+        added = ends(side_by_side(scatter.compute, xp, [rows, entered[1]], (2, 1), {"count": 3}))[0]
+        np.testing.assert_array_equal(added[..., 0], [[1, 0, 1], [0, 1, 0], [0, 0, 0]])
