@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from attncli.cli._say import Say
@@ -9,20 +10,51 @@ from attncli.message import N_, AttnError, Message
 from attncli.problems import library
 from attncli.problems.problem import Problem
 
+#: Parts of the worked examples, by the letter that their ids begin with; what other people published has none.
+_PARTS = {
+    "a": N_("A. Attention, from the scores to the output"),
+    "b": N_("B. The way back: gradients of attention"),
+    "c": N_("C. Tokens and their embeddings"),
+    "d": N_("D. Many heads, shared and compressed"),
+    "e": N_("E. The Transformer around it"),
+    "f": N_("F. A small GPT: loss and learning"),
+    "": N_("Printed by others, and calculated again"),
+}
+_OURS = re.compile(r"([a-z])[0-9]+-")
+#: Where somebody new may begin, and go on: ids as they may be typed.
+PATH = (("a2", "a1", "a8", "a9", "a11"), ("b1", "b2", "b4", "b6"), ("c3", "c6", "d1", "e3", "e6", "f1"))
+
 
 def listing(say: Say) -> int:
-    """Every id with its title."""
+    """Every id with its title, part by part, and a way through them."""
+    from itertools import groupby
+
     from attncli.cli._terminal import width
-    from attncli.locale.wrap import definitions, wrap
+    from attncli.locale.wrap import columns, definitions, wrap
     from attncli.render._view import localized
 
     ids = library.ids()
-    rows = [(id, localized(library.load(id).title, say.language.code)) for id in ids]
-    lines = list(definitions(rows, width()))
-    last = say.text("Look at one: attncli examples show ID. Its solution: attncli examples run ID.")
-    lines += ["", wrap(last, width())]
-    say.out("\n".join(lines) + "\n")
+    longest = max(map(columns, ids))
+    lines: list[str] = []
+    for part, group in groupby(ids, _part):
+        rows = [(id, localized(library.load(id).title, say.language.code)) for id in group]
+        lines += ["", wrap(say.text(_PARTS[part]), width()), *definitions(rows, width(), least=longest)]
+    first, back, on = (", ".join(ids) for ids in PATH)
+    last = [
+        say.text("New here? First {first}; then the way back: {back}; then on to {on}.", first=first, back=back, on=on),
+        say.text(
+            "Look at one: attncli examples show ID. Its solution: attncli examples run ID. The beginning is enough: a2 is a2-first-by-hand."
+        ),
+    ]
+    lines += ["", *(wrap(text, width()) for text in last)]
+    say.out("\n".join(lines[1:]) + "\n")
     return 0
+
+
+def _part(id: str) -> str:
+    """The letter of an example's part."""
+    found = _OURS.match(id)
+    return found[1] if found is not None and found[1] in _PARTS else ""
 
 
 def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:

@@ -65,9 +65,15 @@ def wrap(text: str, width: int, first: str = "", rest: str = "") -> str:
     return "\n".join([*lines, line]).rstrip(" ")
 
 
-def definitions(rows: Sequence[tuple[str, str]], width: int, indent: str = "") -> Iterator[str]:
-    """Names with their texts: beside each other where there is room, else each text below its name."""
+def definitions(rows: Sequence[tuple[str, str]], width: int, indent: str = "", *, least: int = 0) -> Iterator[str]:
+    """Names with their texts: beside each other where there is room, else each text below its name.
+
+    Parameters
+    ----------
+    least : columns that names have at least, so that several lists line up
+    """
     longest = min(max((columns(name) for name, _ in rows), default=0), _LONGEST_NAME)
+    longest = max(longest, min(least, _LONGEST_NAME))
     rest = " " * (len(indent) + longest + 2)
     beside = width - len(rest) >= _BESIDE
     if not beside:

@@ -89,6 +89,15 @@ class Page:
             yield self._shapes()
         if view.expand and any(view.is_about(item) for item in view.steps):
             yield self.paragraph(view.why_about(), "italic dim")
+        if view.expand:
+            cells = sum(item.values.size for item in view.steps if item.step is not None)
+            if cells > _MANY_CELLS:
+                yield self.say(
+                    Message(
+                        N_("The arithmetic of {count} cells follows. Of one step only: --step ID."), count=f"{cells:,}"
+                    ),
+                    "dim",
+                )
         phase = ""
         number = 0
         beginning = opened(view.steps) if len(view.run.shown) == len(view.run.graph.steps) else {}
@@ -227,6 +236,9 @@ _PHASES = {
 #: The first character that takes two columns of a terminal.
 _FIRST_WIDE = "\u1100"
 
+
+#: Cells from which on it is said how many lines of arithmetic there will be.
+_MANY_CELLS = 100
 
 #: Steps whose shapes are listed; of a longer calculation the last one of each part.
 _MOST_SHAPES = 40

@@ -183,6 +183,25 @@ def test_a_worked_example_keeps_its_words_in_every_format(tmp_path: Path, ending
         assert "causal=false" in text
 
 
+@pytest.mark.parametrize(
+    ("lang", "heading"), [("en", "B. The way back: gradients of attention"), ("zh", "B. 往回走：注意力的梯度")]
+)
+def test_the_list_has_parts_and_a_way_through_them(lang: str, heading: str) -> None:
+    from attncli.cli._examples import PATH
+
+    lines = run("examples", "list", "--lang", lang).out.splitlines()
+    place = lines.index(heading)
+    assert lines[place + 1].startswith("b1-output")
+    assert [line.split()[0] for line in lines if line.split() and line.split()[0] in IDS] == IDS
+    assert all(library.find(id) for part in PATH for id in part)
+    assert "a2, a1, a8" in "\n".join(lines[-6:])
+
+
+def test_how_long_an_expanded_run_will_be_is_said_first() -> None:
+    assert "The arithmetic of" not in run("forward", "a1", "--expand").out
+    assert "cells follows. Of one step only: --step ID." in run("backward", "b6", "--expand").out
+
+
 def test_a_plain_run_says_nothing_of_an_example(tmp_path: Path) -> None:
     data = json.loads(run("forward", "a1", "--format", "json").out)
     assert not {"prompt", "source", "compared", "notice"} & set(data)
