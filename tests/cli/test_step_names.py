@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,3 +139,29 @@ def test_a_sheet_names_them_as_it_likes() -> None:
     unknown = run("check", "a1-pronoun", "--answer", "foo=1")
     assert unknown.status == 1
     assert "scores, scaled, row_max, shifted, exp, row_sum, A, O" in " ".join(unknown.out.split())
+
+
+def test_why_takes_brackets_names_of_rows_and_a_single_number() -> None:
+    for words in (["A[1,2]"], ["A", "它", "书包"], ["A", "1", "书包"], ["weights[它，书包]"], ["A[1 2]"]):
+        assert run("why", "a1", *words) == run("why", "a1", "A", "1", "2")
+    assert run("why", "b6", "G_E[3,1]", "--depth", "1") == run("why", "b6", "G_E", "3", "1", "--depth", "1")
+    assert run("why", "b6", "G_E", "我", "1", "--depth", "1") == run("why", "b6", "G_E", "3", "1", "--depth", "1")
+    assert run("why", "b6", "L").out.startswith("L[1,1] = ")
+    refused(["why", "a1", "A", "它", "它"], "“它” is neither a number nor a name there: A has 苹果, 书包.")
+    refused(["why", "a1", "A"], "A is 1×2", "Write attncli why A 1 2.")
+    refused(["why", "a1", "A[1,3]"], "A[1,3] does not exist")
+    refused(["why", "a1", "A[1,2"], "The step “A[1,2”")
+    refused(["why", "nosuch", "A", "1", "2"], "nosuch")
+
+
+def test_why_goes_three_steps_back_and_says_how_to_go_on(tmp_path: Path) -> None:
+    plain, deep = run("why", "b6", "G_E", "3", "1").out, run("why", "b6", "G_E", "3", "1", "--depth", "3").out
+    assert plain.startswith(deep)
+    assert "3 steps back. Further: --depth 6 (or all)" in plain
+    assert "Further" not in deep
+    assert len(run("why", "b6", "G_E", "3", "1", "--depth", "all").out) > len(plain)
+    assert "Further" not in run("why", "a1", "scores", "1", "1").out  # nothing is left out
+    refused(["why", "a1", "A", "1", "2", "--depth", "deep"], "--depth")
+    file = tmp_path / "why.txt"
+    assert run("why", "b6", "G_E", "3", "1", "-o", str(file)).out == ""
+    assert file.read_text("utf-8").startswith("G_E[3,1] = ")

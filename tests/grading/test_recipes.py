@@ -170,6 +170,14 @@ def test_github(repository: Path, answers: dict[str, str], points: int) -> None:
     assert suite.get("failures") == ("0" if points == 6 else "1")
 
 
+@pytest.mark.parametrize("sheet", ["", "[answers]\n"])
+def test_github_passes_on_an_empty_sheet(repository: Path, sheet: str) -> None:
+    done = pushed(repository, sheet)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sum(test["score"] for test in reported(repository)["tests"]) == 0
+    assert "**Points: 0 of 6**" in (repository.parent / "summary").read_text("utf-8")
+
+
 def test_github_stops_at_a_sheet_that_cannot_be_read(repository: Path) -> None:
     done = pushed(repository, "answers = [")
     assert done.returncode != 0
