@@ -40,7 +40,7 @@ def options(say: Say) -> dict[str, tuple[Any, Any]]:
         "carry": (Annotated[bool, typer.Option("--carry", help=t("Carry rounded values on, as one does on paper."))], False),
         "rounding": (Annotated[str, typer.Option("--rounding", metavar="away|even", help=t("Where a 5 goes with --carry: away from zero (school) or to the even digit."))], "away"),
         "exact": (Annotated[bool, typer.Option("--exact", help=t("Exact results like √2/2 and e^-1 (needs the extra attncli[exact])."))], False),
-        "format": (Annotated[one, typer.Option("--format", metavar="NAME", help=t("table, json, markdown, latex, csv, npz, html or svg; by default as -o FILE ends, else table."), autocompletion=_complete.formats)], None),
+        "format": (Annotated[one, typer.Option("--format", metavar="NAME", help=t("table, json, markdown, latex, csv, npz, html, svg or xlsx; by default as -o FILE ends, else table."), autocompletion=_complete.formats)], None),
         "output": (Annotated[one, typer.Option("-o", "--output", metavar="FILE", help=t("Write to this file instead of the screen."))], None),
         "layout": (Annotated[one, typer.Option("--layout", metavar="rows|columns", help=t("Tokens as rows (the default) or as columns, for input and output."))], None),
         "full": (Annotated[bool, typer.Option("--full", help=t("Show large matrices whole."))], False),

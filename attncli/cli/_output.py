@@ -14,7 +14,7 @@ from attncli.reasons import of_system
 
 _ENDINGS = {
     ".json": "json", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".csv": "csv", ".npz": "npz",
-    ".html": "html", ".htm": "html", ".svg": "svg", ".txt": "table",
+    ".html": "html", ".htm": "html", ".svg": "svg", ".txt": "table", ".xlsx": "xlsx",
 }  # fmt: skip
 
 

@@ -38,20 +38,38 @@ def command(run: Run) -> Command:
     example = _is_example(problem)
     name = "backward" if any(step.phase != "forward" for step in run.graph.steps.values()) else "forward"
     before = ["attncli", name, *([problem.id] if example else _model(problem))]
-    known = {id: matrix for id, matrix in {**problem.inputs, **problem.extras}.items() if id in run.trace.numbers}
+    arrays = {**problem.inputs, **problem.extras}
+    known = {id: matrix for id, matrix in arrays.items() if id in run.trace.numbers}
     inputs = {id: (_option(id), None if example else write_matrix(matrix.values)) for id, matrix in known.items()}
-    fixed = {id: matrix for id, matrix in {**problem.inputs, **problem.extras}.items() if id not in known}
     if not example:
+        fixed = {id: matrix for id, matrix in arrays.items() if id not in known}
         before += [word for id, matrix in fixed.items() for word in ("--set", f"{id}={write_matrix(matrix.values)}")]
-    upstream = next((input.id for input in run.graph.inputs.values() if input.phase == "upstream"), None)
-    if problem.upstream is not None and upstream is not None and name == "backward":
+    upstream = _upstream(run)
+    if problem.upstream is not None and upstream is not None:
         inputs[upstream] = ("--upstream ", None if example else write_matrix(problem.upstream.values))
     after = [] if run.decimals is None else ["--decimals", str(run.decimals)]
     if problem.loss is not None and not example and name == "backward":
         after += ["--loss", problem.loss]
-    moved = {id: given for id, given in inputs.items() if _is_calculated_with(run, id)}
+    can_change = changeable(run)
+    moved = {id: given for id, given in inputs.items() if id in can_change}
     rest = [f'{option}"{text}"' for id, (option, text) in inputs.items() if id not in moved and text is not None]
     return Command(" ".join([*map(_quoted, before), *rest]), moved, " ".join(map(_quoted, after)))
+
+
+def changeable(run: Run) -> set[str]:
+    """The inputs that are given as numbers and calculated with as such, so that a change of one can be followed."""
+    problem = run.problem
+    given = {id for id in (*problem.inputs, *problem.extras) if id in run.trace.numbers}
+    upstream = _upstream(run) if problem.upstream is not None else None
+    return {id for id in (*given, upstream) if id is not None and _is_calculated_with(run, id)}
+
+
+def _upstream(run: Run) -> str | None:
+    """The gradient that arrives at the output, where the backward steps are there."""
+    return next(
+        (node.id for node in run.graph.inputs.values() if node.phase == "upstream" and node.id in run.trace.numbers),
+        None,
+    )
 
 
 def _is_example(problem: Problem) -> bool:

@@ -22,7 +22,7 @@ CASES = {
     "attncli examples run a11": {"a11-causal-self-attention"},
     "attncli forward a1": {"a1-pronoun", "a10-mask-before-maximum", "a11-causal-self-attention"},
     "attncli why a1-pronoun sc": {"scores", "scaled"},
-    "attncli forward --format ": {"table", "json", "markdown", "latex", "csv", "npz", "html", "svg"},
+    "attncli forward --format ": {"table", "json", "markdown", "latex", "csv", "npz", "html", "svg", "xlsx"},
     "attncli forward --cau": {"--causal"},
 }
 

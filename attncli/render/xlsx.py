@@ -1,0 +1,287 @@
+"""A spreadsheet that lives: every number a formula over the cells it comes from, made of the same terms as everywhere.
+
+No result is stored in it, so that every program works them out on opening. −∞ is written −10⁹: e to that is 0 as well.
+Needs XlsxWriter (the extra `xlsx`).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from attncli.message import N_, InputError, LimitError, Message
+from attncli.render._command import changeable
+from attncli.render._view import Block, Item, View, localized
+from attncli.render._view import view as view_of
+from attncli.render._words import clean, ending, head, parts
+from attncli.terms import Index, Term
+
+BINARY = True
+
+#: What stands for −∞, and from where on a number means it.
+HIDDEN = "-1E9"
+_HIDDEN_BELOW = "-5E8"
+#: What spreadsheet programs take: rows, columns, signs of a formula, arguments of a function.
+_MOST_ROWS, _MOST_COLUMNS, _MOST_SIGNS, _MOST_ARGUMENTS = 1_000_000, 16_000, 8_000, 250
+_FUNCTIONS = {
+    "exp": "EXP", "ln": "LN", "root": "SQRT", "tanh": "TANH", "erf": "ERF", "sin": "SIN", "cos": "COS", "power": "POWER",
+}  # fmt: skip
+_INPUT, _WEIGHT, _FAINT = "#FFF8DC", "#7FB0F5", "#57606A"
+
+
+def render(view: View) -> bytes:
+    """The workbook: one sheet with the inputs, every step, and what to know about them.
+
+    Raises
+    ------
+    InputError
+        XlsxWriter is not installed, or the run is exact or rounded line by line, which a spreadsheet cannot be.
+    LimitError
+        More than spreadsheet programs take.
+    """
+    if view.run.trace.arithmetic != "floating":
+        raise InputError("A spreadsheet calculates in full precision. Leave out --exact and --carry for .xlsx.")
+    return Sheet(view).content()
+
+
+class Sheet:
+    """One run on one sheet: first where everything stands, then what stands there."""
+
+    def __init__(self, view: View) -> None:
+        run = view.run
+        if set(run.shown) != set(run.trace.numbers) - set(run.graph.inputs):  # formulas need what they come from
+            run = run.changed(shown=tuple(step.id for step in run.trace.steps))
+            view = view_of(run, view.language, layout=view.layout)
+        self.view = view
+        self.given = changeable(run)
+        self.items = [item for _, items in self.parts() for item in items]
+        #: Row and column of every matrix's first number, by id and head; counted from 0.
+        self.places: dict[tuple[str, int | None], tuple[int, int]] = {}
+        self.turned: dict[str, bool] = {}
+        self.texts: list[tuple[int, int, str, str]] = []
+        self._lay_out()
+
+    def parts(self) -> list[tuple[Message, list[Item]]]:
+        from attncli.render._words import INPUTS
+
+        first = [(INPUTS, list(self.view.inputs))] if self.view.inputs else []
+        return [*first, *parts(self.view)]
+
+    def _lay_out(self) -> None:
+        view = self.view
+        row = self._write(0, view.title(), "title")
+        asked = localized(view.run.problem.prompt, view.language.code)
+        row = self._write(row, asked, "text") if asked else row
+        row = self._write(row, view.say(_LEGEND), "faint")
+        number = 0
+        for title, items in self.parts():
+            row = self._write(row + 1, view.say(title), "part")
+            for item in items:
+                number += item.step is not None
+                row = self._item(row, item, number)
+        lines = [view.say(message) for message in ending(view)]
+        for line in lines:
+            row = self._write(row, line, "text")
+
+    def _write(self, row: int, text: str, how: str, column: int = 0) -> int:
+        self.texts.append((row, column, clean(text), how))
+        return row + 1
+
+    def _item(self, row: int, item: Item, number: int) -> int:
+        formula = f"{item.name} = {item.formula_text}" if item.formula else item.name
+        row = self._write(row, f"{number}. {formula}" if item.step is not None else formula, "step")
+        if item.why is not None:
+            row = self._write(row, self.view.say(item.why), "faint")
+        for block in item.blocks:
+            if block.head is not None:
+                row = self._write(row, self.view.say(head(block)), "faint")
+            row = self._block(row, item, block)
+        return row + 1
+
+    def _block(self, row: int, item: Item, block: Block) -> int:
+        count, columns = block.values.shape
+        if row + count + 2 > _MOST_ROWS or columns + 1 > _MOST_COLUMNS:
+            raise LimitError(
+                "{name} is {shape}: more rows or columns than spreadsheet programs take. Use .csv or .npz.",
+                name=item.id,
+                shape=item.shape,
+            )
+        if any(block.columns):
+            for j, name in enumerate(block.columns):
+                self._write(row, name, "name", j + 1)
+            row += 1
+        for i, name in enumerate(block.rows):
+            if name:
+                self._write(row + i, name, "name")
+        self.places[item.id, block.head] = row, 1
+        self.turned[item.id] = block.turned and block.ndim > 1
+        return row + count
+
+    def address(self, id: str, index: Index) -> str:
+        """Where a number stands: "C7"."""
+        row, column = self.place(id, index)
+        return f"{_letters(column)}{row + 1}"
+
+    def place(self, id: str, index: Index) -> tuple[int, int]:
+        number = index[0] + 1 if len(index) == 3 else None
+        row, column = self.places[id, number]
+        i, j = (0, *index)[-2:]
+        if self.turned[id]:
+            i, j = j, i
+        return row + i, column + j
+
+    def content(self) -> bytes:
+        """The file."""
+        try:
+            import xlsxwriter
+        except ImportError:
+            raise InputError(
+                "A spreadsheet needs XlsxWriter, which is not installed. Install it with: pip install 'attncli[xlsx]'"
+            ) from None
+        out = io.BytesIO()
+        book = xlsxwriter.Workbook(out, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
+        book.set_properties({"created": datetime(2000, 1, 1), "comments": "attncli"})  # the same run, the same bytes
+        sheet = book.add_worksheet(_sheet_name(self.view.run.problem.id or self.view.run.problem.model))
+        sheet.set_column(0, 0, 14)
+        sheet.set_column(1, 60, 10)
+        styles = {name: book.add_format(how) for name, how in _STYLES.items()}
+        for row, column, text, how in self.texts:
+            sheet.write_string(row, column, text, styles[how])
+        for item in self.items:
+            self._numbers(book, sheet, item)
+        book.close()
+        return out.getvalue()
+
+    def _numbers(self, book: Any, sheet: Any, item: Item) -> None:
+        values = self.view.run.trace.numbers[item.id]
+        fixed, given = (
+            book.add_format({"num_format": _format(item.decimals), **how})
+            for how in ({}, {"font_color": "#0550AE", "bg_color": _INPUT})
+        )
+        for index in np.ndindex(*values.shape):
+            row, column = self.place(item.id, index)
+            formula = self.formula(item, index)
+            if formula is None:
+                style = given if item.id in self.given and math.isfinite(values[index]) else fixed
+                self._number(sheet, row, column, float(values[index]), style)
+            else:
+                sheet.write_formula(row, column, formula, fixed, "")
+        if item.weights:
+            for block in item.blocks:
+                row, column = self.places[item.id, block.head]
+                last = row + block.values.shape[0] - 1, column + block.values.shape[1] - 1
+                shades = {"min_type": "num", "min_value": 0, "max_type": "num", "max_value": 1}
+                colours = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": _WEIGHT, **shades}
+                sheet.conditional_format(row, column, *last, colours)
+
+    def _number(self, sheet: Any, row: int, column: int, value: float, style: Any) -> None:
+        if math.isfinite(value):
+            sheet.write_number(row, column, value, style)
+        elif math.isnan(value):
+            sheet.write_formula(row, column, "=NA()", style, "")
+        else:
+            sheet.write_number(row, column, math.copysign(1e9, value), style)
+
+    def formula(self, item: Item, index: Index) -> str | None:
+        """The formula of a number, or None for one that is given."""
+        if item.step is None:
+            return None
+        term = item.step.op.terms(item.step, index, self.view.run.trace.numbers)
+        if term.kind == "text":
+            return None
+        text = self.written(term)
+        text = f"={text[1:-1] if term.kind in _BRACKETED and text.startswith('(') else text}"
+        if len(text) > _MOST_SIGNS:
+            raise LimitError(
+                "{name}: the formula of one cell is longer than spreadsheet programs take. Use .csv or .npz.",
+                name=item.id,
+            )
+        return text
+
+    def written(self, term: Term) -> str:
+        """A term in the language of spreadsheets."""
+        match term.kind:
+            case "cell":
+                id, index = term.parts
+                assert isinstance(id, str) and isinstance(index, tuple)
+                return self.address(id, index)
+            case "number":
+                return _constant(float(str(term.parts[0])))
+        inner = [part for part in term.parts if isinstance(part, Term)]
+        written = [self.written(part) for part in inner]
+        match term.kind:
+            case "sum":
+                return f"({'+'.join(written)})" if written else "0"
+            case "product":
+                return "*".join(written)
+            case "quotient":
+                divisor = f"({written[1]})" if inner[1].kind == "product" else written[1]
+                return f"({written[0]}/{divisor})"
+            case "negative":
+                return f"(-{written[0]})"
+            case "positive":
+                return f"IF({written[0]}>0,1,0)"
+            case "max":
+                return _largest(written)
+            case "difference":
+                a, b = written
+                if self._may_be_hidden(inner[0]) and self._may_be_hidden(inner[1]):
+                    return f"IF(AND({a}<{_HIDDEN_BELOW},{b}<{_HIDDEN_BELOW}),{HIDDEN},{a}-{b})"
+                return f"({a}-{b})"
+        return f"{_FUNCTIONS[term.kind]}({','.join(written)})"
+
+    def _may_be_hidden(self, term: Term) -> bool:
+        return any(np.isneginf(self.view.run.trace.numbers[id]).any() for id, _ in term.cells())
+
+
+#: Kinds of terms that are written in brackets, which a whole formula does without.
+_BRACKETED = frozenset({"sum", "difference", "quotient", "negative"})
+_LEGEND = Message(
+    N_("Numbers on yellow can be changed; everything else is a formula and follows. −∞ is written as -1,000,000,000.")
+)
+_STYLES: dict[str, dict[str, Any]] = {
+    "title": {"bold": True, "font_size": 15},
+    "part": {"bold": True, "font_size": 13, "bottom": 1},
+    "step": {"bold": True},
+    "text": {},
+    "faint": {"font_color": _FAINT},
+    "name": {"font_color": _FAINT, "align": "right"},
+}
+
+
+def _format(decimals: int) -> str:
+    """How a number is shown: its decimals, and what stands for −∞ as −∞."""
+    return f'[<{_HIDDEN_BELOW.replace("E8", "00000000")}]"−∞";{"0." + "0" * decimals if decimals else "0"}'
+
+
+def _constant(value: float) -> str:
+    if math.isinf(value):
+        return f"({HIDDEN})" if value < 0 else HIDDEN.removeprefix("-")
+    text = repr(value).upper()
+    return f"({text})" if value < 0 else text
+
+
+def _largest(parts: list[str]) -> str:
+    """MAX, nested where there are more numbers than it takes at once."""
+    while len(parts) > _MOST_ARGUMENTS:
+        groups = [parts[i : i + _MOST_ARGUMENTS] for i in range(0, len(parts), _MOST_ARGUMENTS)]
+        parts = [f"MAX({','.join(group)})" for group in groups]
+    return f"MAX({','.join(parts)})"
+
+
+def _letters(column: int) -> str:
+    out = ""
+    while column >= 0:
+        out = chr(ord("A") + column % 26) + out
+        column = column // 26 - 1
+    return out
+
+
+def _sheet_name(text: str) -> str:
+    """A name that a sheet may have."""
+    return re.sub(r"[\[\]:*?/\\']", " ", clean(text)).strip()[:31] or "attncli"
