@@ -120,7 +120,7 @@ class Sheet:
                 self._write(row + i, name, "name")
         self.places[item.id, block.head] = row, 1
         self.turned[item.id] = block.turned and block.ndim > 1
-        return row + count
+        return int(row + count)
 
     def address(self, id: str, index: Index) -> str:
         """Where a number stands: "C7"."""
