@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,10 +73,14 @@ class Run(Record):
                 for operand in step.inputs
             )
             return bool(np.abs(values).max() > 1e-12 * max(sizes, default=0.0))
+        bounds = self._bounds[id]
+        return bool(((bounds.lo > 0) | (bounds.hi < 0)).any())
+
+    @cached_property
+    def _bounds(self) -> Trace:
         from attncli.arithmetic.interval import IntervalArithmetic
 
-        bounds = self.graph.evaluate(IntervalArithmetic(), until=id)[id]
-        return bool(((bounds.lo > 0) | (bounds.hi < 0)).any())
+        return self.graph.evaluate(IntervalArithmetic(), until=list(self.trace))
 
     def __str__(self) -> str:
         from attncli.render import render

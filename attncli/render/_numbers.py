@@ -42,12 +42,11 @@ def _places_held(number: float) -> int:
     return max(SIGNIFICANT - 1 - math.floor(math.log10(abs(number))), 0)
 
 
-def is_cut(value: float, decimals: int) -> bool:
-    """Whether a number is shown with fewer decimals than these, because it holds no more."""
-    number = float(value)
-    if decimals < 1 or not math.isfinite(number) or number.is_integer():
-        return False
-    return abs(number) < _HUGE and _places_held(number) < decimals
+def is_cut(values: Any, decimals: int) -> bool:
+    """Whether one of the numbers is shown with fewer decimals than these, because it holds no more."""
+    sizes = np.abs(values)
+    largest = float(np.max(sizes, initial=0.0, where=(sizes < _HUGE) & (np.trunc(sizes) != sizes)))
+    return largest > 0 and _places_held(largest) < decimals
 
 
 def number_latex(value: Any, decimals: int) -> str:

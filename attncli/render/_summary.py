@@ -115,7 +115,7 @@ def _beyond(run: Run) -> Iterator[Message]:
     """More decimals asked for than a float64 holds."""
     for id in run.shown:
         values = run.trace.numbers[id]
-        if values.dtype == np.float64 and any(is_cut(value, run.places(id)) for value in values.flat):
+        if values.dtype == np.float64 and is_cut(values, run.places(id)):
             yield Message(
                 N_(
                     "Numbers are shown to {digits} significant digits: a float64 holds no more, and rounding on the way may"
