@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from habits import CUT, UP, Reach, page, reached, shortened
-from learner import Case, Learner
-from reach import reach
+from learner import Case, Learner, lines
+from reach import asked_by, reach
 
 
 @dataclass
@@ -54,6 +54,12 @@ class Exercise:
         return {
             id: np.atleast_2d(value) for id, value in Learner(self.case, self.decimals).run().items() if id in self.ids
         }
+
+    @cached_property
+    def asked(self) -> dict[str, set[str]]:
+        """What every line is worked out from."""
+        given = self.case.known if self.case.root is None else {**self.case.known, "root": self.case.root}
+        return asked_by({**given, **Learner(self.case, self.decimals).run()}, list(lines(self.case)))
 
     def bound(self, id: str) -> Any:
         """How far rounding every number on the way can move a line at most, cutting off and all, to first order."""
@@ -305,15 +311,17 @@ def _is_trivial(row: Any) -> bool:
     return bool(len(nonzero) == 1 and nonzero[0] == 1) or not np.isfinite(row).all()
 
 
-def _trivial(exercise: Exercise, sheet: Sheet, before: str) -> bool:
-    """Whether a line before this one is trivial where the true one is not."""
-    for id in exercise.full:
-        if id == before:
-            return False
-        if (
-            id in sheet
-            and sheet[id].values.shape == exercise.full[id].shape
-            and trivial_rows(sheet[id].values, exercise.full[id])
-        ):
+def _trivial(exercise: Exercise, sheet: Sheet, id: str) -> bool:
+    """Whether a line of the sheet that this one is worked out from is trivial where the true one is not."""
+    waiting, seen = list(exercise.asked.get(id, ())), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        line = sheet.get(name)
+        if line is None:
+            waiting += exercise.asked.get(name, ())
+        elif name in exercise.full and trivial_rows(line.values, exercise.full[name]):
             return True
     return False

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from cheats import trivial_rows
 from habits import UP, Reach, page, shortened
 
 import attncli
@@ -216,6 +215,10 @@ def faults_of_answers(example: Example) -> tuple[list[str], int]:
     return faults, len(tried)
 
 
+#: Sheets on which nothing may be followed through.
+_TRIVIAL = ("zeros", "ones", "identity", "halves")
+
+
 # Sheets that deserve nothing --------------------------------------------------------------------------------------
 
 
@@ -273,7 +276,7 @@ def faults_of_floor(example: Example) -> tuple[list[str], Counter[str], Counter[
             most[what] += float(step.max_points)
             if not step.points or _is_honest(example, step.id, answers[step.id]):
                 continue
-            if step.verdict == "follow_through" and not _any_trivial(example, answers, step.id):
+            if step.verdict == "follow_through" and what not in _TRIVIAL:
                 continue
             gained[what] += float(step.points)
             faults.append(
@@ -313,16 +316,7 @@ def _is_honest(example: Example, id: str, text: str) -> bool:
         with np.errstate(invalid="ignore"):
             values = values - (np.nanmax(values - there.full, -1, keepdims=True) if values.ndim > 1 else 0)
         values = np.where(there.full == -np.inf, there.full, values)
-    return bool(there.honest(values, example.places(id), 2.0).all())
-
-
-def _any_trivial(example: Example, answers: dict[str, str], before: str) -> bool:
-    for id in example.steps:
-        if id == before:
-            return False
-        if id in answers and trivial_rows(_values(answers[id]), example.full[id]):
-            return True
-    return False
+    return bool(there.honest(values, example.places(id), 4.0).all())
 
 
 def report(show: int = 0, published: bool = False, only: Sequence[str] = ()) -> str:

@@ -81,10 +81,8 @@ def updated(rng: random.Random, case: Case, page: Page, gradients: dict[str, str
     eta = case.settings["eta"] = rng.choice((0.05, 0.1, 0.5))
     if way == "sgd":
         for name, gradient in gradients.items():
-            page.behind.append((f"{name}_new", lambda g, n=name, at=gradient: g(n) - g.aside("step", eta * g(at))))
-            page.own.append(
-                Kind(f"{name}_new", "update-sign", lambda g, n=name, at=gradient: g(n) + g.aside("step", eta * g(at)))
-            )
+            page.behind.append((f"{name}_new", lambda g, n=name, at=gradient: g(n) - eta * g(at)))
+            page.own.append(Kind(f"{name}_new", "update-sign", lambda g, n=name, at=gradient: g(n) + eta * g(at)))
         return
     case.settings["optimizer"] = "adam"
     beta = [0.9, 0.999]

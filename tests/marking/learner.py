@@ -63,7 +63,8 @@ def as_text(values: Any, decimals: int, ties: str = ROUND_HALF_UP) -> str:
     def cell(v: float) -> str:
         if not np.isfinite(v):
             return "-inf" if v < 0 else "inf"
-        return format(Decimal(repr(float(v) + 0.0)).quantize(unit, ties), "f")
+        # What a calculator shows: 0.3, and not its last bit.
+        return format(Decimal(f"{float(v) + 0.0:.13g}").quantize(unit, ties), "f")
 
     def page(rows: Any) -> str:
         return "; ".join(" ".join(cell(v) for v in row) for row in rows)
@@ -322,7 +323,7 @@ def _softmax_back(source: str) -> Iterator[tuple[str, Line]]:
 def _table(case: Case) -> Iterator[tuple[str, Line]]:
     yield "G_E", lambda g: _scattered(g("G_X"), case.inputs["T"], len(case.inputs["E"]))
     if case.eta is not None:
-        yield "E_new", lambda g: g("E") - g.aside("step", case.eta * g("G_E"))
+        yield "E_new", lambda g: g("E") - case.eta * g("G_E")
 
 
 def _scattered(rows: Any, ids: Any, count: int) -> Any:

@@ -20,7 +20,7 @@ def _reach(case: Case, right: dict[str, Any], target: str, half: float) -> Any:
     given = case.known if case.root is None else {**case.known, "root": case.root}
     all_lines = list(lines(case))
     all_lines = all_lines[: [id for id, _ in all_lines].index(target) + 1]
-    asked = _asked_by({**given, **right}, all_lines)
+    asked = asked_by({**given, **right}, all_lines)
     leading = _leading_to(target, asked)
 
     def moved(place: str, value: Any) -> Any:
@@ -45,7 +45,7 @@ def _reach(case: Case, right: dict[str, Any], target: str, half: float) -> Any:
     return total
 
 
-def _asked_by(values: dict[str, Any], all_lines: list[tuple[str, Line]]) -> dict[str, set[str]]:
+def asked_by(values: dict[str, Any], all_lines: list[tuple[str, Line]]) -> dict[str, set[str]]:
     """What every line asks for."""
     asked: dict[str, set[str]] = {}
     for id, line in all_lines:
@@ -55,7 +55,8 @@ def _asked_by(values: dict[str, Any], all_lines: list[tuple[str, Line]]) -> dict
             names.add(name)
             return values[name]
 
-        line(Use(noted))
+        with np.errstate(all="ignore"):
+            line(Use(noted))
     return asked
 
 

@@ -521,6 +521,12 @@ def right_sheet(
         if value.ndim == 2 and value.shape[-1] == 1 and len(value) > 1 and rng.random() < 0.15:
             value = value.T
         answers[id] = page(value, how.page_places, how.on_page)
+    if way.name == "another constant":
+        # A sum alone does not show what was taken away.
+        for id in [id for id in answers if id.endswith("row_sum")]:
+            p = id.removesuffix("row_sum")
+            if f"{p}shifted" not in answers and f"{p}exp" not in answers:
+                del answers[id]
     return how, answers
 
 
@@ -764,19 +770,26 @@ def _family(family: str, given: argparse.Namespace) -> str:
     print(f"== {family}, seed {given.seed}")
     rights = right_side(random.Random(f"right {given.seed}"), draw, given.sheets)
     print(table_of_rights(rights), flush=True)
+    _show(rights.failures, given.show)
     cheating = cheating_side(random.Random(f"cheating {given.seed}"), draw, counts[0])
     print(table_of_cheats(cheating), flush=True)
+    _show(cheating.failures, given.show)
     wrongs = wrong_side(random.Random(f"wrong {given.seed}"), draw, counts[1], family in BY_ID)
     text = section(family, given.seed, rights.failed["all"], rights.sheets["all"], wrongs.tallies)
     print("\n".join(text.splitlines()[:8]), f"\n{time.perf_counter() - start:.0f} s", flush=True)
+    _show(wrongs.failures, given.show)
+    return with_sides(text, table_of_rights(rights), table_of_cheats(cheating))
+
+
+def _show(failures: list[Failure], most: int) -> None:
+    """The first few of each kind, and how many there are."""
     seen: Counter[str] = Counter()
-    for failure in (*rights.failures, *cheating.failures, *wrongs.failures):
+    for failure in failures:
         seen[failure.what] += 1
-        if seen[failure.what] <= given.show:
+        if seen[failure.what] <= most:
             print("\n" + str(failure))
     if seen:
-        print("\nWent wrong: " + ", ".join(f"{what} {n}" for what, n in seen.most_common()))
-    return with_sides(text, table_of_rights(rights), table_of_cheats(cheating))
+        print("\nWent wrong: " + ", ".join(f"{what} {n}" for what, n in seen.most_common()), flush=True)
 
 
 if __name__ == "__main__":

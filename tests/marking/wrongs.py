@@ -263,7 +263,7 @@ def _table(case: Case) -> Iterator[Kind]:
     yield Kind("G_E", "first-gradient-only", lambda g: first_only(g("G_X"), ids, count))
     yield Kind("G_E", "value-for-gradient", lambda g: put(g("X"), True))
     if case.eta is not None:
-        yield Kind("E_new", "update-sign", lambda g: g("E") + g.aside("step", case.eta * g("G_E")))
+        yield Kind("E_new", "update-sign", lambda g: g("E") + case.eta * g("G_E"))
 
 
 def first_only(rows: Any, ids: Any, count: int) -> Any:
