@@ -695,10 +695,8 @@ def _indistinct(
     """Which of these mistakes come to the written numbers too, for somebody who makes them."""
     assert trial.first is not None and trial.kind is not None
     written = from_text(trial.written[trial.first])
-    found = {
-        (trial.first, id)
-        for id in _same_slips(trial.written[trial.first], exercise.reach[trial.first].full, trial.decimals)
-    }
+    full = np.atleast_2d(exercise.reach[trial.first].full)
+    found = {(trial.first, id) for id in _near_slips(written, full, 10.0**-trial.decimals)}
     for kind in kinds(trial.case, slip_seed):
         swapped = kind.id == "gradients-swapped" and kind.place.rpartition(".")[2].startswith("G_W_")
         places = {kind.place, f"G_{kind.place[-1]}"} if swapped else {kind.place}
@@ -710,6 +708,27 @@ def _indistinct(
         if there.honest(written.reshape(there.full.shape), trial.decimals).all():
             found |= {(place, kind.id) for place in places}
     return found
+
+
+def _near_slips(written: Any, full: Any, unit: float) -> Iterator[str]:
+    """Slips of the page that lead to the written numbers, whichever way the right ones were rounded."""
+
+    def near(a: Any, b: Any, by: float = 1.0) -> Any:
+        with np.errstate(invalid="ignore"):
+            return (np.abs(a - b) <= 1.01 * unit * by) | (a == b)
+
+    if written.shape == t(full).shape and near(written, t(full)).all():
+        yield "layout-transposed"
+    if written.shape != full.shape:
+        return
+    if near(np.abs(written), np.abs(full)).all():
+        yield "sign"
+    off = ~near(written, full)
+    powers = [10.0**k for k in range(-3, 4) if k]
+    if all(any(near(w, v * p, max(1.0, p)) for p in powers) for w, v in zip(written[off], full[off], strict=True)):
+        yield "decimal-point"
+    if near(np.sort(written[off]), np.sort(full[off])).all():
+        yield "cells-exchanged"
 
 
 # The command ------------------------------------------------------------------------------------------------------

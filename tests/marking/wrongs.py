@@ -205,6 +205,7 @@ def _softmax_back(case: Case) -> Iterator[Kind]:
     place = f"G_{case.source}"
     yield Kind("weighted", "value-for-gradient", lambda g: g("A") * g("A"))
     yield Kind("row_dot", "row-dot-over-columns", lambda g: t(g("weighted").sum(-2, keepdims=True)))
+    yield Kind("deviation", "row-dot-missing", lambda g: g("G_A"))
     yield Kind("deviation", "softmax-sign", lambda g: g("row_dot") - g("G_A"))
     yield Kind(place, "softmax-passed-through", lambda g: g("G_A"))
     slope = {  # A ⊙ (1 − A) first, or the product with G_A first
