@@ -143,19 +143,22 @@ class Person(Learner):
             return self._by(how.root, value)
         if how.style.startswith("as written") and name in how.written:
             return shortened(value, how.page_places, how.on_page).reshape(np.shape(value))
+        on_page = name in how.written
         if how.style in ("steady", "as written"):
-            return self._by(how.habit, value)
+            return self._by(how.habit, value, on_page)
         rng = random.Random(f"{how.seed}:{key}")
         if how.style != "by cell":
-            return self._by(rng.choice(STEADY), value)
+            return self._by(rng.choice(STEADY), value, on_page)
         value = np.asarray(value, dtype=float)
-        several = [self._by(rng.choice(STEADY), value) for _ in range(3)]
+        several = [self._by(rng.choice(STEADY), value, on_page) for _ in range(3)]
         pick = np.random.default_rng(rng.getrandbits(32)).integers(0, 3, value.shape)
         return np.choose(pick, several)
 
-    def _by(self, habit: Habit, value: Any) -> Any:
+    def _by(self, habit: Habit, value: Any, on_page: bool = False) -> Any:
         if habit.way == FULL:
             return value
+        if on_page and habit.more == 0:  # nobody carries on 0.3447 who has just written 0.3448
+            return shortened(value, self.how.page_places, self.how.on_page).reshape(np.shape(value))
         return shortened(value, self.decimals + habit.more, habit.way).reshape(np.shape(value))
 
 
