@@ -383,4 +383,4 @@ def _clean(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """Text that Markdown shows as it is."""
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|&~!" else sign for sign in _clean(text))
+    return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|&~!$" else sign for sign in _clean(text))

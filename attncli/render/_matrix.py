@@ -25,8 +25,9 @@ from attncli.render._view import Block, Item, View
 #: A matrix with more lines than this shows only its first ones, unless all were asked for.
 MOST_LINES = 24
 _FIRST_LINES = 8
-#: Backgrounds for attention weights, from faint to strong, each with a readable foreground.
-_SHADES = ("", "on grey23", "white on dark_blue", "white on blue3", "bold white on dodger_blue2")
+#: Colours for attention weights, from faint to strong. Each names both its background and its foreground, so that it can
+#: be read on light and on dark terminals alike (a test measures the contrast).
+SHADES = ("", "grey100 on grey15", "grey100 on dark_blue", "grey100 on blue3", "bold grey100 on dodger_blue2")
 #: Characters between two columns of numbers, and of the frame: "│ " + names + " │ " + numbers + " │".
 _GAP = 2
 _FRAME, _FRAME_WITH_NAMES = 4, 7
@@ -129,7 +130,7 @@ class MatrixTables:
 
     def _shade(self, i: int, j: int) -> str:
         share = float(self.block.values[i, j])
-        return _SHADES[0 if not share > 0 else min(len(_SHADES) - 1, 1 + int(share * (len(_SHADES) - 1)))]
+        return SHADES[0 if not share > 0 else min(len(SHADES) - 1, 1 + int(share * (len(SHADES) - 1)))]
 
     def _one_a_line(self) -> Iterator[RenderableType]:
         for i in range(self.rows):

@@ -12,6 +12,7 @@ from attncli.render._words import clean
 
 _CHARACTER = 20
 _ASPECT = 0.61
+_PLACE = _CHARACTER * _ASPECT
 #: A monospaced font that is there, and beside it one with Chinese characters twice as wide.
 _FONTS = (
     "'Fira Code', 'Cascadia Mono', 'DejaVu Sans Mono', Menlo, Consolas, 'Sarasa Mono SC', 'Noto Sans Mono CJK SC',"
@@ -41,7 +42,15 @@ _FORMAT = """<svg class="attncli-terminal" width="{width}" height="{height}" vie
 """
 #: Rich writes the end of every line as a text of its own.
 _LINE_END = re.compile(r"<text [^>]*>\n</text>")
-_TEXT = re.compile(r'textLength="[^"]*"([^>]*)>([^<]*)<')
+_TEXT = re.compile(r'<text class="([^"]*)" x="([^"]*)" y="([^"]*)" textLength="[^"]*"([^>]*)>([^<]*)</text>')
+#: Frames are drawn, not written: no font's │ is as high as a line here, and gaps would stay between the lines. For each
+#: sign the sides that it reaches: left, right, up, down.
+_FRAME = {
+    "─": "lr", "│": "ud", "╭": "rd", "╮": "ld", "╰": "ru", "╯": "lu", "┬": "lrd", "┴": "lru", "├": "rud", "┤": "lud", "┼": "lrud",
+}  # fmt: skip
+_RUN = re.compile(f"─+|[{''.join(_FRAME)}]")
+#: The height of a line in characters (Rich's), where its middle is above the foot of the letters, and how thick a frame is.
+_LINE, _MIDDLE, _THICK = 24.4, 6.3, 1.2
 
 
 def render(view: View) -> str:
@@ -68,8 +77,31 @@ def _format(title: str) -> str:
 
 
 def _with_true_length(found: re.Match[str]) -> str:
-    """The text with the length that it takes: Rich counts a Chinese character as one place, not two."""
+    """The text with the length that it takes, since Rich counts a Chinese character as one place; frames as lines."""
     from rich.cells import cell_len
 
-    length = cell_len(html.unescape(found[2])) * _CHARACTER * _ASPECT
-    return f'textLength="{length:g}"{found[1]}>{found[2]}<'
+    name, x, y, rest, inside = found.groups()
+    text = html.unescape(inside)
+    lines = "".join(
+        _lines(run.group(), float(x) + cell_len(text[: run.start()]) * _PLACE, float(y)) for run in _RUN.finditer(text)
+    )
+    bare = html.escape(_RUN.sub(lambda run: "\N{NO-BREAK SPACE}" * len(run.group()), text), quote=False)
+    drawn = f'<path class="{name}" d="{lines}"/>' if lines else ""
+    if not bare.strip("\N{NO-BREAK SPACE} "):
+        return drawn
+    return f'<text class="{name}" x="{x}" y="{y}" textLength="{cell_len(text) * _PLACE:g}"{rest}>{bare}</text>{drawn}'
+
+
+def _lines(run: str, x: float, y: float) -> str:
+    """A sign of a frame, or a run of ─, as thin boxes from its middle to the sides that it reaches."""
+    middle, height = y - _MIDDLE, _LINE / 2
+    centre, right = x + _PLACE / 2, x + len(run) * _PLACE
+    sides = _FRAME[run[0]]
+    boxes = []
+    if "l" in sides or "r" in sides:
+        begin, end = x if "l" in sides else centre - _THICK / 2, right if "r" in sides else centre + _THICK / 2
+        boxes.append((begin, middle - _THICK / 2, end - begin, _THICK))
+    if "u" in sides or "d" in sides:
+        top, bottom = middle - height * ("u" in sides), middle + height * ("d" in sides)
+        boxes.append((centre - _THICK / 2, top, _THICK, bottom - top))
+    return "".join(f"M{left:.6g} {top:.6g}h{wide:.6g}v{high:.6g}h{-wide:.6g}z" for left, top, wide, high in boxes)

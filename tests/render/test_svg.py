@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -71,3 +72,16 @@ def test_hostile_names_are_text(seen: Callable[..., View]) -> None:
     text = written("svg", seen("hostile"))
     assert "<script" not in text and "\x1b" not in text and "\x07" not in text
     assert "<title>&lt;b&gt;*Who*&lt;/b&gt; # $is$ “it” &amp; {why}</title>" in text
+
+
+def test_frames_are_drawn_without_gaps(seen: Callable[..., View]) -> None:
+    """Every upright of a frame begins where the one above it ends; no font could promise that."""
+    text = written("svg", seen("plain"))
+    assert not set("│─╭╮╰╯├┤┬┴┼") & set(re.sub("<title>.*?</title>", "", text))
+    uprights: dict[str, list[tuple[float, float]]] = {}
+    for x, y, height in re.findall(r"M([\d.]+) ([\d.]+)h1.2v([\d.]+)h-1.2z", text):
+        if float(height) > 2:
+            uprights.setdefault(x, []).append((float(y), float(height)))
+    first = uprights[min(uprights, key=float)]
+    assert len(first) > 6
+    assert all(abs(top + height - after) < 0.1 for (top, height), (after, _) in pairwise(first[:5]))
