@@ -374,7 +374,7 @@ def _passed(graph: Graph, id: str, source: str, symbol: str, why: str) -> None:
 def _square_slope(graph: Graph, id: str, base: str, symbol: str, slope: Factor, count: int) -> None:
     """∂(c a²)/∂a = 2c a."""
     if slope.value == 1.0:
-        why = N_("The slope of a square is twice its base, and the factor in front of it takes the 2 away.")
+        why = N_("The slope of a square is twice its base, and the factor in front cancels the 2.")
         _passed(graph, id, base, symbol, why)
         return
     if count:

@@ -8,21 +8,21 @@ import re
 from attncli.message import N_, Message
 
 _QUOTE = N_("a quotation mark is missing at the end of a text")
-_TWICE = N_("a name stands there twice")
+_TWICE = N_("a name occurs twice")
 _BACKSLASH = N_("a backslash in a text needs a second one before it")
-_SIGN = N_("a sign that must not stand there")
+_SIGN = N_("a character that is not allowed there")
 
 #: The beginnings of what Python's TOML reader says (spaces as _), and what it means.
 _TOML = (
     ("Expected_'='", N_("a name is not followed by =")),
     ("Invalid_value", N_('the value cannot be read; text and matrices stand in quotes, like "1 2; 3 4"')),
-    ("Unclosed_array", N_("a [ is not closed, or a comma is missing behind it")),
-    ("Unclosed_inline_table", N_("a {{ is not closed, or a comma is missing behind it")),
+    ("Unclosed_array", N_("a [ is not closed, or a comma is missing after it")),
+    ("Unclosed_inline_table", N_("a {{ is not closed, or a comma is missing after it")),
     ("Unterminated_string", _QUOTE),
     ('Expected_"', _QUOTE),
     ("Expected_']", N_("the name of a table is not closed by ]")),
     ("Expected_newline", N_("the line goes on where it should end; a matrix or a text needs quotes")),
-    ("Invalid_statement", N_("this is no entry; write name = value")),
+    ("Invalid_statement", N_("this is not an entry; write name = value")),
     ("Cannot_overwrite", _TWICE),
     ("Cannot_declare", _TWICE),
     ("Cannot_redefine", _TWICE),
@@ -41,21 +41,21 @@ _TOML = (
 _JSON = (
     ("Expecting_value", N_("a value is missing, or cannot be read")),
     ("Expecting_property_name", N_("a name in double quotes is missing; before }} stands no comma")),
-    ("Expecting_':'", N_("a : is missing behind a name")),
+    ("Expecting_':'", N_("a : is missing after a name")),
     ("Expecting_','", N_("a comma or a closing bracket is missing")),
     ("Illegal_trailing_comma", N_("there is a comma too many before a closing bracket")),
     ("Unterminated_string", _QUOTE),
     ("Invalid_control_character", N_("a line break or another control character stands in a text")),
     ("Invalid_\\", _BACKSLASH),
-    ("Extra_data", N_("there is more behind the end")),
+    ("Extra_data", N_("there is something after the end")),
 )
 
 #: What the system says by number.
 _SYSTEM = {
-    errno.EACCES: N_("that is not allowed to you"),
-    errno.EPERM: N_("that is not allowed to you"),
+    errno.EACCES: N_("you do not have permission"),
+    errno.EPERM: N_("you do not have permission"),
     errno.ENOENT: N_("there is no such file or folder"),
-    errno.ENOTDIR: N_("a part of the path is no folder"),
+    errno.ENOTDIR: N_("part of the path is not a folder"),
     errno.EISDIR: N_("it is a folder"),
     errno.ENOSPC: N_("the disk is full"),
     errno.EROFS: N_("the disk can only be read"),

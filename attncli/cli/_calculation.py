@@ -95,8 +95,9 @@ def problem_named(name: str, stdin: Stdin) -> Problem:
         return file.load(name)
     if name[:1].isdigit() or name[:1] in "[-.":
         raise InputError(
-            '“{word}” stands alone. Put quotes around a matrix, like -Q "1 2"; without an option before it, a problem file or'
-            " the id of a worked example is expected.",
+            "“{word}” has no option before it, so it should be a problem file or the id of a "
+            "worked example. If it belongs to a matrix, put quotes around the whole matrix, "
+            'like -Q "1 2".',
             word=name[:40],
         )
     return library.load(name)
@@ -155,7 +156,7 @@ class _Given:
         if before is not option:
             if before == option:
                 raise InputError("{option} is given twice. Keep one.", option=option)
-            raise InputError("{first} and {second} give the same. Keep one.", first=before, second=option)
+            raise InputError("{first} and {second} are the same thing. Keep one of them.", first=before, second=option)
 
     def _setting(self, name: str, option: str, value: Any) -> None:
         self._once(name, option)
@@ -239,7 +240,7 @@ def _model_for(names: set[str]) -> str:
     if names & {"Q", "K", "V"}:
         return "attention"
     raise InputError(
-        "No model takes just {names}. Name one with --model, and see what it takes with: attncli models NAME",
+        "No model takes exactly {names}. Choose one with --model; what it takes is shown by: attncli models NAME",
         names=", ".join(sorted(names)),
     )
 

@@ -40,7 +40,7 @@ def check(
     if exercise == "-" and name == "-":
         raise InputError("Only one input can come from standard input (-). Give the others as files.")
     if hint and reveal:
-        raise InputError("--hint keeps every number back and --reveal shows all. Give one of them.")
+        raise InputError("--hint shows no right number and --reveal shows them all. Choose one of them.")
     chosen = "table" if format is None else format
     if chosen not in FORMATS:
         raise unknown(Message(N_("The format")), chosen, list(FORMATS))

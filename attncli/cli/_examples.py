@@ -119,7 +119,7 @@ def _turned(problem: Problem, layout: str) -> str:
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
     if layout != problem.layout:
         raise InputError(
-            "{id} is written with tokens as {layout}; its printed numbers are read that way. Leave out --layout.",
+            "{id} is written with tokens as {layout}, and so are its published numbers. Leave out --layout.",
             id=problem.id,
             layout=problem.layout,
         )
@@ -148,19 +148,21 @@ def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
         results, wrong = results + len(checks), wrong + len(off)
         mark = "✗" if off else "✓"
         lines.append(
-            say.text("{mark} {id}: 1 printed result", mark=mark, id=id)
+            say.text("{mark} {id}: 1 published result", mark=mark, id=id)
             if len(checks) == 1
-            else say.text("{mark} {id}: {count} printed results", mark=mark, id=id, count=len(checks))
+            else say.text("{mark} {id}: {count} published results", mark=mark, id=id, count=len(checks))
         )
         for checked in off:
             lines.append(f"    {checked.step}: {checked.printed}")
             if checked.message is not None:
                 lines.append(wrap(checked.message.text(say.language), width(), "    ", "    "))
     if wrong:
-        last = say.text("Printed results that do not follow: {wrong} of {results}.", wrong=wrong, results=results)
+        last = say.text(
+            "Published results that the inputs do not give: {wrong} of {results}.", wrong=wrong, results=results
+        )
     else:
         last = say.text(
-            "Every printed result follows from its inputs. Results: {results}; examples: {count}.",
+            "Every published result follows from its inputs. Results: {results}; examples: {count}.",
             results=results,
             count=len(chosen),
         )

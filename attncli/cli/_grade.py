@@ -166,7 +166,10 @@ def _kept(
     if count:
         say.error(
             Message(
-                N_("{path} holds {count} results of an earlier run; going on after them. Delete it to begin anew."),
+                N_(
+                    "{path} already holds {count} results from an earlier run; carrying on from "
+                    "there. Delete it to start over."
+                ),
                 path=output,
                 count=count,
             )
@@ -229,7 +232,8 @@ def _pool(work: Work, jobs: int, stack: ExitStack) -> Callable[[list[Submission]
 
 def _broken_pool() -> InputError:
     return InputError(
-        "-j: a process that marks was ended from outside, perhaps for want of memory. What is done is kept; give the same command again to go on, with fewer processes."
+        "-j: something ended one of the marking processes, perhaps because memory ran out. What "
+        "is marked is kept; run the same command again, with fewer processes, to carry on."
     )
 
 
@@ -361,7 +365,7 @@ def _make(folder: Path, option: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            "{option} {path}: this folder cannot be made ({reason}).",
+            "{option} {path}: this folder cannot be created ({reason}).",
             option=option,
             path=str(folder),
             reason=of_system(error),

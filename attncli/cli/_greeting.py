@@ -16,9 +16,9 @@ def greeting(say: Say) -> str:
         (_FORWARD, say.text("one query, two keys: every step from Q, K, V to the output")),
         (
             "attncli examples run a1-pronoun",
-            say.text("the first exercise, with its printed numbers and what to notice"),
+            say.text("the first exercise, with the numbers its source gives and what to notice"),
         ),
-        (_BACKWARD, say.text("the way back: every gradient, and the arithmetic of every cell")),
+        (_BACKWARD, say.text("backwards: every gradient, and how every number comes about")),
     )
     lines = [
         wrap(say.text("attncli shows attention as you would calculate it by hand, step by step."), width()),

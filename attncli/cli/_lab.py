@@ -34,7 +34,7 @@ def _settings(experiment: Experiment, words: Mapping[str, Any], say: Say) -> dic
         for name in setting.replaces if words[setting.name] is not None else ():
             if words[name] not in (None, False):
                 raise InputError(
-                    "{option} means nothing beside {other}, which brings its own. Leave one of them out.",
+                    "{other} already settles what {option} would set. Leave one of them out.",
                     option=options[name],
                     other=setting.option.strip("[]"),
                 )

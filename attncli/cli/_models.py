@@ -57,7 +57,7 @@ def _steps(say: Say, model: models.Model) -> list[str]:
         wrap(say.text("Steps (as in {example})", example=examples[0]), width()),
         wrap(" → ".join(ids), width(), "  ", "  "),
         "",
-        wrap(say.text("Worked examples, to be seen with attncli examples run ID: {ids}", ids=named), width()),
+        wrap(say.text("Worked examples (see one with attncli examples run ID): {ids}", ids=named), width()),
     ]
 
 
@@ -65,10 +65,10 @@ def _input(say: Say, argument: models.Argument) -> str:
     text = say.text(argument.text)
     shape = " × ".join(argument.axes)
     if not shape:
-        return text if argument.required else say.text("{text} (may be left out)", text=text)
+        return text if argument.required else say.text("{text} (optional)", text=text)
     if argument.required:
         return say.text("{text} ({shape})", text=text, shape=shape)
-    return say.text("{text} ({shape}; may be left out)", text=text, shape=shape)
+    return say.text("{text} ({shape}; optional)", text=text, shape=shape)
 
 
 def _setting(say: Say, setting: models.Setting) -> str:

@@ -31,12 +31,23 @@ def options(say: Say) -> dict[str, tuple[Any, Any]]:
         "causal": (Annotated[bool, typer.Option("--causal", help=t("A token sees itself and what came before."))], False),
         "mask": (Annotated[one, typer.Option("--mask", metavar="M", help=t("Numbers added to the scaled scores: 0 = visible, -inf = hidden."))], None),
         "scale": (Annotated[one, typer.Option("--scale", metavar="sqrt|none|NUMBER", help=t("Divide the scores by √d_k (sqrt, the default), not at all, or multiply them by a number."))], None),
-        "upstream": (Annotated[one, typer.Option("--upstream", metavar="M", help=t("The gradient that arrives at the output, in its shape."))], None),
+        "upstream": (Annotated[one, typer.Option("--upstream", metavar="M", help=t("The "
+"gradient at "
+"the output, "
+"in the "
+"output's "
+"shape."))], None),
         "loss": (Annotated[one, typer.Option("--loss", metavar="TEXT", help=t("A loss instead: sum(O), O[1,1] + 2*O[1,2], 1/2*sum((O-T)^2), -ln A[1,2], cross_entropy(logits, T), nll(A, T), or a sum of such, each with a factor."))], None),
         "verify": (Annotated[bool, typer.Option("--verify", help=t("Check every gradient against finite differences."))], False),
         "step": (Annotated[many, typer.Option("--step", metavar="ID", help=t("Show only this step (can be given several times)."), autocompletion=_complete.steps, show_default=False)], None),
         "expand": (Annotated[bool, typer.Option("--expand", help=t("Show the arithmetic of every cell."))], False),
-        "decimals": (Annotated[int | None, typer.Option("--decimals", metavar="N", help=t("Decimals to show, 0 to 15 (3 if nothing else is said)."))], None),
+        "decimals": (Annotated[int | None, typer.Option("--decimals", metavar="N", help=t("Decimals "
+"to "
+"show, "
+"0 to "
+"15 "
+"(default: "
+"3)."))], None),
         "carry": (Annotated[bool, typer.Option("--carry", help=t("Carry rounded values on, as one does on paper."))], False),
         "rounding": (Annotated[str, typer.Option("--rounding", metavar="away|even", help=t("Where a 5 goes with --carry: away from zero (school) or to the even digit."))], "away"),
         "exact": (Annotated[bool, typer.Option("--exact", help=t("Exact results like √2/2 and e^-1 (needs the extra attncli[exact])."))], False),

@@ -105,7 +105,7 @@ def check_place(name: str, option: str = "-o", example: str = "trace.md") -> Non
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(
-            "{option} {path}: there is no folder {folder} that you may write to. Write another path.",
+            "{option} {path}: you cannot write to the folder {folder}, or it does not exist. Choose another path.",
             option=option,
             path=name,
             folder=str(folder),

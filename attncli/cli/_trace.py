@@ -59,7 +59,7 @@ def _parts(cell: Sequence[str], options: Mapping[str, Any]) -> tuple[str | None,
         return first, rest[0], rest[1:]
     if not first or any(not word for word in rest):
         raise InputError(
-            "Name a step and a cell, like: attncli why A 1 2 (row 1, column 2). Before them a problem may stand."
+            "Name a step and a cell, like: attncli why A 1 2 (row 1, column 2). A problem can go before them."
         )
     return None, first, rest
 

@@ -83,12 +83,12 @@ def _stopped(trainer: Trainer, last: int, saved: str | None) -> Message:
     """After an interruption: how far it came, and how to go on."""
     if saved is None:
         return Message(
-            N_("stopped after step {step} of {last}: this is what was learnt until then. With --save FILE it is kept."),
+            N_("stopped after step {step} of {last}: this is what it had learnt by then. --save FILE keeps it."),
             step=trainer.step,
             last=last,
         )
     return Message(
-        N_("stopped after step {step} of {last}. Go on with: attncli train --load {file} --steps {left}"),
+        N_("stopped after step {step} of {last}. Carry on with: attncli train --load {file} --steps {left}"),
         step=trainer.step,
         last=last,
         file=shlex.quote(saved),
@@ -188,13 +188,13 @@ def _state(words: Mapping[str, Any]) -> State:
     for name in SIZES:
         if words[name] not in (None, False):
             raise InputError(
-                "--{option} is settled by the saved training. Leave it out, or train anew without --load.",
+                "The saved training fixes --{option}. Leave it out, or start a new training without --load.",
                 option=name.replace("_", "-"),
             )
     state = load(words["load"])
     learning = _learning(words, state.spec)
     if learning["optimizer"] != state.spec.optimizer:
-        raise InputError("--optimizer is settled by the saved training. Leave it out, or train anew without --load.")
+        raise InputError("The saved training fixes --optimizer. Leave it out, or start a new training without --load.")
     text = state.text if words["text"] is None else text_of(words["text"])
     return state.changed(spec=state.spec.changed(**learning), text=text)
 

@@ -17,7 +17,7 @@ def command(say: Say) -> Any:
         rich_markup_mode=None,
         add_completion=False,
         no_args_is_help=True,
-        help=say.text("Worked examples: exercises with their printed numbers, recomputed."),
+        help=say.text("Worked examples: exercises whose published numbers are recalculated."),
     )
 
     @app.callback()
@@ -86,11 +86,11 @@ def _commands(say: Say) -> Iterator[tuple[str, Callable[..., int], tuple[str, ..
         "run",
         run,
         ("id", *SHOWN),
-        say.text("Calculate an exercise, compare it with the printed numbers, and say what to notice."),
+        say.text("Work through an exercise, compare it with the published numbers, and point out what to notice."),
     )
     yield (
         "verify",
         verify,
         ("ids", "lang"),
-        say.text("Recompute every printed digit; exit status 1 if one does not follow."),
+        say.text("Recalculate every published digit; exit status 1 if any is off."),
     )

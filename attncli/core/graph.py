@@ -461,7 +461,7 @@ def _misfit(op: Op, id: str, operands: Sequence[tuple[str, tuple[Axis, ...]]], w
 def _check_numbers(id: str, values: FloatArray, hidden: bool) -> None:
     if values.size == 0:
         raise InputError(
-            "{name} is {shape}: there is no number in it. Give it at least one.",
+            "{name} is {shape}, so it is empty. Give it at least one number.",
             name=id,
             shape=show_shape(values.shape),
         )

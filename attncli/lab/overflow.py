@@ -70,7 +70,7 @@ def _check(logits: tuple[float, ...]) -> None:
     for number in logits:
         if abs(number) > most:
             raise InputError(
-                "--logits: {number} is no float16 any more; they end at {most}. Write smaller numbers.",
+                "--logits: {number} is too large for float16, which ends at {most}. Write smaller numbers.",
                 number=f"{number:g}",
                 most=f"{most:g}",
             )

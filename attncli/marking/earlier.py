@@ -57,7 +57,7 @@ def kept(
 
 def _other(path: str) -> InputError:
     return InputError(
-        "-o {path}: this file holds something else than the results of these sheets. Give another name, or delete it to begin anew.",
+        "-o {path}: this file does not hold results of these sheets. Give another name, or delete it to start over.",
         path=path,
     )
 

@@ -82,7 +82,12 @@ class Feedback:
         if found.route is not None:
             said = (*said, found.route.said)
         if found.worst == CUT:
-            said = (*said, Message(N_("Right, but cut off instead of rounded: round the last decimal next time.")))
+            said = (
+                *said,
+                Message(
+                    N_("Right, but you cut the digits off instead of rounding: next time, round the last decimal.")
+                ),
+            )
         if found.worst == IMPRECISE:
             said = (*said, self._imprecise(id, entry))
             credit = min(credit, credit_of(self.problem, "imprecise"))

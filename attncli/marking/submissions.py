@@ -235,7 +235,7 @@ def _folder(folder: Path, known: Callable[[str], bool], beside: Collection[Path]
                 continue
             yield from _csv(str(path), known)
         else:
-            yield _broken(path, N_("This is no sheet: its name ends in neither .json, .toml nor .npz."))
+            yield _broken(path, N_("This is not a sheet: sheets end in .json, .toml or .npz."))
 
 
 def _broken(path: Path, why: str, **fields: object) -> Submission:
@@ -449,9 +449,9 @@ def unknown_columns(path: str, known: Callable[[str], bool], steps: Sequence[str
     names = ", ".join(name[:40] for name in strange[:10]) + (", …" if len(strange) > 10 else "")
     likely = next((found for name in strange if (found := closest(name, list(steps))) is not None), None)
     if likely is None:
-        return Message(N_("{path}: these columns are no steps and are left out: {names}."), path=path, names=names)
+        return Message(N_("{path}: these columns are not steps and are ignored: {names}."), path=path, names=names)
     return Message(
-        N_("{path}: these columns are no steps and are left out: {names}. Did you mean “{likely}”?"),
+        N_("{path}: these columns are not steps and are ignored: {names}. Did you mean “{likely}”?"),
         path=path,
         names=names,
         likely=likely,

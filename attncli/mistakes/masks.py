@@ -203,7 +203,8 @@ ENTRIES = (
     Entry("mask-tiny", 1, N_("You set hidden scores to a tiny number. It has to be a hugely negative one: −∞."), _MASK, ("mask",), partial(_set_to, 1e-9)),
     Entry("mask-plus-infinity", 1, N_("You set hidden scores to +∞; that puts all weight on them. It has to be −∞."), _MASK, ("mask",), partial(_set_to, math.inf)),
     Entry("mask-added-as-01", 2, N_("You added a matrix of 0 and 1. A mask that is added holds 0 and −∞."), _MASK, ("mask",), _added_as_01),
-    Entry("mask-inverted", 4, N_("You hid the visible keys and showed the hidden ones."), _MASK, ("mask",), partial(_hiding, _inverted)),
+    Entry("mask-inverted", 4, N_("You hid the keys that should be visible and showed the ones "
+"that should be hidden."), _MASK, ("mask",), partial(_hiding, _inverted)),
     Entry("mask-diagonal", 2, N_("You hid the diagonal too. A token may see itself."), _MASK, ("mask",), partial(_hiding, _diagonal)),
     Entry("mask-other-triangle", 1, N_("You hid the past and left the future visible."), _MASK, ("mask",), partial(_hiding, _other_triangle)),
     Entry("mask-query-rows", 3, N_("You laid the mask over queries; it belongs over keys."), _MASK, ("mask",), partial(_hiding, _query_rows)),

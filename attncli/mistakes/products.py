@@ -11,7 +11,8 @@ from attncli.mistakes.entry import Entry, Swaps, passing, together, with_operand
 from attncli.names import part_of
 
 TRANSPOSE = N_(
-    "Look again at which operand is transposed: inner lengths must match, and each entry must meet its partner."
+    "Look again at which operand is transposed: the inner sizes must match, and each entry must "
+    "be multiplied by its counterpart."
 )
 
 #: A product, and one to which a bias is added: what goes wrong in the product, the bias is added all the same.

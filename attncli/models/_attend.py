@@ -35,8 +35,9 @@ SETTINGS = (
 )
 
 _SCORES = N_(
-    "Each query meets each key: multiply entry by entry and add up. {Row} i, {column} j says how well query i matches key j."
-    " K is transposed so that its {rows}, the keys, become {columns}."
+    "Compare every query with every key: multiply matching entries and add up. {Row} i, "
+    "{column} j says how well query i matches key j. K is transposed because a matrix product "
+    "runs along {columns}: the keys, which are the {rows} of K, must become {columns}."
 )
 _OUTPUT = N_(
     "Mix the values: each output {row} is a weighted average of the {rows} of V, with that {row}'s attention weights."

@@ -27,7 +27,7 @@ SHARED = (
     Setting(
         "normalisation",
         "choice",
-        N_("the norm: layer (where nothing is said), rms, or none at all"),
+        N_("the norm: layer (default), rms, or none"),
         ("layer", "rms", "none"),
     ),
     *norms.SETTINGS,

@@ -20,7 +20,7 @@ SETTINGS = (
     Setting(
         "activation",
         "choice",
-        N_("the bend: relu (where nothing is said), gelu, gelu_tanh (its usual approximation), silu, or swiglu"),
+        N_("the activation: relu (default), gelu, gelu_tanh (its usual approximation), silu, or swiglu"),
         ("relu", "gelu", "gelu_tanh", "silu", "swiglu"),
     ),
 )

@@ -32,7 +32,7 @@ CACHE = (
 )
 
 SETTINGS = (
-    Setting("heads", "count", N_("query heads (1 where nothing is said)")),
+    Setting("heads", "count", N_("query heads (default: 1)")),
     Setting("kv_heads", "count", N_("heads of keys and values: as many as heads (MHA), 1 (MQA), or between (GQA)")),
     *ATTENTION,
     *ROTARY,

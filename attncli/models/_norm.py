@@ -12,7 +12,7 @@ from attncli.ops import centre, pass_on, root_eps, row_mean, row_mean_square, sc
 
 GAMMA = Argument("gamma", ("d",), N_("the factor γ of every column; 1 where it is left out"), required=False)
 BETA = Argument("beta", ("d",), N_("the shift β of every column; 0 where it is left out"), required=False)
-SETTINGS = (Setting("eps", "eps", N_("ε under the root, against division by zero (1e-5 where nothing is said)")),)
+SETTINGS = (Setting("eps", "eps", N_("ε under the root, against division by zero (default: 1e-5)")),)
 
 _GAMMA = N_("γ: one learned factor for every {column}.")
 _BETA = N_("β: one learned shift for every {column}.")

@@ -12,11 +12,12 @@ from attncli.ops import adam_update, moving_average, unbiased, update
 
 SETTINGS = (
     Setting("eta", "positive", N_("learning rate η: adds the updated parameters, like E_new"), update=True),
-    Setting("optimizer", "choice", N_("how they are updated: sgd (a plain step, where nothing is said) or adam"), ("sgd", "adam"), update=True),
-    Setting("beta1", "number", N_("Adam: how much of the mean gradient is kept (0.9 where nothing is said)"), update=True),
-    Setting("beta2", "number", N_("Adam: how much of the mean squared gradient is kept (0.999 where nothing is said)"), update=True),
-    Setting("adam_eps", "eps", N_("Adam: added to the root, against division by zero (1e-8 where nothing is said)"), update=True),
-    Setting("t", "count", N_("Adam: which update this is (1 where nothing is said)"), update=True),
+    Setting("optimizer", "choice", N_("how they are updated: sgd (a plain step, the default) or adam"), ("sgd", "adam"), update=True),
+    Setting("beta1", "number", N_("Adam: how much of the mean gradient is kept (default: 0.9)"), update=True),
+    Setting("beta2", "number", N_("Adam: how much of the mean squared gradient is kept "
+"(default: 0.999)"), update=True),
+    Setting("adam_eps", "eps", N_("Adam: added to the root, against division by zero (default: 1e-8)"), update=True),
+    Setting("t", "count", N_("Adam: which update this is (default: 1)"), update=True),
 )  # fmt: skip
 
 #: What Adam remembers of a parameter from one update to the next.
@@ -131,7 +132,8 @@ def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tupl
 
 
 _MEAN_SQUARE = N_(
-    "The same memory for the squared gradient: squares have no sign, so this says how large the gradient usually is."
+    "The same running average for the squared gradient: squares are never negative, so this "
+    "says how large the gradient usually is."
 )
 
 

@@ -13,17 +13,15 @@ from attncli.ops import angle, cosine, rotate, sine, sinusoid
 #: Angles that are worked out; each is kept as an expression.
 MOST_ANGLES = 1 << 17
 
-BASE = Setting("base", "positive", N_("the base of the angles (10000 where nothing is said)"))
-START = Setting("start", "number", N_("the position of the first row (0 where nothing is said)"))
+BASE = Setting("base", "positive", N_("the base of the angles (default: 10000)"))
+START = Setting("start", "number", N_("the position of the first row (default: 0)"))
 PAIRING = Setting(
     "pairing",
     "choice",
     N_("which columns form a pair: adjacent (1 and 2, 3 and 4) or half (1 and d/2 + 1)"),
     ("adjacent", "half"),
 )
-ROTARY_DIM = Setting(
-    "rotary_dim", "count", N_("only so many columns from the left are turned; all where nothing is said"), least=2
-)
+ROTARY_DIM = Setting("rotary_dim", "count", N_("how many columns, from the left, are rotated (default: all)"), least=2)
 
 #: Of an attention whose queries and keys are turned on the way.
 ROTARY = (

@@ -26,7 +26,14 @@ def build(graph: Graph, given: Given) -> str:
 
 def _measure(graph: Graph, q: str, k: str) -> None:
     """products, dots, variance, std, scaled, scaled_variance: from the samples."""
-    graph.apply(multiply.OP, "products", q, k, symbol="P", why=Message(N_("Each query meets its key, entry by entry.")))
+    graph.apply(
+        multiply.OP,
+        "products",
+        q,
+        k,
+        symbol="P",
+        why=Message(N_("Each query is multiplied by its own key, entry by entry.")),
+    )
     graph.apply(
         row_sum.OP, "dots", "products", symbol="s", why=Message(N_("Added up along the {row}: one score q·k a sample."))
     )

@@ -60,11 +60,11 @@ _PARAMETERS = (
 
 SETTINGS = (
     *_embed.VOCABULARY_SETTINGS,
-    Setting("layers", "count", N_("blocks (0 where nothing is said: causal attention and nothing else)"), least=0),
+    Setting("layers", "count", N_("blocks (default: 0, just causal attention)"), least=0),
     Setting(
         "positions",
         "choice",
-        N_("what is added to the embeddings: none (where nothing is said), sinusoidal, or learned (the input P)"),
+        N_("what is added to the embeddings: none (default), sinusoidal, or learned (the input P)"),
         ("none", "sinusoidal", "learned"),
     ),
     Setting("tied", "flag", N_("the logits use the embedding table again, transposed, instead of W_out")),

@@ -33,7 +33,7 @@ ARGUMENTS = (
 )
 
 SETTINGS = (
-    Setting("heads", "count", N_("query heads (1 where nothing is said)")),
+    Setting("heads", "count", N_("query heads (default: 1)")),
     Setting("absorbed", "flag", N_("W_UK goes into the queries and W_UV behind the sum: keys are never rebuilt")),
     *ATTENTION,
     BASE,

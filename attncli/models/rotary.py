@@ -35,7 +35,10 @@ def build(graph: Graph, given: Given) -> str:
         first=(0, 1),
         transpose_b=True,
         why=Message(
-            N_("Each turned query meets each turned key: only how far apart they stand is left of their positions.")
+            N_(
+                "Compare every rotated query with every rotated key: of the positions, only the "
+                "distance between the two still matters."
+            )
         ),
     )
 

@@ -14,11 +14,11 @@ from attncli.ops import add_positions, affine, product
 _LAYERS = ("layers", 1)
 
 SETTINGS = (
-    Setting("layers", "count", N_("blocks in the encoder, and as many in the decoder (1 where nothing is said)")),
+    Setting("layers", "count", N_("blocks in the encoder, and as many in the decoder (default: 1)")),
     Setting(
         "positions",
         "choice",
-        N_("what is added to both sequences: sinusoidal positions (where nothing is said), or none"),
+        N_("what is added to both sequences: sinusoidal positions (default), or none"),
         ("sinusoidal", "none"),
     ),
     BASE,

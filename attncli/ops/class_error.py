@@ -40,7 +40,8 @@ OP = Op(
     formula=fixed("{0} - {1}"),
     terms=terms,
     why=N_(
-        "Softmax and the logarithm after it have one simple slope together: the probability, minus 1 at the target."
-        " Every wrong class is pushed down, the target is pulled up."
+        "Softmax and the logarithm after it together have a simple slope: the probability, "
+        "minus 1 at the target. So a step downhill lowers every wrong class and raises the "
+        "target."
     ),
 )

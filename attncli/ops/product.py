@@ -84,8 +84,10 @@ def _why(operand: str, other: str, *, turned: bool) -> Message:
     if turned:
         return Message(
             N_(
-                "{operand} was multiplied by {other}, so a change in it reaches the loss through every result it had a"
-                " part in. This product adds up all those ways; the transpose makes each entry meet its own partners again."
+                "{operand} was multiplied by {other}, so a change in it reaches the loss "
+                "through every result it helped to make. This product adds up all those "
+                "effects. The transpose is there so that each entry is paired with the numbers "
+                "it was multiplied by on the way forward."
             ),
             operand=operand,
             other=other,

@@ -32,7 +32,7 @@ OP = Op(
     formula=fixed(r"\max_j {0}"),
     terms=terms,
     why=N_(
-        "The largest visible score of each {row}. Subtracting it first keeps e^x from overflowing"
-        " and does not change the weights."
+        "The largest score in each {row} that is not masked. Subtracting it first keeps e^x "
+        "from overflowing and does not change the weights."
     ),
 )

@@ -53,7 +53,12 @@ def gradient_vector(position: int) -> Rule:
     def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
         arriving = upstream
         if position == 1 and step.params["gamma"]:
-            why = Message(N_("What each {row} would like the factor to do: its gradient times what was multiplied."))
+            why = Message(
+                N_(
+                    "How each {row} wants the factor to change: its gradient times the "
+                    "number that the factor was multiplied by."
+                )
+            )
             arriving = graph.apply(multiply.OP, f"{id}_product", upstream, step.inputs[0], symbol=r"P_\gamma", why=why)
         graph.apply(column_sum.OP, id, arriving)
 

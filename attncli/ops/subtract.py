@@ -37,7 +37,7 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
 
 
 def gradient_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
-    why = Message(N_("A difference grows one to one with what is subtracted from: the gradient passes unchanged."))
+    why = Message(N_("If what is subtracted from grows by 1, so does the difference: the gradient passes unchanged."))
     graph.apply(pass_on.OP, id, upstream, why=why)
 
 
@@ -49,7 +49,7 @@ def gradient_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
             N_("The same number was taken from every entry of the {row}, so what they send back is added up.")
         )
         total = graph.apply(row_sum.OP, f"{id}_total", upstream, symbol="t", why=added)
-    why = Message(N_("It was subtracted: if it grows, what is left falls as much, hence the minus."))
+    why = Message(N_("It was subtracted: if it grows by 1, the difference falls by 1. Hence the minus."))
     graph.apply(scale.OP, id, total, factor=as_matrix(-1.0), why=why)
 
 

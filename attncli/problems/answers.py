@@ -198,7 +198,7 @@ def sheet(data: Any, place: Callable[[str], str] | None = None) -> Sheet:
     """
     if not isinstance(data, dict):
         raise InputError(
-            "A sheet names the steps, but “{value}” stands there. Write {example}.",
+            "A sheet names its steps, but this is “{value}”. Write {example}.",
             value="null" if data is None else brief(data),
             example=_EXAMPLE,
         )
@@ -208,7 +208,7 @@ def sheet(data: Any, place: Callable[[str], str] | None = None) -> Sheet:
         given = {name: value for name, value in data.items() if name not in RESERVED}
     elif not isinstance(given, dict):
         raise InputError(
-            "answers: “{value}” stands there, but the steps belong there. Write {example}.",
+            "answers: this is “{value}”, but the steps belong here. Write {example}.",
             value="null" if given is None else brief(given),
             example=_EXAMPLE,
         )

@@ -77,6 +77,4 @@ def complaint(
     words = {**_EXPECTED, **(expected or {})}.get(kind)
     if words is None:
         return InputError("{key}: “{given}” does not work here ({what}).", key=key, given=given, what=found["msg"])
-    return InputError(
-        "{key}: “{given}” stands there, expected {expected}.", key=key, given=given, expected=Message(words)
-    )
+    return InputError("{key}: found “{given}”, expected {expected}.", key=key, given=given, expected=Message(words))

@@ -177,7 +177,7 @@ def from_data(data: Any, *, check: bool = False, base: Path | None = None) -> Pr
     """The problem in nested dictionaries with the keys of a problem file; `check` as for `load`, `base` as for `parse`."""
     if not isinstance(data, dict):
         raise InputError(
-            "A problem is a table of keys, like model and inputs, but “{value}” stands there. Write model = … and [inputs].",
+            "A problem is a table of keys, like model and inputs, but this is “{value}”. Write model = … and [inputs].",
             value="null" if data is None else brief(data),
         )
     try:

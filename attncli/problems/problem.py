@@ -119,7 +119,10 @@ class Problem(Record):
         from attncli import gradient
 
         if not any(input.differentiable for input in graph.inputs.values()):
-            raise InputError("Model {model} has no gradients: nothing in it can be changed a little.", model=self.model)
+            raise InputError(
+                "Model {model} has no gradients: none of its inputs can be changed by a little (ids and words cannot).",
+                model=self.model,
+            )
         if self.upstream is not None and self.loss is not None:
             raise InputError(
                 "Both an upstream gradient and a loss are given. Keep one: the gradient {gradient}, or the loss it comes from.",

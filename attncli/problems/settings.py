@@ -203,7 +203,7 @@ def _booleans(value: Any, setting: Setting, layout: str) -> BoolArray:
             "{what} Here true and false (or 1 and 0) stand, like “true true false”.", what=error.message
         ) from None
     if not np.isin(matrix.values, (0.0, 1.0)).all():
-        raise InputError("only true and false (or 1 and 0) may stand here, like “true true false”.")
+        raise InputError("write only true and false (or 1 and 0) here, like “true true false”.")
     marks: BoolArray = matrix.values == 1.0
     return marks.swapaxes(-1, -2) if layout == "columns" and marks.ndim > 1 else marks
 

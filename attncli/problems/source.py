@@ -145,7 +145,7 @@ def _without_header(text: str) -> str:
     first = [cell.strip() for cell in text.lstrip().partition("\n")[0].split(",")]
     if all(cell and (cell[0].isalpha() or cell[0] == "_") for cell in first) and not _reads(first):
         raise InputError(
-            "the first row is a header ({names}). Take it out: only numbers may stand here.",
+            "the first row is a header ({names}). Remove it: only numbers are allowed here.",
             names=", ".join(first)[:60],
         )
     return text
@@ -166,7 +166,9 @@ def open_bounded(path: str, most: int, *, stored: bool = False) -> IO[bytes]:
         raise InputError("the name is empty. Give a file.")
     try:
         if stored and not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # noqa: PTH112, PTH116
-            raise InputError("this is a pipe or a device, which cannot be read to and fro. Give a file.")
+            raise InputError(
+                "this is a pipe or a device, and a file is needed that can be read more than once. Give a file."
+            )
         if os.path.isdir(path):  # noqa: PTH112 - pathlib's own stumbles over a name that is too long
             raise InputError("this is a folder. Give a file.")
         file = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
@@ -234,14 +236,14 @@ def plain_json(text: str) -> Any:
 
 
 def _no_number(text: str) -> Any:
-    raise InputError("{given} stands there, which is no number in JSON. Write a finite number.", given=text)
+    raise InputError("{given} is not a number in JSON. Write a finite number.", given=text)
 
 
 def _short(text: str) -> int:
     """A whole number; to read one of thousands of digits would take forever."""
     if len(text) > _MOST_DIGITS:
         raise InputError(
-            "a whole number of {count} digits stands there. Write one of at most {most}.",
+            "a whole number there has {count} digits. Write at most {most}.",
             count=len(text),
             most=_MOST_DIGITS,
         )

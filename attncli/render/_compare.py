@@ -301,7 +301,7 @@ class Document:
         """One model with kv_heads 1, between, and heads, against heads computed one by one."""
         same = self.comparison.same
         shown = [row for row in same.rows if row.variant in self.comparison.variants]
-        yield Heading(self.say(N_("The same by numbers")))
+        yield Heading(self.say(N_("Checked with numbers")))
         if "mla" in self.comparison.variants:
             both = Message(
                 N_(

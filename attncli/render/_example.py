@@ -23,7 +23,7 @@ _HOW = {
 }
 _WRONG = N_("wrong in the source")
 
-PRINTED = Message(N_("The printed numbers"))
+PRINTED = Message(N_("The numbers in the source"))
 COMPARISON = Message(N_("For comparison"))
 NOTICE = Message(N_("What to notice"))
 
@@ -56,9 +56,9 @@ def printed(view: View) -> Iterator[tuple[str, Message]]:
         if one.ok and one.how == "rounded" and " ".join(one.printed.split()) == shown.get(one.step)
     ]
     if same and len(same) == len(checks):
-        yield RIGHT, Message(N_("✓ every one of them as it stands above ({count})"), count=len(same))
+        yield RIGHT, Message(N_("✓ all {count} exactly as in the source"), count=len(same))
     elif same:
-        yield RIGHT, Message(N_("✓ printed just as it stands above: {steps}"), steps=Listed(one.step for one in same))
+        yield RIGHT, Message(N_("✓ exactly as in the source: {steps}"), steps=Listed(one.step for one in same))
     for checked in checks:
         if checked not in same:
             yield from _checked(checked)

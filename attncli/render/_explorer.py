@@ -86,7 +86,7 @@ _WORDS = {
     "link": N_("This link holds your changes:"),
     "command": N_("The same on the command line:"),
     "copied": N_("Copied."),
-    "foreign": N_("The link changes {name}, which is no number of this page that can be changed. It was left out."),
+    "foreign": N_("The link changes {name}, which cannot be changed on this page, so it was ignored."),
     "tampered": N_(
         "Do not trust this page: at {count} numbers its arithmetic does not come to what attncli calculated, first at {cell}."
         " The file has been altered."
@@ -105,8 +105,8 @@ def why_not(view: View) -> Message | None:
     count = sum(math.prod(values.shape) for values in view.run.trace.numbers.values())
     if count > MOST_CELLS:
         text = N_(
-            "This page is for reading: it has {count} numbers, and above {most} it does not calculate anew."
-            " With --step it has fewer."
+            "This page is for reading only: it has {count} numbers, and beyond {most} it does "
+            "not recalculate. --step makes it smaller."
         )
         return Message(text, count=f"{count:,}", most=f"{MOST_CELLS:,}")
     return None
@@ -261,7 +261,7 @@ class Explorer(Fragment):
         return id in self.command.inputs and math.isfinite(self.view.run.trace.numbers[id][index])
 
     def notes(self) -> Iterator[str]:
-        text = self.say(N_("These sentences speak of the numbers as they were given, before your changes."))
+        text = self.say(N_("These sentences are about the original numbers, before your changes."))
         for part in super().notes():
             yield f'<div class="answers">\n<p class="only-edited">{text}</p>\n{part}</div>\n'
 

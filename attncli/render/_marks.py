@@ -140,7 +140,7 @@ class Sheet:
         if self.reveal != "all" and any(
             step.verdict in _WRONG and step.id != self.marked.first_wrong for step in self.marked.steps
         ):
-            yield self.say(N_("Only the first wrong line is opened up. Put it right, then check again."))
+            yield self.say(N_("Only the first wrong line is explained. Correct it, then check again."))
 
     def verdict(self, step: StepMark) -> tuple[str, str, str]:
         """A sign, its style, and the verdict in words with the points."""

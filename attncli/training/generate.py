@@ -85,8 +85,8 @@ def written(state: State, prompt: Sequence[int], length: int, choice: Choice, *,
         logits: FloatArray = np.array(step["logits"])[-1]
         if not np.isfinite(logits).all():
             raise InputError(
-                "The numbers of this training are so large that its logits are none any more. Train anew with a smaller"
-                " --eta than {eta}.",
+                "The numbers in this training have grown so large that its logits overflow. "
+                "Train again with an --eta below {eta}.",
                 eta=f"{spec.eta:g}",
             )
         probabilities = softmax(logits)

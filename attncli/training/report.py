@@ -238,7 +238,8 @@ def of_tokens(
         parts.append(
             Message(
                 N_(
-                    "Worked out anew without a cache, the logits differ by at most {worst}: the cache saves work and changes nothing."
+                    "Recalculated without a cache, the logits differ by at most {worst}: the "
+                    "cache saves work but changes nothing."
                 ),
                 worst=worst,
             )

@@ -92,7 +92,7 @@ def _load(path: str) -> State:
     if _META not in arrays or _LOSSES not in arrays:
         missing = _LOSSES if _META in arrays else _META
         raise InputError(
-            "is no training: it has no {name}. Write one with attncli train TEXT --save FILE.", name=missing
+            "is not a saved training: {name} is missing. Save one with attncli train TEXT --save FILE.", name=missing
         )
     meta = _meta(arrays.pop(_META))
     losses = _losses(arrays.pop(_LOSSES), meta.step)

@@ -222,7 +222,7 @@ class Spec(Record):
 def diverged(step: int, eta: float) -> InputError:
     """The error for numbers that grew beyond all bounds."""
     return InputError(
-        "After {step} steps the loss is no longer a number: the steps are too large. Write a smaller --eta than {eta}.",
+        "After {step} steps the loss is no longer a number: the steps were too large. Choose an --eta below {eta}.",
         step=step,
         eta=f"{eta:g}",
     )

@@ -26,7 +26,7 @@ What does “it” look at? · ann
 ✗ O  not right  0/2
 
 Points: 3 of 6
-Only the first wrong line is opened up. Put it right, then check again.
+Only the first wrong line is explained. Correct it, then check again.
 """
 
 

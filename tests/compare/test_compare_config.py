@@ -73,9 +73,9 @@ TURNS = {**LLAMA, "sliding_window": 4096, "layer_types": ["full_attention", "sli
 WRONG: dict[str, tuple[Any, str]] = {
     "a size below 1": ({**LLAMA, "hidden_size": -1}, "hidden_size: -1 is out of range: it must be ≥ 1"),
     "a size beyond all bounds": ({**LLAMA, "hidden_size": 10**30}, "hidden_size: 1000000000000000000000000000000 is out of range"),
-    "a fraction": ({**LLAMA, "hidden_size": 8192.0}, "hidden_size: “8192.0” stands there, expected a whole number"),
-    "a number in quotes": ({**LLAMA, "hidden_size": "8192"}, "hidden_size: “8192” stands there, expected a whole number"),
-    "true": ({**LLAMA, "num_hidden_layers": True}, "num_hidden_layers: “true” stands there, expected a whole number"),
+    "a fraction": ({**LLAMA, "hidden_size": 8192.0}, "hidden_size: found “8192.0”, expected a whole number"),
+    "a number in quotes": ({**LLAMA, "hidden_size": "8192"}, "hidden_size: found “8192”, expected a whole number"),
+    "true": ({**LLAMA, "num_hidden_layers": True}, "num_hidden_layers: found “true”, expected a whole number"),
     "no heads": ({**LLAMA, "num_attention_heads": None}, "the key num_attention_heads is missing"),
     "another file": ({"name": "x"}, "the key hidden_size is missing, so this is no config.json"),
     "two widths": ({**LLAMA, "n_embd": 5}, "hidden_size and n_embd say different things"),
@@ -86,8 +86,8 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a list": ("[]", "expected a table of keys"),
     "nothing": ("", "is not valid JSON at line 1"),
     "a key twice": ('{"hidden_size": 1, "hidden_size": 2}', "the key “hidden_size” stands twice"),
-    "NaN": ('{"hidden_size": NaN}', "NaN stands there, which is no number in JSON"),
-    "a number of 5000 digits": ('{"hidden_size": ' + "9" * 5000 + "}", "a whole number of 5000 digits"),
+    "NaN": ('{"hidden_size": NaN}', "NaN is not a number in JSON"),
+    "a number of 5000 digits": ('{"hidden_size": ' + "9" * 5000 + "}", "a whole number there has 5000 digits"),
     "100,000 brackets": ("[" * 100_000, "nested too deep"),
     "a megabyte": (" " * 1_000_001, "the limit here is 1,000,000"),
 }  # fmt: skip

@@ -105,4 +105,4 @@ def test_what_cannot_be_calculated_anew_is_to_read_and_says_so(how: dict[str, An
 def test_a_page_of_many_numbers_is_to_read_and_says_so() -> None:
     problem = Problem("attention", {name: as_matrix(np.ones((40, 2))) for name in "QKV"})
     text = html.render(view_of(problem))
-    assert "<script" not in text and "above 3,000 it does not calculate anew" in text
+    assert "<script" not in text and "beyond 3,000 it does not recalculate" in text

@@ -482,7 +482,7 @@ def test_a_shape_error_is_an_input_error() -> None:
     ],
 )
 def test_an_array_without_numbers(model: str, inputs: dict[str, object], name: str) -> None:
-    assert message(model, inputs) == f"{name}: there is no number in it. Give it at least one."
+    assert message(model, inputs) == f"{name}, so it is empty. Give it at least one number."
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

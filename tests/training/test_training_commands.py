@@ -176,7 +176,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a training without an ending": (("train", "ab", "--save", "mine"), "Write --save mine.npz"),
     "two things in one file": (("train", "ab", "--save", "x.npz", "-o", "./x.npz", "--format", "json"), "--save and -o are the same file"),
     "a report as html": (("train", "ab", "-o", "x.html"), "this ending means html, which does not exist here"),
-    "a report in a folder that is not there": (("train", "ab", "-o", "nowhere/x.md"), "-o nowhere/x.md: there is no folder"),
+    "a report in a folder that is not there": (("train", "ab", "-o", "nowhere/x.md"), "-o nowhere/x.md: you cannot write to the folder"),
     "a saved training without a name": (("train", "ab", "--save", ""), "--save “”: the name is empty. Give a file name, like training.npz"),
     "a number with a stroke": (("train", "ab", "--steps", "1_000"), "--steps: “1_000” does not work here"),
     "a number beyond float64": (("train", "ab", "--eta", "1e400"), "--eta: “1e400” is too large"),
@@ -185,7 +185,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "eta below 0": (("train", "ab", "--eta=-1"), "--eta: -1 is out of range"),
     "eta without end": (("train", "ab", "--eta", "inf"), "--eta: inf is out of range"),
     "eta that is none": (("train", "ab", "--eta", "fast"), "--eta: "),
-    "steps beyond all bounds": (("train", "abcab", "--eta", "1e6", "--optimizer", "sgd"), "the loss is no longer a number: the steps are too large"),
+    "steps beyond all bounds": (("train", "abcab", "--eta", "1e6", "--optimizer", "sgd"), "the loss is no longer a number: the steps were too large"),
     "sizes beyond the limit": (("train", "ab", "--layers", "48", "--d-model", "1024", "--d-ff", "4096"), "the limit is 2,000,000"),
     "too many blocks": (("train", "ab", "--layers", "49"), "--layers: “49” does not work here"),
     "heads that do not divide": (("train", "ab", "--heads", "3", "--kv-heads", "2"), "3 query heads cannot share 2 heads"),
@@ -196,7 +196,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "step and steps": (("train", "ab", "--step", "1", "--steps", "3"), "Leave one of them out"),
     "step 0": (("train", "ab", "--step", "0"), "--step: “0” does not work here"),
     "a format that is none": (("train", "ab", "--format", "html"), "Choose from: table, json, markdown, csv"),
-    "a folder that is not there": (("train", "ab", "--save", "nowhere/x.npz"), "there is no folder"),
+    "a folder that is not there": (("train", "ab", "--save", "nowhere/x.npz"), "you cannot write to the folder"),
     "a folder as file": (("train", "ab", "--save", "/"), "this is a folder. Give a file name in it, like /training.npz"),
     "temperature below 0": (("generate", "SAVED", "我", "--temperature", "-1"), "--temperature: -1 is out of range"),
     "no temperature": (("generate", "SAVED", "我", "--temperature", "nan"), "--temperature: "),
@@ -211,9 +211,9 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "an empty prompt": (("generate", "SAVED", ""), "PROMPT is empty"),
     "decimals without a trace": (("generate", "SAVED", "我", "--decimals", "2"), "belong to --trace"),
     "a trace as json": (("generate", "SAVED", "我", "--trace", "--format", "json"), "--trace shows tables only"),
-    "sizes of a saved training": (("train", "--load", "SAVED", "--d-model", "8"), "--d-model is settled by the saved training"),
-    "the seed of a saved training": (("train", "--load", "SAVED", "--seed", "1"), "--seed is settled"),
-    "another optimiser": (("train", "--load", "SAVED", "--optimizer", "sgd"), "--optimizer is settled"),
+    "sizes of a saved training": (("train", "--load", "SAVED", "--d-model", "8"), "The saved training fixes --d-model"),
+    "the seed of a saved training": (("train", "--load", "SAVED", "--seed", "1"), "The saved training fixes --seed"),
+    "another optimiser": (("train", "--load", "SAVED", "--optimizer", "sgd"), "The saved training fixes --optimizer"),
     "a step that was made": (("train", "--load", "SAVED", "--step", "3"), "has made 500 steps already"),
     "another text": (("train", "--load", "SAVED", "猫狗"), "“猫” is none of the tokens that this training knows"),
 }  # fmt: skip
@@ -273,7 +273,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "losses without end": ({"losses": np.full(500, np.inf)}, "a number that no loss can be"),
     "losses below 0": ({"losses": np.full(500, -1.0)}, "a number that no loss can be"),
     "infinity": ({"E": np.full((5, 4), np.inf)}, "“E” holds a number that is not finite"),
-    "numbers that grow beyond all bounds": ({"E": np.full((5, 4), 1e308)}, "its logits are none any more"),
+    "numbers that grow beyond all bounds": ({"E": np.full((5, 4), 1e308)}, "its logits overflow"),
     "meta of another type": ({"meta": np.array([-1.5, 1e300])}, "meta: holds 2 numbers of type float64"),
     "meta that is deep": ({"meta": np.frombuffer(b"[" * 100_000, dtype=np.uint8)}, "nested too deep"),
     "meta that is a list": ({"meta": np.frombuffer(b"[]", dtype=np.uint8)}, "expected a table of keys"),
@@ -283,14 +283,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "meta with a number of 5000 digits": (
         {"meta": np.frombuffer(b'{"step": ' + b"9" * 5000 + b"}", dtype=np.uint8)},
-        "a whole number of 5000 digits",
+        "a whole number there has 5000 digits",
     ),
-    "meta with NaN": ({"meta": np.frombuffer(b'{"step": NaN}', dtype=np.uint8)}, "NaN stands there"),
+    "meta with NaN": ({"meta": np.frombuffer(b'{"step": NaN}', dtype=np.uint8)}, "NaN is not a number in JSON"),
     "meta with an unknown key": (
         {"meta": np.frombuffer(b'{"steps": 1}', dtype=np.uint8)},
         "The key “steps” does not exist. Did you mean “step”?",
     ),
-    "no meta": ({"meta": None}, "is no training: it has no meta"),
+    "no meta": ({"meta": None}, "is not a saved training: meta is missing"),
     "meta that is no JSON": ({"meta": np.frombuffer(b"{", dtype=np.uint8)}, "meta: is not valid JSON at line 1"),
 }
 LIES: dict[str, tuple[dict[str, Any], str]] = {
@@ -306,14 +306,14 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
         "meta.spec.tokens.1: Sign 1 of the text is U+001B",
     ),
     "another optimiser": ({"optimizer": "sgd"}, "belongs to no training of this kind"),
-    "a learning rate in quotes": ({"eta": "0.05"}, "meta: spec.eta: “0.05” stands there, expected a number"),
+    "a learning rate in quotes": ({"eta": "0.05"}, "meta: spec.eta: found “0.05”, expected a number"),
     "a token of two characters": (
         {"tokens": ["我", "喜欢", "欢", "数", "学"]},
         "“喜欢” can be no token where split is characters",
     ),
     "a setting of another kind": (
         {"tied": "perhaps"},
-        "meta: spec.tied: “perhaps” stands there, expected true or false",
+        "meta: spec.tied: found “perhaps”, expected true or false",
     ),
 }
 
@@ -336,7 +336,7 @@ def test_a_file_that_lies_is_refused(name: str, saved: str, tmp_path: Path) -> N
 
 def test_files_that_are_no_training_are_refused(saved: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "plain.npz", x=np.ones(3))
-    refused(run("generate", str(tmp_path / "plain.npz"), "我"), "is no training")
+    refused(run("generate", str(tmp_path / "plain.npz"), "我"), "is not a saved training")
     (tmp_path / "short.npz").write_bytes(Path(saved).read_bytes()[:3000])
     refused(run("generate", str(tmp_path / "short.npz"), "我"), "is not a readable .npz file")
     (tmp_path / "pickle.npz").write_bytes(b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01a\x94K\x01s.")
