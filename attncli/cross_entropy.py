@@ -241,7 +241,9 @@ class _Classes:
             graph.apply(class_error.OP, last, self.p, self.y, symbol=look, some=self.some)
         if share:
             shared = f"{prefix}shared" if scaled else id
-            graph.apply(batch_share.OP, shared, last, symbol=r"\bar\Delta" if scaled else symbol, count=len(self.rows))
+            graph.apply(
+                batch_share.OP, shared, last, symbol=r"\Delta_{mean}" if scaled else symbol, count=len(self.rows)
+            )
             last = shared
         if scaled:
             said = Message(N_("The loss counts with its factor, and so does its gradient."))

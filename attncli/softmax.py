@@ -9,8 +9,12 @@ import numpy as np
 from attncli.core.graph import Closed, Graph, Step, part_of
 from attncli.matrix import Matrix
 from attncli.message import N_, Message
-from attncli.ops import divide, exp, multiply, row_max, row_sum, subtract
+from attncli.ops import divide, exp, logarithm, multiply, row_max, row_sum, spread, subtract
 
+_WEIGHTS_SOME_EMPTY = N_(
+    "Each entry as a share of its {row}: attention weights. Every {row} in which something is visible adds up to exactly 1;"
+    " where nothing is, all weights are 0."
+)
 _WEIGHTS = N_(
     "Each entry as a share of its {row}: attention weights. Every {row} adds up to exactly 1, because numerators and denominator are the same numbers."
 )
@@ -64,7 +68,7 @@ def softmax(
         *hiding,
         closed=Closed(source, softmax_gradient),
         weights=True,
-        why=Message(_PROBABILITIES if probabilities else _WEIGHTS),
+        why=Message(_PROBABILITIES if probabilities else _WEIGHTS_SOME_EMPTY if empty else _WEIGHTS),
         **params,
     )
 
@@ -169,3 +173,41 @@ def hidden_rows(mask: Matrix) -> Any:
     """Rows (bool, … i 1) of a mask or of scores in which everything is −∞; None if there is none."""
     empty = np.isneginf(mask.values).all(-1, keepdims=True)
     return empty if empty.any() else None
+
+
+def log_softmax(graph: Graph, source: str) -> str:
+    """The step log_A = s − max − ln z, from the steps of a softmax that stands there already; returns its id."""
+    shifted = "shifted" if "shifted" in graph else source
+    why = Message(N_("The logarithm of the {row}'s sum of exponentials: the same number for the whole {row}."))
+    log = graph.apply(logarithm.OP, "log_sum", "row_sum", symbol=r"\ln z", why=why)
+    return graph.apply(
+        subtract.OP,
+        "log_A",
+        shifted,
+        log,
+        symbol="A_{log}",
+        column=True,
+        closed=Closed(source, log_softmax_gradient),
+        why=Message(
+            N_("The logarithm of a quotient is a difference: no weight is worked out first, so none can round to 0.")
+        ),
+    )
+
+
+def log_softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    """∂L/∂s = G − A ⊙ rowsum(G)."""
+    total = graph.apply(
+        row_sum.OP,
+        "row_total",
+        upstream,
+        symbol="t",
+        why=Message(N_("The gradient that arrives at each {row}, added up.")),
+    )
+    width = graph.axes(step.id)[-1]
+    spread_out = graph.apply(spread.OP, "total_spread", total, symbol="T_{row}", width=width.size, axis=width.name)
+    share = graph.apply(
+        multiply.OP, "share", "A", spread_out, symbol="H",
+        why=Message(N_("The sum under the logarithm holds every score, with just its weight.")),
+    )  # fmt: skip
+    why = Message(N_("What each score gets for itself, minus its share in the sum: each {row} adds up to 0."))
+    graph.apply(subtract.OP, id, upstream, share, why=why)

@@ -29,6 +29,7 @@ SETTINGS = (
     Setting("scale", "scale", N_("sqrt: divide by √d_k (the default); none; or a number that multiplies")),
     Setting("softcap", "positive", N_("c: bend scores softly into −c … c, before the mask")),
     Setting("window", "window", N_("[left, right]: how far back and ahead a token sees; -1 = no limit")),
+    Setting("average_heads", "flag", N_("one step more, A_mean: the weights averaged over the heads")),
     Setting(
         "max_over", "choice", N_("whose maximum is subtracted: the visible scores, or all of them"), ("visible", "all")
     ),
@@ -57,7 +58,7 @@ def attend(
     graph: Graph,
     q: str,
     k: str,
-    v: str,
+    v: str | None,
     given: Given,
     prefix: str = "",
     *,
@@ -66,7 +67,7 @@ def attend(
     result: str = "O",
     symbol: str | None = None,
 ) -> str:
-    """Write the steps scores … O for queries, keys and values, and return the id of O.
+    """Write the steps scores … O for queries, keys and values, and return the id of O; without values, of A.
 
     Parameters
     ----------
@@ -76,9 +77,10 @@ def attend(
     result, symbol : the last step's, where it is not O
     """
     past = past_keys(given, prefix) if past is None else past
-    if f"{prefix}K_past" in given:
+    if f"{prefix}K_past" in given and v is not None:
         k, v = _with_cache(graph, given, k, v, prefix)
-    k, v = _shared(graph, q, k, "K", prefix), _shared(graph, q, v, "V", prefix)
+    k = _shared(graph, q, k, "K", prefix)
+    v = None if v is None else _shared(graph, q, v, "V", prefix)
     scores = graph.apply(
         product.OP,
         f"{prefix}scores",
@@ -98,11 +100,16 @@ def attend(
     visible = mask_of(graph, scores, given, past)
     weights = softmax(
         graph,
-        source if visible is None else _masked(graph, source, visible, given, prefix),
+        source if visible is None else masked(graph, source, visible, given, prefix),
         prefix=prefix,
         empty=visible is not None and _noted(graph, hidden_rows(visible)),
         maximum_of=source if given.setting("max_over") == "all" else None,
     )
+    if given.setting("average_heads"):
+        _averaged(graph, weights, prefix)
+    if v is None:
+        graph.notes.append(Message(N_("V is not given, so the calculation ends with the weights A.")))
+        return weights
     return graph.apply(
         product.OP,
         f"{prefix}{result}",
@@ -111,6 +118,23 @@ def attend(
         symbol=symbol,
         why=Message(_OUTPUT),
     )
+
+
+def _averaged(graph: Graph, weights: str, prefix: str) -> None:
+    """The step A_mean: the weights averaged over the heads.
+
+    Raises
+    ------
+    InputError
+        There are no heads.
+    """
+    from attncli.ops import head_mean
+
+    if len(graph.shape(weights)) != 3:
+        raise InputError(
+            "average_heads is given, but there are no heads to average. Leave it out, or give several heads."
+        )
+    graph.apply(head_mean.OP, f"{prefix}A_mean", weights, symbol=r"A_{mean}")
 
 
 def past_keys(given: Given, prefix: str = "") -> int:
@@ -220,7 +244,7 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -
     )
 
 
-def _masked(graph: Graph, source: str, visible: Matrix, given: Given, prefix: str) -> str:
+def masked(graph: Graph, source: str, visible: Matrix, given: Given, prefix: str = "") -> str:
     """The scores with the mask M added, which has as many axes as it was given with."""
     from attncli.ops import mask
 

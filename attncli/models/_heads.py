@@ -81,6 +81,9 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "", 
         q, k = _turned(graph, given, q, k, prefix)
     attended = attend(graph, q, k, v, given, prefix)
     concat = joined(graph, attended, prefix)
+    if f"{prefix}W_O" not in given:
+        graph.notes.append(Message(N_("W_O is not given, so the joined heads are the result.")))
+        return concat
     return output(graph, concat, given, prefix, out)
 
 

@@ -8,11 +8,19 @@ from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, Message
 from attncli.models import Argument, Given, Setting
 from attncli.models._vector import vector
-from attncli.ops import centre, pass_on, root_eps, row_mean, row_mean_square, scale_shift, standardise
+from attncli.ops import add_eps, centre, pass_on, root_eps, row_mean, row_mean_square, scale_shift, standardise
 
 GAMMA = Argument("gamma", ("d",), N_("the factor γ of every column; 1 where it is left out"), required=False)
 BETA = Argument("beta", ("d",), N_("the shift β of every column; 0 where it is left out"), required=False)
-SETTINGS = (Setting("eps", "eps", N_("ε under the root, against division by zero (default: 1e-5)")),)
+SETTINGS = (
+    Setting("eps", "eps", N_("ε under the root, against division by zero (default: 1e-5)")),
+    Setting(
+        "eps_place",
+        "choice",
+        N_("where ε is added: under the root (inside, the default) or after it (outside)"),
+        ("inside", "outside"),
+    ),
+)
 
 _GAMMA = N_("γ: one learned factor for every {column}.")
 _BETA = N_("β: one learned shift for every {column}.")
@@ -34,24 +42,28 @@ def layer_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
             )
         ),
     )
-    std = graph.apply(root_eps.OP, f"{prefix}std", variance, symbol=r"\sigma", eps=_eps(given))
+    std = _root(graph, variance, given, f"{prefix}std", r"\sigma", None)
     return _scaled(graph, centred, std, given, prefix)
 
 
 def rms_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
     """Steps mean_square, rms, normalised, Y for the rows of x (token d); returns the id of Y."""
     square = graph.apply(row_mean_square.OP, f"{prefix}mean_square", x, symbol="q")
-    rms = graph.apply(
-        root_eps.OP,
-        f"{prefix}rms",
-        square,
-        symbol="r",
-        eps=_eps(given),
-        why=Message(
-            N_("The root of the mean square: the size of a typical entry of the {row}; ε keeps it away from 0.")
-        ),
-    )
+    why = N_("The root of the mean square: the size of a typical entry of the {row}; ε keeps it away from 0.")
+    rms = _root(graph, square, given, f"{prefix}rms", "r", Message(why))
     return _scaled(graph, x, rms, given, prefix)
+
+
+def _root(graph: Graph, squares: str, given: Given, id: str, symbol: str, why: Message | None) -> str:
+    """The divisor: √(squares + ε), or √squares + ε with a step more for the root alone."""
+    eps = _eps(given)
+    if given.setting("eps_place", "inside") == "inside" or not float(eps.values):
+        return graph.apply(root_eps.OP, id, squares, symbol=symbol, eps=eps, why=why)
+    plain = Message(N_("The square root alone; ε is added after it."))
+    root = graph.apply(
+        root_eps.OP, f"{id}_root", squares, symbol=f"{symbol}_0", eps=as_matrix(0.0), why=plain
+    )  # fmt: skip
+    return graph.apply(add_eps.OP, id, root, symbol=symbol, eps=eps)
 
 
 def _eps(given: Given) -> Matrix:

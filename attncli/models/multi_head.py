@@ -55,7 +55,7 @@ MODEL = Model(
     arguments=(
         Argument("X", ("token", "d_model"), N_("the tokens, one row each")),
         Argument("X_kv", ("key", "d_kv"), N_("another sequence that keys and values come from"), required=False),
-        *WEIGHTS,
+        *(weight.changed(required=False) if weight.name == "W_O" else weight for weight in WEIGHTS),
         *CACHE,
     ),
     settings=SETTINGS,

@@ -21,9 +21,17 @@ HEADS_WIDTH = "heads·d_k"
 
 
 def compute(
-    xp: Arithmetic, a: Value, *, root: Matrix | None = None, factor: Matrix | None = None, label: str = ""
+    xp: Arithmetic,
+    a: Value,
+    *,
+    root: Matrix | None = None,
+    factor: Matrix | None = None,
+    divisor: Matrix | None = None,
+    label: str = "",
 ) -> Value:
-    """a / √root, or a · factor."""
+    """a / √root, a / divisor, or a · factor."""
+    if divisor is not None:
+        return xp.divide(a, xp.enter(divisor))
     if root is not None:
         return xp.divide(a, xp.aside(xp.sqrt(xp.enter(root))))
     assert factor is not None
@@ -34,12 +42,16 @@ def formula(params: Params, columns: bool) -> str:
     label = (params.get("label") or "c").replace("{", "{{").replace("}", "}}")
     if params.get("root") is not None:
         return rf"\frac{{{{{{0}}}}}}{{{{\sqrt{{{{{label}}}}}}}}}"
+    if params.get("divisor") is not None:
+        return rf"\frac{{{{{{0}}}}}}{{{{{label}}}}}"
     return rf"{label} \cdot {{0}}" if params.get("label") else numbers(params)
 
 
 def numbers(params: Params) -> str:
     if params.get("root") is not None:
         return rf"\frac{{{{{{0}}}}}}{{{{\sqrt{{{{{_plain(params['root'])}}}}}}}}}"
+    if params.get("divisor") is not None:
+        return rf"\frac{{{{{{0}}}}}}{{{{{_plain(params['divisor'])}}}}}"
     return rf"{_plain(params['factor'])} \cdot {{0}}"
 
 
@@ -53,6 +65,8 @@ def terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
     root = step.params.get("root")
     if root is not None:
         return Term("quotient", entry, Term("root", number(float(root.values))))
+    if step.params.get("divisor") is not None:
+        return Term("quotient", entry, number(float(step.params["divisor"].values)))
     return Term("product", number(float(step.params["factor"].values)), entry)
 
 

@@ -10,7 +10,7 @@ import re
 _SIGNS = {
     r"\cdot": "·", r"\times": "×", r"\odot": "⊙", r"\sum": "Σ", r"\max": "max", r"\tanh": "tanh", r"\eta": "η",
     r"\Delta": "Δ", r"\sigma": "σ", r"\partial": "∂", r"\infty": "∞", r"\top": "ᵀ", r"\,": "", r"\ ": " ", r"\\": ";",
-    r"\sin": "sin", r"\ln": "ln ", r"\cos": "cos", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\gamma": "γ", r"\beta": "β",
+    r"\sin": "sin", r"\ln": "ln ", r"\cos": "cos", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\tau": "τ", r"\gamma": "γ", r"\beta": "β",
     r"\pi": "π", r"\Phi": "Φ", r"\ldots": "…",
     r"\mathbf": "", r"\operatorname": "", r"\text": "", r"\quad": " ",
 }  # fmt: skip

@@ -14,7 +14,7 @@ _OPERATORS = {
 }  # fmt: skip
 _LETTERS = {
     r"\eta": "η", r"\Delta": "Δ", r"\sigma": "σ", r"\partial": "∂", r"\infty": "∞", r"\top": "⊤", r"\pi": "π",
-    r"\max": "max", r"\tanh": "tanh", r"\log": "log", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\gamma": "γ",
+    r"\max": "max", r"\tanh": "tanh", r"\log": "log", r"\varepsilon": "ε", r"\mu": "μ", r"\theta": "θ", r"\tau": "τ", r"\gamma": "γ",
     r"\beta": "β", r"\sin": "sin", r"\ln": "ln", r"\cos": "cos", r"\Phi": "Φ", r"\ldots": "…",
 }  # fmt: skip
 _SPACES = {r"\,": "0.17em", r"\ ": "0.3em", r"\quad": "1em"}

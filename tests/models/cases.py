@@ -242,6 +242,28 @@ CASES: dict[str, list[Case]] = {
     ],
 }
 
+#: Settings that end elsewhere, add a step, or follow another convention.
+CASES["attention"] += [
+    Case({name: values for name, values in qkv(3, 3, 2, 4).items() if name != "V"}, {"causal": True}),
+    Case(qkv(2, 3, 2, 2, heads=2), {"average_heads": True, "causal": True}),
+]
+CASES["multi_head"] += [
+    Case(
+        {name: values for name, values in heads(3, 4, 2, 2, 4, 2).items() if name != "W_O"},
+        {"heads": 2, "average_heads": True},
+    ),
+]
+CASES["softmax"] += [
+    Case({"scores": some(3, 4)}, {"temperature": "1/2"}),
+    Case({"scores": some(3, 3)}, {"temperature": 0.7, "causal": True}),
+    Case({"scores": some(2, 3, 3)}, {"keep": [[True, True, False], [False, False, False], [True, True, True]]}),
+    Case({"scores": some(2, 3)}, {"mask": [[0.0, -np.inf, 0.5], [0.0, 0.0, 0.0]]}),
+    Case({"scores": some(3, 4)}, {"log": True}),
+    Case({"scores": some(2, 3, 3)}, {"log": True, "subtract": "none", "temperature": 2}),
+]
+CASES["layer_norm"] += [Case({"X": some(2, 3)}, {"eps": 0.1, "eps_place": "outside"})]
+CASES["rms_norm"] += [Case({"X": some(2, 3), "gamma": some(1, 3)}, {"eps": "1/10", "eps_place": "outside"})]
+
 CASES |= {model: [Case(*case) for case in cases] for model, cases in block_cases().items()}
 
 EACH = [(model, case) for model, cases in CASES.items() for case in cases]

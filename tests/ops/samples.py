@@ -113,6 +113,10 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": A, "M": MASK}, constants=("M",)),
         Sample({"a": H, "M": MASK}, constants=("M",)),
     ],
+    "logarithm": [Sample({"a": positive(3, 1)}), Sample({"a": positive(2, 3, 1)})],
+    "add_eps": [Sample({"a": positive(3, 1)}, {"eps": as_matrix(0.25)})],
+    "head_mean": [Sample({"a": H}), Sample({"a": some(3, 2, 4)})],
+    "to_heads": [Sample({"a": A}, {"heads": 3})],
     "log_loss": [
         Sample({"a": positive(2, 3), "y": [[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]]}, {}, ("y",)),
         Sample({"a": positive(2, 3), "y": np.abs(B)}, {"rows": True}, ("y",)),

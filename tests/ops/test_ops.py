@@ -303,6 +303,7 @@ WITHOUT_RULES = {
     "encode": check_no_operand,
     "mean_square": loss_writes_it("mse(O, goal)", "mean_square"),
     "weighted_sum": loss_writes_it("{} - 2.5*{}", "weighted_sum"),
+    "to_heads": backward_only("to_heads"),
     "square_sum": loss_writes_it("0.5*sum((O - goal)^2)", "square_sum"),
     "weighted_total": loss_writes_it("0.5*mse(O, goal) + {} - 3*{}", "weighted_total"),
     "log_loss": loss_writes_it("2*{} - ln {}", "log_loss"),
