@@ -182,6 +182,13 @@ def backward_only(name: str) -> Callable[[], None]:
     return check
 
 
+def backward_only_of_averaged_heads() -> None:
+    """Weights are averaged on the way forward; only their gradient is shared among the heads."""
+    inputs = {id: as_matrix(some(2, 2, 2)) for id in "QK"}
+    steps = Problem("attention", inputs, settings={"average_heads": True}, loss="A_mean[1,1]").graph().steps.values()
+    assert {step.phase for step in steps if step.op.name == "to_heads"} == {"backward"}
+
+
 def backward_only_of_a_bias() -> None:
     """What every row shares is used on the way forward; only its gradient adds up rows."""
     shapes = {"X": (2, 2), "W_Q": (2, 2), "W_K": (2, 2), "W_V": (2, 2), "W_O": (2, 2), "b_O": (1, 2)}
@@ -303,7 +310,7 @@ WITHOUT_RULES = {
     "encode": check_no_operand,
     "mean_square": loss_writes_it("mse(O, goal)", "mean_square"),
     "weighted_sum": loss_writes_it("{} - 2.5*{}", "weighted_sum"),
-    "to_heads": backward_only("to_heads"),
+    "to_heads": backward_only_of_averaged_heads,
     "square_sum": loss_writes_it("0.5*sum((O - goal)^2)", "square_sum"),
     "weighted_total": loss_writes_it("0.5*mse(O, goal) + {} - 3*{}", "weighted_total"),
     "log_loss": loss_writes_it("2*{} - ln {}", "log_loss"),
