@@ -7,7 +7,7 @@ from typing import Any
 
 from attncli.core.graph import Graph, Step, Swap
 from attncli.message import N_
-from attncli.mistakes.entry import Entry, Swaps, passing, together, with_operands
+from attncli.mistakes.entry import Entry, Swaps, backward_of, passing, together, with_operands
 from attncli.names import part_of
 
 TRANSPOSE = N_(
@@ -26,6 +26,23 @@ def _other(step: Step, a: str, b: str, **params: Any) -> dict[str, Swap]:
 
 def _same(step: Step, a: str, b: str) -> dict[str, Swap]:
     return _other(step, a, b, **step.params)
+
+
+def _slopes(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """The gradients of a product that was done otherwise, as automatic differentiation gives them."""
+    wrong, arriving = swap[step.id], f"{part_of(step.id)}G_{_name(step.id)}"
+    if step.phase != "forward" or arriving not in graph:
+        return {}
+    a, b = wrong.inputs[:2]
+    turned_a, turned_b = bool(wrong.params.get("transpose_a")), bool(wrong.params.get("transpose_b"))
+    of_a = ((b, arriving), turned_b, True) if turned_a else ((arriving, b), False, not turned_b)
+    of_b = ((arriving, a), True, turned_a) if turned_b else ((a, arriving), not turned_a, False)
+    found = dict[str, Swap]()
+    for id, (inputs, transpose_a, transpose_b) in ((a, of_a), (b, of_b)):
+        back = backward_of(graph, id, step)
+        if back is not None and back.op.name == "product":
+            found |= with_operands(back, back.op, inputs, {"transpose_a": transpose_a, "transpose_b": transpose_b})
+    return found
 
 
 def _name(id: str) -> str:
@@ -141,14 +158,14 @@ def _gradient_not_transposed(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 ENTRIES = (
-    Entry("weight-transposed", 4, N_("You multiplied by the transposed weight matrix."), TRANSPOSE, _PRODUCTS, _weight_transposed),
+    Entry("weight-transposed", 4, N_("You multiplied by the transposed weight matrix."), TRANSPOSE, _PRODUCTS, _weight_transposed, _slopes),
     Entry("wrong-weight", 2, N_("You multiplied by another projection's weight matrix."), N_("Look again at which of W_Q, W_K and W_V belongs here."), _PRODUCTS, _wrong_weight),
     Entry("other-sequence", 0, N_("You worked from the other sequence. Across two sequences, queries come from the tokens that look, keys and values from those that are looked at."), N_("Look again at which sequence this is made of: the one that looks, or the one that is looked at?"), _PRODUCTS, _of_other_sequence),
-    Entry("key-not-transposed", 1, N_("You multiplied Q by K, without transposing K."), TRANSPOSE, _PRODUCTS, _key_not_transposed),
-    Entry("operands-swapped", 2, N_("You multiplied the two matrices the other way round."), N_("Look again at the order of the product: it matters for matrices."), _PRODUCTS, _swapped),
-    Entry("table-not-transposed", 0, N_("You multiplied by E as it stands. A logit compares a token's vector with one {row} of E, so it takes Eᵀ."), N_("Look again at how the logits use E: which way round must it be for one score a token of the vocabulary?"), _PRODUCTS, _table_not_transposed),
-    Entry("weights-transposed", 1, N_("You multiplied the transposed weights by V."), TRANSPOSE, _PRODUCTS, _weights_transposed),
-    Entry("value-transposed", 0, N_("You transposed V. Weight j belongs to {row} j of V, so V stays as it is."), TRANSPOSE, _PRODUCTS, _value_transposed),
+    Entry("key-not-transposed", 1, N_("You multiplied Q by K, without transposing K."), TRANSPOSE, _PRODUCTS, _key_not_transposed, _slopes),
+    Entry("operands-swapped", 2, N_("You multiplied the two matrices the other way round."), N_("Look again at the order of the product: it matters for matrices."), _PRODUCTS, _swapped, _slopes),
+    Entry("table-not-transposed", 0, N_("You multiplied by E as it stands. A logit compares a token's vector with one {row} of E, so it takes Eᵀ."), N_("Look again at how the logits use E: which way round must it be for one score a token of the vocabulary?"), _PRODUCTS, _table_not_transposed, _slopes),
+    Entry("weights-transposed", 1, N_("You multiplied the transposed weights by V."), TRANSPOSE, _PRODUCTS, _weights_transposed, _slopes),
+    Entry("value-transposed", 0, N_("You transposed V. Weight j belongs to {row} j of V, so V stays as it is."), TRANSPOSE, _PRODUCTS, _value_transposed, _slopes),
     Entry("scores-for-weights", 1, N_("You multiplied scores by V; softmax was forgotten."), N_("Look again at what weighs the values: A, after softmax."), _PRODUCTS, _scores_for_weights),
     Entry("no-output-projection", 5, N_("You stopped at the joined heads; W_O still mixes them."), N_("Look again at the last line: the joined heads times W_O."), _PRODUCTS, _no_output_projection),
     Entry("gradient-not-transposed", 3, N_("A transpose is missing in this gradient (or there is one too many)."), TRANSPOSE, _PRODUCTS, _gradient_not_transposed),

@@ -12,7 +12,7 @@ from attncli.message import N_
 from attncli.mistakes.entry import Entry
 
 ENTRIES = (
-    Entry("rounded-too-early", 3, N_("You rounded too early: with a line cut or rounded to fewer places than asked, the rest is just what follows from it."), N_("Look again at how many places each line keeps before you go on."), rank=2),
+    Entry("rounded-too-early", 3, N_("You rounded too early: a line was cut or rounded to fewer places than asked, and the rest follows from that."), N_("Look again at how many places each line keeps before you go on."), rank=2),
     Entry("layout-transposed", 4, N_("This is the right matrix, transposed."), N_("Look again at which way tokens run."), rank=2),
     Entry("sign", 0, N_("A sign is wrong."), N_("Look again at the signs in the marked cells."), rank=2, vaguer_than=frozenset({"softmax-sign", "bias-sign", "mask-plus-infinity"})),
     Entry("decimal-point", 0, N_("The decimal point slipped."), N_("Look again at the decimal point in the marked cells."), rank=2),

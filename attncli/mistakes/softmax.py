@@ -154,7 +154,7 @@ ENTRIES = (
     Entry("no-normalisation", 0, N_("You stopped at e^x and did not divide by the sum of the {row}."), N_("Look again at the last line of softmax."), ("divide",), _not_normalised),
     Entry("no-exponential", 0, N_("You divided the scores by their sum, without e^x."), N_("Look again at the middle of softmax: e^x first, then divide."), ("divide",), _without_exponential),
     Entry("softmax-twice", 1, N_("You applied softmax to weights that had been through softmax already."), N_("Look again at how often softmax is applied: once."), ("divide",), _twice),
-    Entry("heads-averaged", 1, N_("You took the mean of the heads' weights. Each head keeps weights of its own and applies them to its own values."), N_("Look again at how many weight matrices there are: one a head."), ("divide",), _heads_averaged),
+    Entry("heads-averaged", 1, N_("You took the mean of the heads' weights. Each head keeps weights of its own and applies them to its own values."), N_("Look again at how many weight matrices there are: one for each head."), ("divide",), _heads_averaged),
     Entry("exponent-negated", 1, N_("You took e^−x. The larger the score, the larger e^x must be."), N_("Look again at the sign of the exponent: what fits best gets the most weight."), ("exp",), _negated),
     Entry("sum-of-logits", 0, N_("You added up the scores, not their exponentials."), N_("Look again at what is added up: e^x, after the maximum was subtracted."), ("row_sum",), _logits_summed),
 )  # fmt: skip

@@ -56,11 +56,28 @@ def test_its_gradient_is_the_slope_of_what_was_calculated() -> None:
             forward = {
                 id: one for id, one in {**mistake.swap, **mistake.alike}.items() if graph.steps[id].phase == "forward"
             }
-            trace = graph.evaluate(swap={**mistake.swap, **mistake.alike})
+            try:
+                trace = graph.evaluate(swap={**mistake.swap, **mistake.alike})
+            except ValueError:  # operands that do not fit the other way round
+                continue
+            if any(trace[id].shape != graph.shape(id) for id in mistake.swap):
+                continue
             slope = sum(float(np.sum(trace[f"G_{id}"] * way)) for id, way in ways.items())
             ends = [
                 result(graph, {i.id: i.matrix.values + s * h * ways[i.id] for i in inputs}, forward) for s in (1, -1)
             ]
             assert slope == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=2e-4, abs=1e-6), f"{name}: {said}"
             tried.add(mistake.id)
-    assert len(tried) > 20, tried
+    products = {"weight-transposed", "key-not-transposed", "operands-swapped", "weights-transposed", "value-transposed"}
+    norms = {
+        "sample-variance",
+        "eps-outside-root",
+        "not-square-rooted",
+        "rooted-twice",
+        "variance-squared",
+        "not-centred",
+    }
+    heads = {"split-without-transpose", "merge-without-transpose", "heads-reversed", "kv-heads-tiled"}
+    scales = {"no-scale", "scale-by-d", "scale-by-model-width", "scale-inverted"}
+    others = {"residual-missing", "residual-doubled", "half-split-pairs", "pairings-mixed", "rotation-reversed"}
+    assert tried >= products | norms | heads | scales | others

@@ -49,6 +49,36 @@ def _differs(graph, right, mistake) -> bool:  # type: ignore[no-untyped-def]
     return False
 
 
+#: Mistakes on the way back through softmax and its scale, which every model can make.
+THROUGH_SOFTMAX = {
+    "softmax-passed-through", "softmax-diagonal-only", "softmax-sign", "row-dot-missing", "upstream-twice",
+}  # fmt: skip
+
+
+def test_the_mistakes_on_the_way_back_are_made_in_every_model() -> None:
+    seen = set()
+    for name, graph in graphs().items():
+        for step in graph.steps.values():
+            ids = {mistake.id for mistake in mistakes_at(graph, step.id)}
+            if step.op.name == "multiply" and "softmax-passed-through" in ids:
+                assert ids >= THROUGH_SOFTMAX
+                seen.add(name.rpartition("-")[0])
+            if step.op.name == "subtract" and step.id.endswith("deviation"):
+                assert {"row-dot-missing", "softmax-sign"} <= ids
+            if step.phase == "backward" and step.op.name == "scale" and step.params.get("root") is not None:
+                assert "gradient-scale-lost" in ids, (name, step.id)
+    assert seen >= {
+        "attention",
+        "self_attention",
+        "multi_head",
+        "latent",
+        "encoder_block",
+        "decoder_block",
+        "gpt",
+        "transformer",
+    }
+
+
 def test_what_is_never_made_is_a_slip_of_the_pen() -> None:
     assert {id for id, entry in CATALOGUE.items() if entry.made is None} == {
         "layout-transposed", "sign", "decimal-point", "cells-exchanged", "rounded-too-early",
