@@ -14,7 +14,7 @@ from attncli.marking.mark import Marked, Marker
 from attncli.marking.report import data
 from attncli.marking.submissions import Submission
 from attncli.message import N_, AttnError, Language, Message, unknown
-from attncli.problems.answers import Sheet, renamed, without_extra_axes
+from attncli.problems.answers import Sheet, in_shape_of, renamed
 from attncli.problems.problem import Problem
 
 #: Sheets that travel to a worker together.
@@ -125,7 +125,7 @@ def sheet_layout(layout: str | None) -> str | None:
 
 
 def in_shape(given: Sheet, marker: Marker, layout: str) -> Sheet:
-    """The sheet without axes of length 1 that its steps do not have, whichever way tokens run on it."""
+    """The sheet with every answer in the shape of its step, as far as it is only written otherwise."""
 
     def shape_of(name: str) -> tuple[int, ...] | None:
         id = marker.names.find(name)
@@ -134,7 +134,7 @@ def in_shape(given: Sheet, marker: Marker, layout: str) -> Sheet:
         shape = marker.graph.shape(id)
         return (*shape[:-2], *reversed(shape[-2:])) if layout == "columns" else shape
 
-    return without_extra_axes(given, shape_of)
+    return in_shape_of(given, shape_of)
 
 
 def oriented(given: Sheet, layout: str) -> Sheet:

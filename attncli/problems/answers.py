@@ -41,12 +41,14 @@ class Answer(Record):
     ----------
     eps : relative precision of the program that wrote it, or None for a person
     read_as : the name it was written under, where that is a symbol and not the step's id
+    text : what was typed, where its commas may be decimal commas
     """
 
     matrix: Matrix | None
     error: Message | None = None
     eps: float | None = None
     read_as: str | None = None
+    text: str | None = None
 
     def transposed(self) -> Answer:
         return self if self.matrix is None else self.changed(matrix=self.matrix.transposed())
@@ -72,6 +74,19 @@ def answer(value: Any, place: Callable[[str], str] | None = None) -> Answer:
     ----------
     place : the path of a file that is named with @, where one may be
     """
+    found = _answer(value, place)
+    return (
+        found.changed(text=value)
+        if isinstance(value, str) and _DECIMAL_COMMA.search(value[:MOST_CHARACTERS])
+        else found
+    )
+
+
+#: A comma with a digit on both sides, which may be a decimal comma.
+_DECIMAL_COMMA = re.compile(r"(?<=[0-9０-９])[,，](?=[0-9０-９])")
+
+
+def _answer(value: Any, place: Callable[[str], str] | None) -> Answer:
     try:
         if isinstance(value, str) and value.lstrip()[:1] == "@":
             return _from_file(value.strip()[1:], place)
@@ -290,8 +305,11 @@ def renamed(given: Sheet, names: Mapping[str, str]) -> Sheet:
     return given.changed(answers={names.get(name, name): value for name, value in given.answers.items()})
 
 
-def without_extra_axes(given: Sheet, shape_of: Callable[[str], tuple[int, ...] | None]) -> Sheet:
-    """The sheet without leading or trailing axes of length 1 that its steps do not have: a batch of one; with a word on it.
+def in_shape_of(given: Sheet, shape_of: Callable[[str], tuple[int, ...] | None]) -> Sheet:
+    """The sheet with what is only written in another shape read in that of its steps, each with a word on it.
+
+    Leading or trailing axes of length 1 that a step does not have (a batch of one) are left out. Commas between digits are
+    decimal commas where the answer has the shape of its step in that way only.
 
     Parameters
     ----------
@@ -300,10 +318,17 @@ def without_extra_axes(given: Sheet, shape_of: Callable[[str], tuple[int, ...] |
     answers, notes = dict(given.answers), list(given.notes)
     for name, one in given.answers.items():
         matrix = one.matrix
-        if matrix is None or matrix.values.ndim < 2:
+        if one.text is None and (matrix is None or matrix.values.ndim < 2):
             continue
         shape = shape_of(name)
-        if shape is None or not _has_more_axes(matrix.shape, shape):
+        if shape is None or (matrix is not None and matrix.shape == shape):
+            continue
+        with_commas = None if one.text is None else _with_decimal_commas(one.text, shape)
+        if with_commas is not None:
+            answers[name] = with_commas
+            notes.append(Message(N_("{name}: its commas are read as decimal commas."), name=name))
+            continue
+        if matrix is None or not _has_more_axes(matrix.shape, shape):
             continue
         answers[name] = one.changed(matrix=_reshaped(matrix, shape))
         notes.append(
@@ -315,6 +340,14 @@ def without_extra_axes(given: Sheet, shape_of: Callable[[str], tuple[int, ...] |
             )
         )
     return given.changed(answers=answers, notes=tuple(notes)) if len(notes) > len(given.notes) else given
+
+
+def _with_decimal_commas(text: str, shape: tuple[int, ...]) -> Answer | None:
+    """The answer with points for its commas, if it then has this shape."""
+    found = _answer(_DECIMAL_COMMA.sub(".", text), None)
+    if found.matrix is None or found.matrix.shape not in (shape, (1, *shape)):
+        return None
+    return found.changed(matrix=_reshaped(found.matrix, shape))
 
 
 def _has_more_axes(written: tuple[int, ...], shape: tuple[int, ...]) -> bool:

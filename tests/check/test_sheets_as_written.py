@@ -151,6 +151,25 @@ def test_an_axis_of_one_is_left_out_with_a_word(tmp_path: Path) -> None:
     assert verdicts(exercise, tmp_path / "two.npz")["A"] == "malformed"  # a batch of two is another thing
 
 
+@pytest.mark.parametrize("text", ["0,330 0,670", "0,330  0,670", "0,330\t0,670", "０，３３０ ０，６７０"])
+def test_a_decimal_comma_where_nothing_else_fits(text: str) -> None:
+    ran = run(EXERCISE, f"A={text}", "--format", "json")
+    assert (ran.status, ran.verdicts["A"]) == (0, "correct")
+    assert "A: its commas are read as decimal commas." in run(EXERCISE, f"A={text}").out
+
+
+@pytest.mark.parametrize("text", ["0.330,0.670", "0.330, 0.670", "[0.330,0.670]"])
+def test_commas_between_numbers_stay_what_they_are(text: str) -> None:
+    assert verdicts(EXERCISE, f"A={text}")["A"] == "correct"
+    assert "decimal commas" not in run(EXERCISE, f"A={text}").out
+
+
+def test_commas_that_fit_neither_way_are_no_decimal_commas() -> None:
+    for text in ("1,2", "1,2;3,4", "1,2 3,4 5,6"):
+        assert "decimal commas" not in run(EXERCISE, f"scores={text}").out, text
+    assert verdicts(EXERCISE, "scores=1,2")["scores"] == "correct"
+
+
 def test_names_of_a_dump(tmp_path: Path) -> None:
     exercise = exercise_file(tmp_path)
     trace = attncli.forward(attncli.load(exercise))
