@@ -40,6 +40,8 @@ _LATEX = (
 )
 #: Taken from the inside out, until nothing changes.
 _LATEX_NESTED = (
+    (r"\\[dt]?frac\s*(\d)", r"\\frac{\1}"),
+    (r"\\[dt]?frac\s*\{([^{}]*)\}\s*(\d)", r"((\1)/(\2))"),
     (r"\\d?t?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"((\1)/(\2))"),
     (r"\\sqrt\s*\{([^{}]*)\}", r"sqrt(\1)"),
     (r"\^\s*\{([^{}]*)\}", r"^(\1)"),
