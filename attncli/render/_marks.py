@@ -13,7 +13,6 @@ from rich.text import Text
 from attncli.locale.wrap import wrap
 from attncli.marking.explain import Named
 from attncli.marking.mark import Marked, StepMark
-from attncli.marking.marked import TWO_THINGS
 from attncli.marking.report import data, json_text
 from attncli.message import N_, Language, Listed, Message
 from attncli.mistakes.catalogue import look, varies, without_vaguer
@@ -35,8 +34,6 @@ _MARKS = {
     "malformed": ("✗", "bold red", N_("cannot be read")),
 }
 _WRONG = ("wrong", "malformed")
-#: Says no more than the verdict does.
-_FOLLOWED = "Right from your own earlier values."
 
 
 #: Lines or columns a matrix may have to be shown whole; of a larger one the wrong cells are listed.
@@ -151,7 +148,7 @@ class Sheet:
     def lines(self, step: StepMark) -> Iterator[Line]:
         """What there is to say about a step: a wrong one as far as was asked for."""
         if step.verdict not in _WRONG:
-            yield from (self._line(message) for message in step.said if message.template != _FOLLOWED)
+            yield from (self._line(message) for message in step.said if message.kind != "followed")
         elif self.reveal == "all" or step.id == self.marked.first_wrong:
             yield from self._nudge(step) if self.reveal == "hint" else self._opened(step)
 
@@ -190,12 +187,12 @@ class Sheet:
 
     def _opened(self, step: StepMark) -> Iterator[Line]:
         """What was written and what follows from the learner's own lines, what was done, and where to look again."""
-        about = [message for message in step.said if message.template.startswith("(")]
+        about = [message for message in step.said if message.kind == "about"]
         yield from map(self._line, about)
         if step.verdict == "wrong" and step.written is not None:
             yield from self._side_by_side(step)
         for message in step.said:
-            if message not in about:
+            if message.kind != "about":
                 yield self._line(message)
         yield from self._arithmetic(step)
         earlier = sorted({named.step for named in step.mistakes if named.step != step.id})
@@ -208,7 +205,7 @@ class Sheet:
         """How the mistakes of earlier lines go with those of this one: all there, one of two, or one way or the other."""
         if all(named.step != step.id for named in step.mistakes):
             return N_("This happened at {steps}, which you did not write down.")
-        if any(message.template == TWO_THINGS for message in step.said):
+        if any(message.kind == "two" for message in step.said):
             return N_("One of them happened at {steps}, which you did not write down.")
         return N_("Here, or already at {steps}, which you did not write down.")
 

@@ -33,9 +33,19 @@ def summary(run: Run) -> Iterator[Message]:
     yield from _tiny(run)
 
 
+def in_full(run: Run) -> Iterator[Message]:
+    """That the source of these numbers carries rounded ones on, and this run does not."""
+    carried = any(run.problem.how.get(id) == "carried" for id in run.shown)
+    if carried and run.full is None and run.trace.arithmetic == "floating":
+        yield Message(
+            N_("Worked out here with all digits. The source carries rounded values on: --carry gives its digits.")
+        )
+
+
 def _carried(run: Run) -> Iterator[Message]:
     """Where carrying rounded values changes a printed digit."""
     if run.full is None:
+        yield from in_full(run)
         return
     for id in run.shown:
         carried, full = run.trace.numbers[id], run.full.numbers[id]

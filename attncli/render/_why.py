@@ -11,6 +11,7 @@ from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
 from attncli.render._lines import Lines
 from attncli.render._names import cell_name
+from attncli.render._summary import in_full
 from attncli.render._view import View
 from attncli.terms import Index
 
@@ -110,6 +111,8 @@ def print_why(
         console.print(
             Lines(wrap(fitted(view.say(view.why_about()), why.encoding), console.width).split("\n"), "italic dim")
         )
+    for message in in_full(view.run):
+        console.print(Lines(wrap(fitted(view.say(message), why.encoding), console.width).split("\n"), "dim"))
     if why.narrow is not None:
         cell = cell_name(why.narrow[0], why.narrow[1], view.layout)
         text = Message(

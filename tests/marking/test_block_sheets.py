@@ -295,7 +295,9 @@ def test_a_deviation_without_its_root_is_told_that() -> None:
 def test_a_mistake_here_or_earlier_is_said_to_be_either() -> None:
     def last(*where: tuple[str, str], said: tuple[str, ...] = ()) -> str:
         named = tuple(Named(*one) for one in where)
-        step = StepMark("G_h", "wrong", Fraction(0), Fraction(0), named, said=tuple(map(Message, said)))
+        step = StepMark(
+            "G_h", "wrong", Fraction(0), Fraction(0), named, said=tuple(Message(text).of("two") for text in said)
+        )
         sheet = Sheet(Marked(exercise("layer_norm", 0), None, (step,)), ENGLISH, reveal="first")
         return next(line.plain for line in sheet.lines(step) if "which you did not write down" in line.plain)
 

@@ -27,3 +27,21 @@ def test_a_root_in_ascii_has_brackets() -> None:
         "why", "f3-adam", "E_new", "1", "1", "--depth", "1", COLUMNS=120, PYTHONIOENCODING="ascii", PYTHONUTF8=None
     ).text
     assert "sqrt(0.543) + 1e-8" in text
+
+
+def test_which_of_two_right_values_is_shown_is_said() -> None:
+    """The source of a1 carries rounded values on (2.680); why and forward do not (2.679)."""
+    said = "The source carries rounded values on"
+    for words in (("why", "a1-pronoun", "O", "1", "2", "--depth", "1"), ("forward", "a1-pronoun")):
+        full, carried = (run(*words, *more, COLUMNS=200, ATTNCLI_LANG="en").text for more in ((), ("--carry",)))
+        assert "2.679" in full and said in full
+        assert "2.680" in carried and said not in carried
+
+
+def test_a_rounded_equation_says_so_once() -> None:
+    text = run("why", "a1-pronoun", "O", "1", "2", COLUMNS=200, ATTNCLI_LANG="en").text
+    assert "0.330×0 + 0.670×4 ≈ 2.679" in text and text.count("≈: the numbers shown are rounded") == 1
+    plain = run("why", "a1-pronoun", "S", "1", "2", COLUMNS=200, ATTNCLI_LANG="en").text
+    assert "≈" not in plain
+    ascii = run("why", "a1-pronoun", "O", "1", "2", COLUMNS=200, PYTHONIOENCODING="ascii", PYTHONUTF8=None).text
+    assert "0.330*0 + 0.670*4 ~= 2.679" in ascii
