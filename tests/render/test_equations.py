@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
+from pathlib import Path
 
 import pytest
 from equations import Equation, in_latex, in_text, is_true
 
 from attncli import api
 from attncli.problems import library
+from attncli.render._equals import sign as sign_of
 from attncli.render._latex import arithmetic
 from attncli.render._view import View, view
 from attncli.run import Run
+from attncli.terms import Term, cell
 
 #: Equations of one step that are read back.
 _OF_A_STEP = 8
@@ -58,3 +61,31 @@ def test_worked_examples_print_what_is_true(id: str, how: str) -> None:
     assert [one.sign for one in texts] == [one.sign for one in formulas]
     assert false_ones(texts, least) == []
     assert false_ones(formulas, least) == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_the_readmes_print_what_is_true(name: str) -> None:
+    found = list(in_text((Path(__file__).parents[2] / name).read_text(encoding="utf-8")))
+    assert len(found) > 10
+    assert false_ones(found) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "result", "sign"),
+    [
+        (("product", "0.670", "4"), "2.679", "≈"),
+        (("product", "0.670", "4"), "2.680", "="),
+        (("sum", "0.660", "5.358"), "6.019", "≈"),
+        (("quotient", "1", "3"), "0.333", "="),
+        (("product", "0.667", "3"), "2", "≈"),  # a whole number without decimals is one
+        (("product", "0.5", "0.001"), "0.001", "="),  # a 5 goes up
+        (("exp", "−∞"), "0", "="),
+        (("difference", "−∞", "−∞"), "−∞", "="),  # hidden stays hidden
+        (("root", "2"), "1.414", "="),
+        (("root", "2"), "1.415", "≈"),
+    ],
+)
+def test_the_sign_is_that_of_the_printed_digits(left: tuple[str, ...], result: str, sign: str) -> None:
+    kind, *numbers = left
+    term = Term(kind, *(cell(text, ()) for text in numbers))
+    assert sign_of(term, lambda text, _: text, result, 3) == sign
