@@ -244,7 +244,7 @@ def deserved(exercise: Exercise, id: str, line: Written, half: bool, people: dic
         return False
     places = min(line.places, d)
     if line.places >= d or there.honest(values, d, 1.5).all():
-        if there.honest(values, d, 1.5).all() or _other_constant(exercise, id, values):
+        if there.honest(values, d, 1.5).all() or _another_way(exercise, id, values):
             return True
         with np.errstate(invalid="ignore"):
             within = np.abs(values - there.full) <= exercise.bound(id) + 10.0**-d
@@ -255,10 +255,13 @@ def deserved(exercise: Exercise, id: str, line: Written, half: bool, people: dic
     return half and bool((there.honest(values, places, 1.5) & ~lost).all())
 
 
-def _other_constant(exercise: Exercise, id: str, values: Any) -> bool:
-    """Softmax with another number taken away from each row, or none."""
+def _another_way(exercise: Exercise, id: str, values: Any) -> bool:
+    """Another right way: another number taken away from each row, or none; scores of a Q that was scaled early."""
     p, _, short = id.rpartition(".")
     p = f"{p}." if p else ""
+    if short == "scores" and f"{p}scaled" in exercise.reach:  # Q divided before the product
+        early = exercise.reach[f"{p}scaled"]
+        return values.shape == early.full.shape and bool(early.honest(values, exercise.decimals).all())
     if short not in ("shifted", "exp", "row_sum", "row_max") or f"{p}shifted" not in exercise.reach:
         return False
     shifted, exact = exercise.reach[f"{p}shifted"].full, exercise.reach[id].full

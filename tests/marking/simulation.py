@@ -189,11 +189,12 @@ def _judge_written(trial: Trial, exercise: cheats.Exercise, touched: list[str]) 
             continue
         values = from_text(trial.written[id])
         there = exercise.reach[id]
-        if (
-            values.shape == np.atleast_2d(there.full).shape
-            and there.honest(values.reshape(there.full.shape), trial.decimals).all()
-        ):
-            continue
+        if values.shape == np.atleast_2d(there.full).shape:
+            own = values.reshape(there.full.shape)
+            if there.honest(own, trial.decimals, guard=0.0).all():
+                continue
+            if there.honest(own, trial.decimals).all():
+                return  # neither surely right nor surely wrong: nothing is asked of such a sheet
         if not _surely_wrong(exercise, id, values):
             return
         trial.first = id
@@ -697,6 +698,9 @@ def _indistinct(
     written = from_text(trial.written[trial.first])
     full = np.atleast_2d(exercise.reach[trial.first].full)
     found = {(trial.first, id) for id in _near_slips(written, full, 10.0**-trial.decimals)}
+    turned, there = t(written), exercise.reach[trial.first]
+    if turned.shape == full.shape and there.honest(turned.reshape(there.full.shape), trial.decimals).all():
+        found.add((trial.first, "layout-transposed"))
     for kind in kinds(trial.case, slip_seed):
         swapped = kind.id == "gradients-swapped" and kind.place.rpartition(".")[2].startswith("G_W_")
         places = {kind.place, f"G_{kind.place[-1]}"} if swapped else {kind.place}
