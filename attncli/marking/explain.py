@@ -237,7 +237,7 @@ class Explainer:
             ):
                 found.append("decimal-point")
         for order in orders_exchanged(line.values.shape[1:], wrong[0]):
-            moved = line.at(lambda cells, order=order: cells.reshape(len(cells), -1)[:, order])
+            moved = line.at(lambda cells, order=order: cells.reshape(len(cells), -1)[:, order].reshape(cells.shape))
             if (judge(moved, witnesses, rules).worst > IMPRECISE).all():
                 found.append("cells-exchanged")
                 break

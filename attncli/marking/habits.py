@@ -6,6 +6,7 @@ all that the calculator holds. A program goes on with floats of some precision, 
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import truncate_decimal
 from attncli.matrix import Matrix
 from attncli.record import Record
+
+#: Errors of one operation of a program, in units of its precision; and how many such programs are drawn.
+_ERRORS = 4.0
+_NOISES = 6
 
 
 class CutOff(Floating):
@@ -68,6 +73,34 @@ class Precision(Floating):
         return np.add.reduce(a, axis, keepdims=True)
 
 
+class Noisy(Floating):
+    """Float64 in which every number is off by as much as a program of some precision may be, drawn anew for each.
+
+    Another order of operations (a scale applied earlier, a power by logarithms, sums in blocks) makes other errors of
+    that size: stochastic arithmetic (Vignes, A stochastic arithmetic for reliable scientific computation, 1993).
+    """
+
+    name = "program"
+
+    def __init__(self, eps: float, seed: int) -> None:
+        self.eps = eps
+        self.seed = seed
+
+    def enter(self, matrix: Matrix) -> Value:
+        return np.where(self._is_held(matrix.values), matrix.values, self.settle(matrix.values))
+
+    def _is_held(self, values: Value) -> Any:
+        """Whether a float of this precision is the number itself: whole numbers and halves are."""
+        return np.round(values * 64) == values * 64
+
+    def settle(self, value: Value) -> Value:
+        value = np.asarray(value, dtype=np.float64)
+        draw = np.random.Generator(np.random.PCG64(zlib.crc32(value.tobytes()) ^ self.seed)).uniform(-1, 1, value.shape)
+        return np.where(np.isfinite(value), value * (1 + _ERRORS * self.eps * draw), value)
+
+    aside = settle
+
+
 class Habit(Record):
     """One way to carry numbers on from line to line.
 
@@ -113,13 +146,16 @@ TOO_EARLY = tuple(Habit("carried", -fewer, ties) for fewer in (1, 2) for ties in
 
 
 class Program(Record):
-    """A program's way: floats of one kind, added up in one order."""
+    """A program's way: floats of one kind, added up in one order; or (`noise`) with errors of that size."""
 
     how: str
     kind: Any
     backwards: bool = False
+    noise: int = 0
 
     def arithmetic(self, decimals: int) -> Arithmetic:
+        if self.noise:
+            return Noisy(float(np.finfo(self.kind).eps), self.noise)
         return FLOATING if self.kind is np.float64 and not self.backwards else Precision(self.kind, self.backwards)
 
 
@@ -127,9 +163,9 @@ _KINDS: tuple[Any, ...] = (np.float16, np.float32)
 
 
 def programs(eps: float) -> tuple[Program, ...]:
-    """The calculation in floats of this relative precision, in either order of adding, and in float64."""
+    """The calculation in floats of this relative precision, in either order of adding and with errors of its size; and in
+    float64."""
     kind = next((kind for kind in _KINDS if float(np.finfo(kind).eps) == eps), np.float64)
+    orders = [Program("carried", kind, True), *(Program("carried", kind, noise=seed) for seed in range(1, _NOISES + 1))]
     full = Program("full", np.float64)
-    if kind is np.float64:
-        return full, Program("carried", kind, True)
-    return full, Program("carried", kind), Program("carried", kind, True)
+    return (full, *orders) if kind is np.float64 else (full, Program("carried", kind), *orders)

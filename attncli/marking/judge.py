@@ -226,7 +226,8 @@ def _judged_program(line: Line, stack: Any, rules: Rules) -> Judged:
     distance = np.where(hi >= lo, hi - lo, 0.0)
     # One cell's witnesses may meet by chance; its neighbours show what the calculation loses.
     distance = np.maximum(distance, distance.mean(-1, keepdims=True)) if distance.ndim > 1 else distance
-    reach = _DISTANCES * distance + _ULPS * line.eps * np.where(np.isfinite(line.values), np.abs(line.values), 0.0)
+    size = np.maximum(np.where(np.isfinite(line.values), np.abs(line.values), 0.0), np.abs(np.where(hi >= lo, hi, 0.0)))
+    reach = _DISTANCES * distance + _ULPS * line.eps * size
     fine = (line.values >= lo - reach) & (line.values <= hi + reach) | (line.values == stack).any(0)
     if line.blank is not None:
         fine |= line.blank

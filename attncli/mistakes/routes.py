@@ -261,6 +261,8 @@ def other_constant(source: FloatArray, written: FloatArray, half: float, powers:
         return False
     usual = (least <= top + half) & (most >= top - half)
     own = several & ~usual
-    # A line with one visible score alone would agree with any number: it takes one that another line shows.
+    # A line with one visible score alone would agree with any number: it takes one that another line shows, the same
+    # constant or the same distance from the maximum.
     shown = (least[..., None] <= most[own]) & (most[..., None] >= least[own])
+    shown |= ((least - top)[..., None] <= (most - top)[own]) & ((most - top)[..., None] >= (least - top)[own])
     return bool(own.any() and (several | usual | shown.any(-1)).all())
