@@ -16,9 +16,10 @@ from attncli.core.graph import Graph, Step, Swap
 from attncli.core.side_by_side import side_by_side
 from attncli.marking.habits import Habit, Program
 from attncli.matrix import BoolArray
+from attncli.message import NoSuchRow
 
-#: What goes wrong where operands do not fit the other way round.
-MISFITS = (ValueError, IndexError, RecursionError)
+#: What goes wrong where operands do not fit the other way round, or an id has no row.
+MISFITS = (ValueError, IndexError, RecursionError, NoSuchRow)
 
 
 class Setting(Mapping[str, frozenset[str]]):

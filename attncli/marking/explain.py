@@ -14,7 +14,7 @@ import numpy as np
 from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Swap
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
-from attncli.marking.habits import TOO_EARLY
+from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, WRONG, Line, Rules, judge
 from attncli.mistakes import Mistake, mistakes_at
 from attncli.mistakes.catalogue import rank
@@ -199,18 +199,23 @@ class Explainer:
 
     def too_early(self, id: str, line: Line, family: Family, rules: Rules) -> bool:
         """Whether one sheet's line is right for lines before it that were rounded at fewer places than asked for."""
-        step = self.graph.steps[id]
         chain = family.chains[0]
         for habit in TOO_EARLY:
-            operands = []
-            for name in step.inputs:
-                value = chain.carried(name)
-                places = self.setting.places[name]
-                operands.append(value if name in self.graph.inputs else habit.arithmetic(places).settle(value))
-            value = _value(chain.with_operands, id, step, operands)
+            value = _value(self._with_fewer_places, chain, habit, id)
             if value is not None and (judge(line, [value], rules.changed(short=False)).worst > IMPRECISE).all():
                 return True
         return False
+
+    def _with_fewer_places(self, chain: Chain, habit: Habit, id: str) -> Value:
+        """What a step comes out as from lines that are rounded first by this habit."""
+        step = self.graph.steps[id]
+        operands = [
+            chain.carried(name)
+            if name in self.graph.inputs
+            else habit.arithmetic(self.setting.places[name]).settle(chain.carried(name))
+            for name in step.inputs
+        ]
+        return chain.with_operands(id, step, operands)
 
     def slips(self, id: str, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules) -> list[str]:
         """Slips of writing that turn one sheet's wrong line into a right one."""
@@ -272,7 +277,9 @@ class Explainer:
 
     def pairs(self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]) -> list[Found]:
         """Pairs of mistakes at different steps that explain one sheet's line: those of the first two steps that do."""
-        if line.shown(np.isfinite(line.values) & (line.values != 0)).sum() < _LEAST_FOR_TWO or line.places is not None:
+        if (
+            line.eps is None and line.shown(np.isfinite(line.values) & (line.values != 0)).sum() < _LEAST_FOR_TWO
+        ) or line.places is not None:
             return []  # so many pairs come to a single number by chance
         left = MOST_PAIRS
         places = [id, *reversed(open_steps)][: _MOST_OPEN + 1]

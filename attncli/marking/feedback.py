@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attncli.marking.chain import MISFITS
 from attncli.marking.explain import Found
 from attncli.marking.judge import CUT, IMPRECISE, WRONG, Line
 from attncli.marking.marked import FOLLOWED, TWO_THINGS, Marked, StepMark
@@ -167,7 +168,7 @@ class Feedback:
             return (Message(N_("This does not follow from your lines above.")),), {}
         shown = ", ".join(f"[{','.join(map(str, cell))}]" for cell in cells[:_MOST_CELLS])
         shown += ", …" if len(cells) > _MOST_CELLS else ""
-        operands = {name: chain.carried(name)[0] for name in self.marker.ids if id in self.marker.setting[name]}
+        operands = _operands(chain, [name for name in self.marker.ids if id in self.marker.setting[name]])
         if found.off is not None and found.off <= _NEARLY and entry.eps is None:
             return (
                 Message(N_("Nearly: {cells} is one unit off in the last place. Look at the rounding."), cells=shown)
@@ -195,6 +196,14 @@ class Feedback:
         else:
             text = self.marker.names.complaint(name, Message(N_("The step")))
         return StepMark(name, "malformed", Fraction(0), Fraction(0), said=(text,))
+
+
+def _operands(chain: Any, names: Sequence[str]) -> Mapping[str, Any]:
+    """The numbers that a step is worked out from; none where they do not fit one another."""
+    try:
+        return {name: chain.carried(name)[0] for name in names}
+    except MISFITS:
+        return {}
 
 
 def _verdict(found: Verdict) -> str:

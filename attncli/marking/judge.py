@@ -22,6 +22,8 @@ WRONG, IMPRECISE, CUT, RIGHT = range(4)
 #: Relative distance that is put down to the computer, in units of a float's precision and of a unit of the last place.
 _SLACK = 8 * float(np.finfo(np.float64).eps)
 _TIE = 1e-7
+#: What a counted number may be off by.
+_COUNTED = 0.05
 #: Units from the full value, and its share, within which a witness says something about its neighbours.
 _NEARBY = 60.0
 _SHARE = 0.5
@@ -132,7 +134,7 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
     same = line.values == stack
     slack = (np.abs(stack) + unit) * _SLACK + unit * _TIE
     # Beside −∞ the slack is infinite: what is infinitely far off is never near.
-    fine = (off <= 0.5 * unit + slack) & (off < np.inf) | same
+    fine = (off <= _half(stack, rules) + slack) & (off < np.inf) | same
     right = fine.any(0)
     near = np.where(same, 0.0, off).min(0)
     if line.blank is not None:
@@ -159,6 +161,14 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
     witness = np.where(flat.any(0), flat.argmax(0), -1)
     far = _largest(near) / unit
     return Judged(cells, witness, np.where(np.isnan(far), np.inf, far), spread)
+
+
+def _half(stack: Any, rules: Rules) -> Any:
+    """Half a unit of the last place asked; where whole numbers are counted out (ids), none lies between two of them."""
+    half = 0.5 * 10.0**-rules.decimals
+    if rules.decimals:
+        return half
+    return np.where((stack == stack[0]).all(0) & (np.rint(stack[0]) == stack[0]), _COUNTED, half)
 
 
 def _ends(stack: Any, unit: float) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from attncli.arithmetic.floating import FLOATING
 from attncli.core.graph import Graph, Swap
-from attncli.marking.chain import Chain, Family, Setting
+from attncli.marking.chain import MISFITS, Chain, Family, Setting
 from attncli.marking.explain import Explainer, Named
 from attncli.marking.feedback import Feedback
 from attncli.marking.habits import BY_HEAD, FROM_THE_PAGE, FULL, Habit, Program, programs
@@ -136,10 +136,10 @@ class Marker:
         line = first.lines[id].of([row])
         if line.blank is not None or (shifted is not step and shifted.id in first.papers[row].entries):
             return None
-        half = 0.5 * 10.0 ** -self.setting.places[id]
+        unit = 10.0 ** -self.setting.places[id]
         for chain in first.right(line.eps).chains:
             source = chain.fork(rows=np.array([row])).carried(shifted.inputs[0])[0]
-            if other_constant(source, line.values[0], half, step is not shifted):
+            if other_constant(source, line.values[0], unit, step is not shifted):
                 return Route("other-constant", _as_given(self.graph, id, line), Message(OTHER_CONSTANT))
         return None
 
@@ -258,7 +258,7 @@ class Marker:
         for id in asked:
             try:
                 value = wrong.raw(id)
-            except (ValueError, IndexError):
+            except MISFITS:
                 return False
             if value.shape[1:] != self.shapes[id]:
                 return False

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Graph
-from attncli.marking.chain import Chain
+from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.judge import WRONG, Line, Rules, judge
 from attncli.message import N_, Message
 from attncli.terms import Term
@@ -27,8 +27,11 @@ _MOST = 64
 def parts_wrong(graph: Graph, chain: Chain, id: str, line: Line, rules: Rules) -> tuple[Message, ...]:
     """One message a wrong cell of one sheet's line, if each of them comes from one wrong part; else none."""
     step = graph.steps[id]
-    raw = chain.raw(id)
-    if raw.shape[1:] != line.values.shape[1:]:
+    try:
+        raw = chain.raw(id)
+    except MISFITS:
+        return ()
+    if raw.shape[1:] != line.values.shape[1:] or not np.nan_to_num(line.values).any():
         return ()
     wrong = judge(line, [raw], rules).cells[0] == WRONG
     # One cell, or two at most: more is no slip.

@@ -150,13 +150,17 @@ class Pass:
 
     def _reconsidered(self, id: str, line: Line, judged: Judged, full: Chain, kept: frozenset[str]) -> Judged:
         """The same after asking learners who mix their habits, where a cell is near enough and not right."""
-        if line.eps is not None or not self.rules(id).by_person or not judged.spread.any():
+        if line.eps is not None or not self.rules(id).by_person:
             return judged
         low = judged.cells < CUT
         rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= judged.spread * _CLOSE + 2))
         if not rows.size:
             return judged
-        return _with_mixed(judged, line, low, rows, hull(full, rows, id, kept), self.rules(id))
+        try:
+            bounds = hull(full, rows, id, kept)
+        except MISFITS:  # a learner's own T names a row that is not there
+            return judged
+        return _with_mixed(judged, line, low, rows, bounds, self.rules(id))
 
     def first_wrong(self) -> list[str | None]:
         """By sheet, the first step that is wrong."""
@@ -189,6 +193,8 @@ class Pass:
             witnesses = self.right(eps).fork(route.swap, index).raws(id) + self.head(eps).fork(route.swap).raws(id)
             judged = judge(self.lines[id].of(index), witnesses, self.rules(id).changed(widened=False, short=False))
             fits = judged.worst >= CUT
+            # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
+            fits &= [not trivial_rows(self.marker.full[id], self.lines[id].values[row])[0] for row in left]
             if fits.any():
                 yield id, route, index[fits].tolist()
                 left = index[~fits].tolist()
@@ -353,15 +359,29 @@ class OwnPass:
         for number, way in enumerate(self.ways):
             places = np.flatnonzero(np.isin(index, way.rows) & (judged.worst == WRONG))
             if places.size and id in self.marker.setting.after([*way.swap, *way.given, *way.free]):
-                family = self._family(number, line.eps)
-                rows = np.searchsorted(way.rows, index[places])
-                raws = [either_way(raw, part.values.shape) for raw in family.fork(rows=rows).raws(id)]
-                yield places, judge(part.of(places), raws, rules)
+                yield (
+                    places,
+                    self._judged_way(id, part.of(places), own, places, self._on(number, line.eps, index[places])),
+                )
         for route in self.marker.own_routes(id):
             places = np.flatnonzero(judged.worst == WRONG)
             if places.size:
                 raws = self.own[line.eps].fork(rows=index[places]).fork(route.swap).raws(id)
                 yield places, judge(part.of(places), raws, rules.changed(widened=False, short=False))
+
+    def _judged_way(self, id: str, line: Line, own: Family, places: Any, way: Family) -> Judged:
+        """A line against one way on from a wrong line; then also between that and what stands on the page."""
+        rules = self.first.rules(id)
+        raws = [either_way(raw, line.values.shape) for raw in way.raws(id)]
+        judged = judge(line, raws, rules)
+        if (judged.worst == WRONG).any() and way.swap:
+            beside = [raw if len(raw) == 1 else raw[places] for raw in own.raws(id)]
+            judged = judge(line, [*raws, *beside], rules)
+        return self.first._reconsidered(id, line, judged, way.chains[0], frozenset(self.bad))
+
+    def _on(self, number: int, eps: float | None, rows: Any) -> Family:
+        """The numbers of a way for some of its sheets."""
+        return self._family(number, eps).fork(rows=np.searchsorted(self.ways[number].rows, rows))
 
     def _family(self, number: int, eps: float | None) -> Family:
         """The numbers of a way; worked out when they are asked for."""
@@ -442,11 +462,12 @@ class OwnPass:
         """Keep what was found about a wrong line, and what follows from the lines above it."""
         one = self._one(numbers, at)
         full = one.own.chains[0]
-        expected = full.raw(id)[0]
+        try:
+            expected = np.asarray(full.raw(id)[0], dtype=np.float64)
+        except MISFITS:
+            expected, full = None, self.first.right(None).chains[0].fork(rows=self.rows[[row]])
         verdict = self.verdicts[row][id]
-        self.verdicts[row][id] = verdict.changed(
-            found=tuple(found), expected=np.asarray(expected, dtype=np.float64), chain=full, how=None
-        )
+        self.verdicts[row][id] = verdict.changed(found=tuple(found), expected=expected, chain=full, how=None)
         if found and self.trivial[id][row]:
             _, whole = trivial_rows(self.marker.full[id], self.first.lines[id].values[self.rows[row]])
             self.trivial[id][row] = whole
@@ -479,8 +500,7 @@ class OwnPass:
         index = np.array([row])
         for number, way in enumerate(self.ways):
             if row in way.rows and id in self.marker.setting.after([*way.swap, *way.given, *way.free]):
-                family = self._family(number, entry.eps).fork(rows=np.searchsorted(way.rows, index))
-                raws = [either_way(raw, values.shape) for raw in family.raws(id)]
+                raws = [either_way(raw, values.shape) for raw in self._on(number, entry.eps, index).raws(id)]
                 judged = judge(line, raws, self.first.rules(id))
                 if judged.worst[0] > WRONG:
                     refused = bool(self._refused(id)[row])

@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
-from attncli.matrix import FloatArray, as_matrix
+from attncli.matrix import BoolArray, FloatArray, as_matrix
 from attncli.message import N_, Message
 from attncli.mistakes.entry import backward_of, instead, number, passing, together, with_operands
 from attncli.record import Record
@@ -235,14 +235,14 @@ def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
 _FILLED = N_("Right: a hidden score gets gradient 0. It was replaced by −∞, so nothing it does reaches the loss.")
 
 
-def other_constant(source: FloatArray, written: FloatArray, half: float, powers: bool) -> bool:
+def other_constant(source: FloatArray, written: FloatArray, unit: float, powers: bool) -> bool:
     """Whether another constant than the maximum was taken away from every visible score of a line, the same all along it.
 
     Parameters
     ----------
     source : (…, queries, keys) the scores that the maximum is taken from; −∞ where hidden
-    written : (…, queries, keys) the shifted scores, or (`powers`) their e^x
-    half : half a unit of the last place asked
+    written : (…, queries, keys) the shifted scores, or (`powers`) their e^x, rounded or cut off
+    unit : a unit of the last place asked
     """
     visible = ~np.isneginf(source)
     hidden = written == 0 if powers else np.isneginf(written)
@@ -250,7 +250,15 @@ def other_constant(source: FloatArray, written: FloatArray, half: float, powers:
         return False
     if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
         return False
-    lo, hi = written - half, written + half
+    rounded = written - unit / 2, written + unit / 2
+    cut = np.where(written > 0, written, written - unit), np.where(written < 0, written, written + unit)
+    return any(_is_constant(source, visible, lo, hi, powers, unit / 2) for lo, hi in (rounded, cut))
+
+
+def _is_constant(
+    source: FloatArray, visible: BoolArray, lo: FloatArray, hi: FloatArray, powers: bool, half: float
+) -> bool:
+    """The same, for numbers between these bounds."""
     if powers:
         lo, hi = np.log(np.maximum(lo, 0.0)), np.log(hi)
     least = np.where(visible, source - hi, -np.inf).max(-1)
