@@ -49,7 +49,7 @@ def steps(ctx: typer.Context, incomplete: str) -> list[str]:
     from attncli.cli._calculation import problem_of
     from attncli.message import AttnError
 
-    problem = ctx.params.get("problem")
+    problem = ctx.params.get("problem") or ctx.params.get("exercise")
     try:
         graph = problem_of(problem, {}, None).graph() if problem else None
     except AttnError:

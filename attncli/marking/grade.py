@@ -128,10 +128,12 @@ def in_shape(given: Sheet, marker: Marker, layout: str) -> Sheet:
     """The sheet with every answer in the shape of its step, as far as it is only written otherwise."""
 
     def shape_of(name: str) -> tuple[int, ...] | None:
-        id = marker.names.find(name)
-        if id is None:
-            return None
-        shape = marker.graph.shape(id)
+        shape = marker.shapes.get(name)
+        if shape is None:
+            id = marker.names.find(name)
+            if id is None:
+                return None
+            shape = marker.shapes[id]
         return (*shape[:-2], *reversed(shape[-2:])) if layout == "columns" else shape
 
     return in_shape_of(given, shape_of)

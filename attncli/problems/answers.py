@@ -75,11 +75,9 @@ def answer(value: Any, place: Callable[[str], str] | None = None) -> Answer:
     place : the path of a file that is named with @, where one may be
     """
     found = _answer(value, place)
-    return (
-        found.changed(text=value)
-        if isinstance(value, str) and _DECIMAL_COMMA.search(value[:MOST_CHARACTERS])
-        else found
-    )
+    if isinstance(value, str) and ("," in value or "，" in value) and _DECIMAL_COMMA.search(value[:MOST_CHARACTERS]):
+        return found.changed(text=value)
+    return found
 
 
 #: A comma with a digit on both sides, which may be a decimal comma.
@@ -318,8 +316,8 @@ def in_shape_of(given: Sheet, shape_of: Callable[[str], tuple[int, ...] | None])
     answers, notes = dict(given.answers), list(given.notes)
     for name, one in given.answers.items():
         matrix = one.matrix
-        if one.text is None and (matrix is None or matrix.values.ndim < 2):
-            continue
+        if one.text is None and (matrix is None or matrix.values.ndim <= _PAGE):
+            continue  # a row for a list is how one writes a list
         shape = shape_of(name)
         if shape is None or (matrix is not None and matrix.shape == shape):
             continue
@@ -340,6 +338,10 @@ def in_shape_of(given: Sheet, shape_of: Callable[[str], tuple[int, ...] | None])
             )
         )
     return given.changed(answers=answers, notes=tuple(notes)) if len(notes) > len(given.notes) else given
+
+
+#: Axes that a page has: a matrix of so few is written as it is meant.
+_PAGE = 2
 
 
 def _with_decimal_commas(text: str, shape: tuple[int, ...]) -> Answer | None:

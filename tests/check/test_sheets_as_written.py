@@ -170,6 +170,34 @@ def test_commas_that_fit_neither_way_are_no_decimal_commas() -> None:
     assert verdicts(EXERCISE, "scores=1,2")["scores"] == "correct"
 
 
+def test_a_list_written_as_a_row_is_nothing_to_speak_of() -> None:
+    ran = run("c1", "T=0 1 2")
+    assert ran.status == 0
+    assert "axis" not in ran.out
+
+
+def test_names_in_a_class_and_no_files(tmp_path: Path) -> None:
+    from attncli.cli.main import main
+
+    exercise = exercise_file(tmp_path)
+    trace = attncli.forward(attncli.load(exercise))
+    (tmp_path / "class").mkdir()
+    np.savez(tmp_path / "class" / "ann.npz", p_ij=trace["A"][None])
+    np.save(tmp_path / "class" / "key.npy", trace["A"])
+    (tmp_path / "class" / "key.npy").rename(tmp_path / "key.npy")
+    (tmp_path / "class" / "bo.toml").write_text('A = "@../key.npy"\n', "utf-8")
+    (tmp_path / "class" / "cy.toml").write_text("", "utf-8")
+    out = tmp_path / "out.jsonl"
+    assert main(["grade", str(exercise), str(tmp_path / "class"), "--map", "p_ij=A", "-o", str(out)]) == 0
+    found = {
+        line["student"]: {step["id"]: step for step in line["steps"]}
+        for line in map(json.loads, out.read_text("utf-8").splitlines())
+    }
+    assert found["ann"]["A"]["verdict"] == "correct"
+    assert found["bo"]["A"]["verdict"] == "malformed"
+    assert {step["verdict"] for step in found["cy"].values()} == {"blank"}
+
+
 def test_names_of_a_dump(tmp_path: Path) -> None:
     exercise = exercise_file(tmp_path)
     trace = attncli.forward(attncli.load(exercise))
