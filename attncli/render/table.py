@@ -23,6 +23,8 @@ from attncli.render._view import Item, View
 
 #: Characters a line has where nothing says otherwise.
 WIDTH = 80
+#: Characters from which a reason is long enough not to be given twice.
+_LONG = 120
 #: Characters between two inputs side by side.
 _BETWEEN = 3
 
@@ -60,6 +62,7 @@ class Page:
         self.console = console
         self.width = console.width
         self.encoding = console.encoding
+        self.given: dict[str, str] = {}
         self.colour = console.color_system is not None and not console.no_color
 
     def text(self, text: str, style: str = "") -> Text:
@@ -132,10 +135,17 @@ class Page:
         yield self._heading(item, number)
         yield from self._blocks(self._matrices(item))
         if item.why is not None:
-            yield self.paragraph(item.why, "italic")
+            yield self.paragraph(self._reason(item, item.why), "italic")
         if self.view.expand:
             for name, arithmetic in self.view.arithmetic(item):
                 yield self._hanging(f"{name} = ", arithmetic)
+
+    def _reason(self, item: Item, why: Message) -> Message:
+        """Why a step is there: the first time in full; a long reason that comes again points to where it was given."""
+        first = self.given.setdefault(why.template, item.id)
+        if first == item.id or len(why.template) < _LONG:
+            return why
+        return Message(N_("For the same reason as at {step}."), step=first)
 
     def _heading(self, item: Item, number: int | None) -> Text:
         heading = Text(overflow="fold")
