@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import graphs
+from mistake_graphs import graphs
 
 from attncli.core.graph import Graph
 from attncli.mistakes import Mistake, mistakes_at

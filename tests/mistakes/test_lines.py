@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from graphs import graphs
+from mistake_graphs import graphs
 
 from attncli.arithmetic.floating import FLOATING, Floating
 from attncli.arithmetic.hand import Hand

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from graphs import graphs
+from mistake_graphs import graphs
 
 from attncli.mistakes.routes import Route, routes
 from attncli.problems.problem import Problem

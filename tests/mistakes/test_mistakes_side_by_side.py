@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from graphs import graphs
+from mistake_graphs import graphs
 
 from attncli.arithmetic.floating import FLOATING
 from attncli.core.graph import Graph, Swap

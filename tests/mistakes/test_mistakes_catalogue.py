@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from graphs import graphs
-from ids import SEEN
+from mistake_graphs import graphs
+from mistake_ids import SEEN
 
 import attncli
 from attncli.arithmetic.hand import Hand
