@@ -74,6 +74,7 @@ _WORDS = {
     ),
     "given": N_("given"),
     "before": N_("with the numbers as given: {value}"),
+    "about": N_("≈: attncli goes on with more digits than are shown"),
     "changed": N_("{cell} is now {value}; {count} numbers have changed with it."),
     "back": N_("{cell} is {value} again, as given."),
     "wrong": N_("“{text}” is not a number that can stand here. Write one like 1.5, -2 or 1/3."),
@@ -265,6 +266,13 @@ class Explorer(Fragment):
         for part in super().notes():
             yield f'<div class="answers">\n<p class="only-edited">{text}</p>\n{part}</div>\n'
 
+    def lesson(self) -> Iterator[str]:
+        for part in super().lesson():
+            yield f'<div class="answers">\n{part}</div>\n'
+
+    def of_contrast(self, view: View) -> Fragment:
+        return _Still(view, top=self.top, contents=False)
+
     def verification(self) -> Iterator[str]:
         for part in super().verification():
             yield f'<div class="answers">\n{part}</div>\n'
@@ -324,3 +332,10 @@ class Explorer(Fragment):
             case "text":
                 return ["text", printable(str(term.parts[0]))]
         return [term.kind, *(self.encoded(part) for part in term.parts if isinstance(part, Term))]
+
+
+class _Still(Fragment):
+    """A second run, only to read: its shades come from the script, since the page allows no style in an element."""
+
+    def shade(self, item: Item, value: Any) -> str:
+        return super().shade(item, value).replace('style="--share:', 'data-share="')

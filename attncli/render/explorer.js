@@ -68,10 +68,12 @@
     positive: ([a]) => (a > 0 ? 1 : 0),
   };
 
-  function evaluate(term) {
-    if (typeof term === "number") return now[term];
-    if (term[0] === "#") return term[1];
-    return WORK[term[0]](term.slice(1).map(evaluate));
+  const IN_FULL = { cell: (number) => now[number], constant: (term) => term[1] };
+
+  function evaluate(term, read = IN_FULL) {
+    if (typeof term === "number") return read.cell(term);
+    if (term[0] === "#") return read.constant(term);
+    return WORK[term[0]](term.slice(1).map((part) => evaluate(part, read)));
   }
 
   /** The cells that a term names, in reading order. */
@@ -197,14 +199,36 @@
     return term[0] === "#" || term[0] === "text" ? term : [term[0], ...term.slice(1).map(opened)];
   }
 
+  // Whether an equation is true as printed: the printed numbers, calculated with, give the printed result. Else ≈ stands.
+  const AS_PRINTED = { cell: (number) => valueOf(shown(number)), constant: (term) => valueOf(term[2]) };
+  const valueOf = (text) => Number(text.replace("−", "-").replace("∞", "Infinity"));
+  const decimalsOf = (text) => (text.includes("e") ? 0 : text.split(".")[1]?.length ?? 0);
+
+  function isTrue(term, result, places) {
+    if (term[0] === "text") return true;
+    const left = evaluate(term, AS_PRINTED);
+    const right = valueOf(result);
+    if (!Number.isFinite(left) || !Number.isFinite(right)) return Object.is(left, right);
+    const [digits, power] = result.split("e");
+    let unit = Number(power ?? 0) - decimalsOf(digits); // the power of ten that the result ends with
+    if (unit === 0) unit = -Math.max(places, ...named(term).map((number) => decimalsOf(shown(number))));
+    const count = Math.abs(left) * 10 ** -unit;
+    const rest = count - Math.floor(count);
+    const units = Math.floor(count) + (rest > 0.5 - 1e-9 ? 1 : 0);
+    return Math.sign(left) * units === Math.round(right * 10 ** -unit) || (units === 0 && right === 0);
+  }
+
   /** The arithmetic of a number: "A[1,2] = 1 / 1.493 = 0.670". A hidden answer has its name in the place of its digits. */
   function arithmetic(number) {
     const cell = cells[number];
     const seen = (one) => (isHidden(one) ? cells[one].label : shown(one));
     if (cell.term === null) return `${cell.label} = ${shown(number)}  (${say("given")})`;
-    const left = termText(cell.step.weights ? opened(cell.term) : cell.term, seen);
+    const term = cell.step.weights ? opened(cell.term) : cell.term;
+    const left = termText(term, seen);
     const result = isHidden(number) ? "?" : shown(number);
-    return left === result ? `${cell.label} = ${left}` : `${cell.label} = ${left} = ${result}`;
+    if (left === result) return `${cell.label} = ${typeof term === "number" ? `${cells[term].label} = ` : ""}${result}`;
+    const sign = isHidden(number) || named(term).some(isHidden) || isTrue(term, result, cell.step.places) ? "=" : "≈";
+    return `${cell.label} = ${left} ${sign} ${result}`;
   }
 
   // --- What stands on the page --------------------------------------------------------------------------------------
@@ -393,7 +417,8 @@
     mark(number, "chosen");
     const own = written(cells[number].own, cells[number].step.places);
     const before = !isHidden(number) && own !== shown(number) ? `  · ${say("before", { value: own })}` : "";
-    setText(arithmeticLine, arithmetic(number) + before);
+    const line = arithmetic(number);
+    setText(arithmeticLine, line + before + (line.includes("≈") ? `  · ${say("about")}` : ""));
   }
 
   const setText = (element, text) => {
@@ -816,6 +841,7 @@
   window.addEventListener("hashchange", obey);
   window.addEventListener("beforeprint", () => sections.forEach(putOperandsBeside));
 
+  for (const box of all("[data-share]")) box.style.setProperty("--share", box.dataset.share);
   root.dataset.first = language();
   const wrong = altered();
   cells.forEach((cell, number) => cell.step.weights && elements.has(number) && shade(elements.get(number), number));

@@ -139,7 +139,7 @@ class Fragment:
         compared = _example.compared(view)
         if compared is not None and view.contrast is not None:
             changes, steps, said = compared
-            other = Fragment(view.contrast, top=self.top, contents=False)
+            other = self.of_contrast(view.contrast)
             inside = "".join(other.item(item) for item in steps)
             rest = "".join(f"<p>{self.say(line)}</p>\n" for line in said)
             yield self.remarks(
@@ -148,6 +148,10 @@ class Fragment:
         notice = _example.notice(view)
         if notice is not None:
             yield self.remarks(_example.NOTICE, f"<p>{self.say(notice)}</p>\n")
+
+    def of_contrast(self, view: View) -> Fragment:
+        """How the second run is written."""
+        return Fragment(view, top=self.top, contents=False)
 
     def remarks(self, title: Message, inside: str) -> str:
         return f"<section>\n{self.heading(1, 'part', self.say(title))}{inside}</section>\n"
@@ -229,7 +233,25 @@ class Fragment:
 
     def cells(self, item: Item, block: Block) -> np.ndarray[Any, Any]:
         """The numbers of one matrix as table cells."""
-        return np.array([_cells(item, column) for column in block.values.T], dtype=object).T.reshape(block.values.shape)
+        columns = [self.column(item, column) for column in block.values.T]
+        return np.array(columns, dtype=object).T.reshape(block.values.shape)
+
+    def column(self, item: Item, column: Any) -> list[str]:
+        """One column's numbers as table cells, lined up at the point."""
+        if column.dtype == object:
+            return [f"<td{self.shade(item, value)}>{_exact(item, value)}</td>" for value in column]
+        texts = padding([item.text(value) for value in column])
+        return [
+            f"<td{self.shade(item, value)}{_space(pad)}>{escape(text)}</td>"
+            for value, (text, pad) in zip(column, texts, strict=True)
+        ]
+
+    def shade(self, item: Item, value: Any) -> str:
+        """How strongly an attention weight is shaded, from 0 to 1."""
+        if not item.weights:
+            return ""
+        share = float(value)
+        return f' class="share" style="--share:{min(1.0, max(0.0, share)):.3f}"' if share == share else ""
 
     def arithmetic(self, item: Item) -> str:
         """Every cell's arithmetic, folded away unless it was asked for."""
@@ -289,17 +311,6 @@ def _formula(latex: str) -> str:
     return f'<div class="formula">{mathml(latex, "block")}</div>\n'
 
 
-def _cells(item: Item, column: Any) -> list[str]:
-    """One column's numbers as table cells, lined up at the point."""
-    if column.dtype == object:
-        return [f"<td{_shade(item, value)}>{_exact(item, value)}</td>" for value in column]
-    texts = padding([item.text(value) for value in column])
-    return [
-        f"<td{_shade(item, value)}{_space(pad)}>{escape(text)}</td>"
-        for value, (text, pad) in zip(column, texts, strict=True)
-    ]
-
-
 def _space(pad: str) -> str:
     return f' data-pad="{pad}"' if pad else ""
 
@@ -321,11 +332,3 @@ def _exact(item: Item, value: Any) -> str:
         return mathml(item.latex(value))
     except ValueError:  # a function that MathML here does not know
         return escape(item.text(value))
-
-
-def _shade(item: Item, value: Any) -> str:
-    """How strongly an attention weight is shaded, from 0 to 1."""
-    if not item.weights:
-        return ""
-    share = float(value)
-    return f' class="share" style="--share:{min(1.0, max(0.0, share)):.3f}"' if share == share else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from attncli.lesson import lesson_of
 from attncli.locale import language
 from attncli.problems import library
 from attncli.problems.problem import Problem
@@ -99,5 +100,7 @@ def view_of(problem: Problem, code: str = "en", **how: Any) -> View:
 
 @cache
 def example(id: str, code: str = "en", **how: Any) -> str:
-    """The page of a worked example."""
-    return str(html.render(view_of(library.load(id), code, **how)))
+    """The page of a worked example, with its question, its printed numbers and what to notice."""
+    problem = library.load(id)
+    found = run(problem, **how)
+    return str(html.render(view(found, language(code), layout=problem.layout, lesson=lesson_of(problem))))

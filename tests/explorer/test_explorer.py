@@ -211,6 +211,7 @@ def test_answers_can_be_hidden_and_typed(a1: Opened) -> None:
     a1.cell("O[1,2]").focus()
     assert a1.arithmetic == "O[1,2] = A[1,1]×0 + 0.670×4 = ?"
     a1.press("hide")
+    assert a1.arithmetic.startswith("O[1,2] = 0.330×0 + 0.670×4 ≈ 2.679  · ≈: attncli goes on with more digits")
     assert a1.text("A[1,2]") == "0.670" and a1.text("A[1,1]") == "0.330"
 
 

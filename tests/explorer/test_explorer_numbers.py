@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened import Opened, view_of
+from opened import Opened, example, view_of
 
 from attncli.matrix import Matrix, as_matrix
 from attncli.problems import library
@@ -43,7 +43,7 @@ def test_most_worked_examples_can_be_explored() -> None:
 def test_a_page_says_what_attncli_says(open_page: Callable[..., Opened], id: str) -> None:
     problem = library.load(id)
     shown = view_of(problem)
-    page = open_page(html.render(shown))
+    page = open_page(example(id))
     said = page.page.evaluate(_SAID)
     assert page.message == ""  # no term that does not come to attncli's number
     for item in (*shown.inputs, *shown.steps):
