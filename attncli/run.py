@@ -10,7 +10,9 @@ import numpy as np
 
 from attncli.arithmetic import by_name
 from attncli.core.graph import Graph, Step, Trace
+from attncli.limits import MOST_CELLS
 from attncli.matrix import EXACT
+from attncli.message import LimitError
 from attncli.problems.problem import Problem
 from attncli.record import Record
 
@@ -124,6 +126,7 @@ def run(
         What was given does not work; the message says what to write.
     """
     graph = problem.graph(backward=backward)
+    check_cells(graph, MOST_CELLS)
     wanted = [named_step(graph, step) for step in steps]
     until = wanted or None
     places = problem.decimals if decimals is None else decimals
@@ -153,6 +156,26 @@ def named_step(graph: Graph, name: str) -> str:
     from attncli.problems.names import Names
 
     return Names(graph).resolve(name)
+
+
+def check_cells(graph: Graph, most: int) -> None:
+    """Refuse a calculation that records more numbers than there is room for.
+
+    Raises
+    ------
+    LimitError
+        Says how many, and at which step the most of them.
+    """
+    count = sum(step.cells for step in graph.steps.values())
+    if count > most:
+        largest = max(graph.steps.values(), key=lambda step: step.cells)
+        raise LimitError(
+            "All steps together would be {count} numbers ({step} alone {cells}); the limit is {limit}. Give smaller matrices.",
+            count=f"{count:,}",
+            step=largest.id,
+            cells=f"{largest.cells:,}",
+            limit=f"{most:,}",
+        )
 
 
 def _verified(graph: Graph) -> Verification:

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.cli._say import Say
+from attncli.limits import MOST_TEXT_BYTES
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.problem import Problem
-from attncli.problems.source import MOST_TEXT_BYTES, read_matrix, read_value
+from attncli.problems.source import read_matrix, read_value
 
 if TYPE_CHECKING:
     from attncli.run import Run

@@ -10,6 +10,7 @@ from attncli.cli._calculation import Stdin, problem_of
 from attncli.cli._output import write_file
 from attncli.cli._say import Say
 from attncli.message import N_, AttnError, InputError, Listed, Message, unknown
+from attncli.outputs import MARKS
 from attncli.problems.answers import Answer, Sheet, answer, csv_text, renamed, sheet, sheet_data, sheet_from_arrays
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
@@ -28,12 +29,12 @@ def check(
     reveal: bool,
     format: str | None,
     output: str | None,
+    force: bool,
     layout: str | None,
     lang: str | None,
 ) -> int:
     """Mark one sheet and print the marks; exit status 1 if something is wrong."""
-    from attncli.marking.grade import in_shape, oriented, sheet_layout, shown_as
-    from attncli.marking.mark import Marker
+    from attncli.marking.grade import check_names, in_shape, marker_of, oriented, sheet_layout, shown_as
     from attncli.render import _marks
 
     name, written = _split(answers or ())
@@ -46,8 +47,9 @@ def check(
         raise unknown(Message(N_("The format")), chosen, list(FORMATS))
     problem = problem_of(exercise, {}, say)
     way = sheet_layout(layout) or problem.layout
-    marker = Marker(problem)
+    marker = marker_of(problem)
     given = mapped(_sheet(name, (*written, *(answer or ())), Stdin()), mapping(map_ or (), marker.names))
+    check_names(marker, given)
     marked = shown_as(marker.mark(oriented(in_shape(given, marker, way), way)), way)
     how = "hint" if hint else "all" if reveal else "first"
     author = tuple(marker.undetectable()) if chosen == "table" and _is_own(exercise) else ()
@@ -60,7 +62,7 @@ def check(
     if output is None:
         say.out(text)
     else:
-        write_file(output, text.encode("utf-8", "replace"))
+        write_file(say, output, text.encode("utf-8", "replace"), MARKS, force=force)
     return 0 if marked.ok else 1
 
 
@@ -132,7 +134,8 @@ def _answer(id: str, text: str, stdin: Stdin) -> Answer:
 
 
 def _read(name: str, stdin: Stdin) -> Sheet:
-    from attncli.problems.source import MOST_TEXT_BYTES, arrays_from_npz, as_text, beside, parse_json, read_bounded
+    from attncli.limits import MOST_TEXT_BYTES
+    from attncli.problems.source import arrays_from_npz, as_text, beside, parse_json, read_bounded
 
     where: Message | str = Message(N_("standard input")) if name == "-" else name
     ending = Path(name).suffix.lower()

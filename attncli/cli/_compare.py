@@ -43,6 +43,7 @@ def compare(
     expand: bool,
     format: str | None,
     output: str | None,
+    force: bool,
     lang: str | None,
     **words: Any,
 ) -> int:
@@ -52,7 +53,7 @@ def compare(
     given = _sizes(words, bias=bias, prefill=prefill)
     found = comparison(_models(preset or (), config or (), given), named)
     text = _written(say, found, chosen, expand=expand, to_file=output is not None)
-    write_text(say, text, output)
+    write_text(say, text, output, force=force)
     return 0
 
 

@@ -52,7 +52,7 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
         _trace(say, state, ids, tokens, decimals, words)
     from attncli.training.report import of_tokens
 
-    write_report(say, of_tokens(tokens, ids, state.spec, choice, worst), chosen, words["output"])
+    write_report(say, of_tokens(tokens, ids, state.spec, choice, worst), chosen, words["output"], force=words["force"])
     return 1 if worst is not None and worst > TOLERANCE else 0
 
 

@@ -15,14 +15,21 @@ from attncli.problems.problem import Problem
 
 
 def run(
-    say: Say, experiment: Experiment, *, seed: str | None, format: str | None, output: str | None, **words: Any
+    say: Say,
+    experiment: Experiment,
+    *,
+    seed: str | None,
+    format: str | None,
+    output: str | None,
+    force: bool,
+    **words: Any,
 ) -> int:
     """Run an experiment and write its report to the screen or to a file."""
     words.pop("lang", None)
     chosen = report_format(format, output)
     start = whole_number("--seed", seed, 0, LARGEST_SEED) or 0
     settings = _settings(experiment, words, say)
-    write_report(say, experiment.run(start, settings), chosen, output)
+    write_report(say, experiment.run(start, settings), chosen, output, force=force)
     return 0
 
 

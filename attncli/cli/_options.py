@@ -13,7 +13,20 @@ from attncli.cli._say import Say
 PROBLEM = ("problem",)
 INPUTS = ("queries", "keys", "values", "set_", "model", "causal", "mask", "scale")
 GRADIENT = ("upstream", "loss")
-SHOWN = ("step", "expand", "decimals", "carry", "rounding", "exact", "format", "output", "layout", "full", "lang")
+SHOWN = (
+    "step",
+    "expand",
+    "decimals",
+    "carry",
+    "rounding",
+    "exact",
+    "format",
+    "output",
+    "force",
+    "layout",
+    "full",
+    "lang",
+)
 
 
 def options(say: Say) -> dict[str, tuple[Any, Any]]:
@@ -53,6 +66,7 @@ def options(say: Say) -> dict[str, tuple[Any, Any]]:
         "exact": (Annotated[bool, typer.Option("--exact", help=t("Exact results like √2/2 and e^-1 (needs the extra attncli[exact])."))], False),
         "format": (Annotated[one, typer.Option("--format", metavar="NAME", help=t("table, json, markdown, latex, csv, npz, html, svg or xlsx; by default as -o FILE ends, else table."), autocompletion=_complete.formats)], None),
         "output": (Annotated[one, typer.Option("-o", "--output", metavar="FILE", help=t("Write to this file instead of the screen."))], None),
+        "force": (Annotated[bool, typer.Option("--force", help=t("Write over a file that attncli did not write itself."))], False),
         "layout": (Annotated[one, typer.Option("--layout", metavar="rows|columns", help=t("Tokens as rows (the default) or as columns, for input and output."))], None),
         "full": (Annotated[bool, typer.Option("--full", help=t("Show large matrices whole."))], False),
         "lang": (Annotated[one, typer.Option("--lang", metavar="en|zh", help=t("Language of everything shown."))], None),

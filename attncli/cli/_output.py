@@ -10,7 +10,7 @@ from typing import Any
 
 from attncli.cli._say import Say
 from attncli.message import N_, InputError, Language, Message, unknown
-from attncli.reasons import of_system
+from attncli.outputs import RUN, check_output, is_folder, write_whole
 
 _ENDINGS = {
     ".json": "json", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".csv": "csv", ".npz": "npz",
@@ -24,7 +24,10 @@ def show(say: Say, result: Any, words: Mapping[str, Any], lesson: Any = None) ->
 
     target = words.get("output")
     format = format_of(words.get("format"), target, render.names())
+    if target is not None:
+        check_output(target, RUN, inputs_of(say.words), force=True)  # before long work
     module = render.get(format)
+    render.check_size(result, format, expand=bool(words.get("expand")))
     view = _view(say, result, words, format, lesson, to_file=target is not None)
     if format == "table" and target is None:
         from attncli.cli._terminal import print_table
@@ -33,7 +36,8 @@ def show(say: Say, result: Any, words: Mapping[str, Any], lesson: Any = None) ->
         return
     content: str | bytes = module.render(view)
     if target is not None:
-        write_file(target, content if isinstance(content, bytes) else content.encode("utf-8"))
+        data = content if isinstance(content, bytes) else content.encode("utf-8")
+        write_file(say, target, data, RUN, force=bool(words.get("force")))
     elif isinstance(content, bytes):
         if sys.stdout is not None and sys.stdout.isatty():
             raise InputError("{format} is not for a screen. Give a file: -o trace.{format}", format=format)
@@ -101,7 +105,7 @@ def check_place(name: str, option: str = "-o", example: str = "trace.md") -> Non
     """
     path = Path(os.path.realpath(name))
     if not name or path.is_dir():
-        raise _is_folder(name, option, example)
+        raise is_folder(name, option, example)
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(
@@ -112,51 +116,46 @@ def check_place(name: str, option: str = "-o", example: str = "trace.md") -> Non
         )
 
 
-def _is_folder(name: str, option: str, example: str) -> InputError:
-    if not name:
-        return InputError(
-            "{option} “”: the name is empty. Give a file name, like {example}.", option=option, example=example
-        )
-    return InputError(
-        "{option} {path}: this is a folder. Give a file name in it, like {example}.",
-        option=option,
-        path=name,
-        example=str(Path(name) / example),
-    )
-
-
-def write_file(name: str, data: bytes, option: str = "-o", example: str = "trace.md") -> None:
-    """Write a file whole or not at all: beside it first, then renamed.
+def write_file(
+    say: Say,
+    name: str,
+    data: bytes,
+    kind: str,
+    option: str = "-o",
+    example: str = "trace.md",
+    *,
+    force: bool,
+) -> None:
+    """Write a file whole or not at all, over nothing but a file that attncli has written for the same purpose.
 
     Raises
     ------
     InputError
-        It cannot be written there.
+        It cannot be written there, is one of the inputs, or is somebody else's.
     """
-    import tempfile
+    check_output(name, kind, inputs_of(say.words), data[:_TITLE], option=option, force=force)
+    write_whole(name, data, option, example)
 
-    beside = None
-    try:
-        path = Path(os.path.realpath(name))  # a link is followed, not replaced
-        if not name or path.is_dir():
-            raise _is_folder(name, option, example)
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)  # a device or pipe has nothing to rename onto
-            return
-        handle, beside = tempfile.mkstemp(prefix=".attncli-", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(beside).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
-        Path(beside).replace(path)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "{option} {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
-            option=option,
-            path=name,
-            reason=of_system(error),
-        ) from None
-    finally:
-        if beside is not None:
-            Path(beside).unlink(missing_ok=True)
+
+#: Bytes of what is to be written that are looked at for its title.
+_TITLE = 4096
+
+
+#: Options whose values are places to write to.
+_TARGETS = ("-o", "--output", "--save", "--feedback")
+
+
+def inputs_of(words: Sequence[str]) -> list[str]:
+    """Files that the words of a command line may mean as inputs: FILE, @FILE, NAME=@FILE.npz:MEMBER."""
+    found: list[str] = []
+    before = ""
+    for word in words:
+        if before not in _TARGETS and not word.startswith(_TARGETS):
+            for text in (word, word.partition("=")[2], word.partition("@")[2]):
+                found += [text, f"{text.partition('.npz:')[0]}.npz"] if ".npz:" in text else [text]
+        before = word
+    return [name for name in found if name and len(name) < _LONGEST]
+
+
+#: Characters of a path beyond which no system has files.
+_LONGEST = 4096

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +17,10 @@ from attncli.reasons import of_system
 
 class OutputClosedError(OSError):
     """Standard output was closed before everything was written."""
+
+
+class OutputError(OSError):
+    """Standard output took no more: the disk it goes to is full, or nobody reads it any longer."""
 
 
 class ClosedOutput(io.TextIOBase):
@@ -29,8 +35,10 @@ class ClosedOutput(io.TextIOBase):
 class Say:
     """The language of one run of the command line, and its two outputs."""
 
-    def __init__(self, code: str, *, asked: bool, instead: str = "en") -> None:
+    def __init__(self, code: str, *, asked: bool, instead: str = "en", words: Sequence[str] = ()) -> None:
         self.code = code
+        #: The command line: which files it names is known from it.
+        self.words = tuple(words)
         self.instead = instead if instead in CODES else "en"
         self.asked = asked
         self._language: Language | None = None
@@ -45,7 +53,7 @@ class Say:
                 code, asked = words[i + 1], True
             elif word.startswith("--lang="):
                 code, asked = word.partition("=")[2], True
-        return cls(code, asked=asked, instead=usual)
+        return cls(code, asked=asked, instead=usual, words=words)
 
     def check(self) -> None:
         """Raise InputError if the language that was asked for does not exist."""
@@ -86,12 +94,17 @@ class Say:
         if sys.stdout is None or stream is None:
             raise OutputClosedError
         left = memoryview(data)
-        while left:  # with PYTHONUNBUFFERED a pipe takes only what fits into it
-            written = stream.write(left)
-            if not written:
-                raise OSError("standard output takes nothing")
-            left = left[written:]
-        stream.flush()
+        try:
+            while left:  # with PYTHONUNBUFFERED a pipe takes only what fits into it
+                written = stream.write(left)
+                if not written:
+                    raise OutputError("standard output takes nothing")
+                left = left[written:]
+            stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from error
 
     def error(self, message: Message) -> int:
         """One message on standard error; returns the exit status 2."""
@@ -108,6 +121,31 @@ class Say:
         return Message(N_("stopped."))
 
     @staticmethod
+    def read_failed(error: OSError) -> Message:
+        """What to say where reading failed at a place that has no word of its own for it."""
+        if error.filename:
+            return Message(
+                N_("{path}: cannot be read ({reason})."), path=os.fsdecode(error.filename), reason=of_system(error)
+            )
+        return Message(N_("the input cannot be read ({reason})."), reason=of_system(error))
+
+    @staticmethod
+    def fault(error: BaseException, words: Sequence[str]) -> Message:
+        """What to say where attncli itself has failed: everything that a report needs, in one line."""
+        from attncli import __version__
+        from attncli.marking.grade import where_it_failed
+
+        return Message(
+            N_(
+                "this is a fault of attncli itself, not of what was given: {what}. Please report it with this line. Version {version}, Python {python}, command: attncli {command}"
+            ),
+            what=where_it_failed(error),
+            version=__version__,
+            python=".".join(map(str, sys.version_info[:3])),
+            command=shlex.join(word[:100] for word in words)[:600],
+        )
+
+    @staticmethod
     def too_deep() -> Message:
         return Message(N_("the input is nested too deep to be read. Write it flatter."))
 
@@ -118,8 +156,8 @@ class Say:
     @staticmethod
     def output_failed(error: OSError) -> Message:
         """What to say where writing failed; Python's own attempt to flush at exit is called off."""
-        _drop_output()
-        if isinstance(error, OutputClosedError | BrokenPipeError):
+        drop_output()
+        if isinstance(error, OutputClosedError):
             return Message(N_("the output was closed before everything was written."))
         return Message(
             N_("cannot write the output ({reason}). Check the place and the permissions."),
@@ -127,9 +165,8 @@ class Say:
         )
 
 
-def _drop_output() -> None:
-    import os
-
+def drop_output() -> None:
+    """What is still to be written goes nowhere: Python would try again at its end."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 

@@ -12,12 +12,15 @@ from typing import Any
 
 from attncli.cli._calculation import LARGEST_SEED, Stdin, whole_number
 from attncli.cli._interrupt import Stop, stopping
-from attncli.cli._output import check_place, write_file
+from attncli.cli._output import check_place, format_of, inputs_of, language_of, write_file
 from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
 from attncli.cli.train import SIZES
 from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.outputs import REPORT, RUN, TRAINING, check_output
+from attncli.render import names
 from attncli.tokens import printable
+from attncli.training.report import TITLE
 from attncli.training.spec import Spec
 from attncli.training.trainer import State, Trainer, begin
 
@@ -25,6 +28,8 @@ _MOST_STEPS = 1_000_000
 #: A name for a saved training.
 _EXAMPLE = "training.npz"
 _STEPS = 500
+#: The title of a single step.
+_ONE = N_("Training step {step}")
 #: The largest sizes, and what stands where nothing is said.
 _COUNTS = {
     "context": (1, 4096, 32),
@@ -56,7 +61,7 @@ def train(say: Say, **words: Any) -> int:
     if at is None:
         _refuse_options_of_a_step(words)
         chosen = report_format(words["format"], words["output"])
-    _check_places(words)
+    _check_places(say, words)
     trainer = Trainer(_state(words))
     if at is not None:
         return _one_step(say, trainer, at, words)
@@ -68,8 +73,8 @@ def train(say: Say, **words: Any) -> int:
 
     found = report(trainer)  # which refuses numbers that are none, before they are saved
     if words["save"] is not None:
-        _save(words["save"], trainer.state)
-    write_report(say, found, chosen, words["output"])
+        _save(say, words, trainer.state)
+    write_report(say, found, chosen, words["output"], force=words["force"])
     if stop.asked:
         say.error(_stopped(trainer, last, words["save"]))
     return stop.status
@@ -132,7 +137,7 @@ def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> 
         )
     stop = _go_on(say, trainer, at - 1 - trainer.step)
     if words["save"] is not None:
-        _save(words["save"], trainer.state)
+        _save(say, words, trainer.state)
     if stop.asked:
         kept = words["save"] is not None
         say.error(_stopped(trainer, at - 1, words["save"]) if kept else _too_early(trainer.step, at))
@@ -143,7 +148,7 @@ def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> 
     from attncli.run import run
 
     problem = trainer.problem(trainer.window(trainer.step))
-    title = {code: Message(N_("Training step {step}"), step=at).text(language(code)) for code in CODES}
+    title = {code: Message(_ONE, step=at).text(language(code)) for code in CODES}
     layout = words["layout"] if words["layout"] is not None else "rows"
     if layout not in ("rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
@@ -152,14 +157,21 @@ def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> 
     return 0
 
 
-def _check_places(words: Mapping[str, Any]) -> None:
+def _check_places(say: Say, words: Mapping[str, Any]) -> None:
     """Before a long training: whether its files can go where they are to go."""
     save, output = words["save"], words["output"]
+    inputs = inputs_of(say.words)
     if output is not None:
         check_place(output)
+        title = Message(TITLE) if words["at"] is None else Message(_ONE, step=words["at"])
+        text = title.text(language_of(say, to_file=True))
+        first = f"# {text}\n" if format_of(words["format"], output, names()) == "markdown" else f"{text}\n"
+        kind = REPORT if words["at"] is None else RUN
+        check_output(output, kind, inputs, first.encode(), force=words["force"])
     if save is None:
         return
     check_place(save, "--save", _EXAMPLE)
+    check_output(save, TRAINING, inputs, option="--save", force=words["force"])
     if not save.lower().endswith(".npz") and not _is_device(save):
         raise InputError("--save {path}: a training is an .npz file. Write --save {path}.npz", path=save)
     if output is not None and os.path.realpath(save) == os.path.realpath(output):
@@ -171,10 +183,10 @@ def _is_device(name: str) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _save(name: str, state: State) -> None:
+def _save(say: Say, words: Mapping[str, Any], state: State) -> None:
     from attncli.training.saved import as_bytes
 
-    write_file(name, as_bytes(state), "--save", _EXAMPLE)
+    write_file(say, words["save"], as_bytes(state), TRAINING, "--save", _EXAMPLE, force=words["force"])
 
 
 def _state(words: Mapping[str, Any]) -> State:
@@ -262,7 +274,8 @@ def number(option: str, text: str, least: float, most: float) -> float:
 
 def text_of(word: str) -> str:
     """The text itself, from a file (@FILE), or from standard input (-); runs of white space are one space."""
-    from attncli.problems.source import MOST_TEXT_BYTES, read_bounded
+    from attncli.limits import MOST_TEXT_BYTES
+    from attncli.problems.source import read_bounded
     from attncli.tokens import MOST
 
     if word == "-":

@@ -45,7 +45,7 @@ def command(say: Say) -> Any:
     app.command("check", help=say.text("Mark a sheet: what is right, the first wrong step, and the mistake by name."))(
         with_options(
             check,
-            ("exercise", "answers", "answer", "map_", "hint", "reveal", "format", "output", "layout", "lang"),
+            ("exercise", "answers", "answer", "map_", "hint", "reveal", "format", "output", "force", "layout", "lang"),
             {**options(say), **own},
         )
     )

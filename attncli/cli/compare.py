@@ -44,6 +44,6 @@ def command(say: Say) -> Any:
     }  # fmt: skip
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     help = t("Compare MHA, MQA, GQA and MLA: parameters, KV cache, multiply-adds, and what is said about them.")
-    names = ("variants", "preset", "config", *SIZES, "bias", "prefill", "expand", "format", "output", "lang")
+    names = ("variants", "preset", "config", *SIZES, "bias", "prefill", "expand", "format", "output", "force", "lang")
     app.command("compare", help=help)(with_options(compare, names, {**report_options(say), **own}))
     return command_of(app)

@@ -17,7 +17,7 @@ def command(say: Say) -> Any:
 
         return generate(say, **words)
 
-    names = ("file", "prompt", "length", "temperature", "top", "seed", "trace", "verify", "format", "output", "decimals", "full", "lang")  # fmt: skip
+    names = ("file", "prompt", "length", "temperature", "top", "seed", "trace", "verify", "format", "output", "force", "decimals", "full", "lang")  # fmt: skip
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command(
         "generate",

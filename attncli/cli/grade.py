@@ -42,7 +42,7 @@ def command(say: Say) -> Any:
     app.command("grade", help=say.text("Mark a class: a result a sheet, and the picture of the class."))(
         with_options(
             grade,
-            ("exercise", "sheets", "format", "output", "feedback", "map_", "jobs", "dask", "layout", "lang"),
+            ("exercise", "sheets", "format", "output", "force", "feedback", "map_", "jobs", "dask", "layout", "lang"),
             {**options(say), **own},
         )
     )

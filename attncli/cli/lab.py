@@ -47,7 +47,7 @@ def _experiment(say: Say, name: str) -> Any:
 
     experiment = lab.get(name)
     table = {**report_options(say), **_own(experiment, say)}
-    names = (*(setting.name for setting in experiment.settings), "seed", "format", "output", "lang")
+    names = (*(setting.name for setting in experiment.settings), "seed", "format", "output", "force", "lang")
 
     def run(**words: Any) -> int:
         from attncli.cli._lab import run as run_experiment

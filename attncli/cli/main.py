@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from attncli import __version__
 from attncli.cli._light import command_of, with_help
-from attncli.cli._say import ClosedOutput, Say
+from attncli.cli._say import ClosedOutput, OutputClosedError, OutputError, Say, drop_output
 
 #: Commands in the order of the help page; each is a file of this name.
 COMMANDS = (
@@ -33,11 +33,17 @@ COMMANDS = (
 )
 
 
+#: Shows where in the code a fault of our own happened.
+_DEBUG = "--debug"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status: 0 done, 1 something is wrong, 2 bad usage or input, 130 stopped."""
     # A short run makes many objects and drops few: looking for cycles as often as a server does costs a tenth of it.
     gc.set_threshold(100_000, 50, 100)
     words = list(sys.argv[1:] if argv is None else argv)
+    debug = _DEBUG in words
+    words = [word for word in words if word != _DEBUG]
     if sys.stdout is None:
         sys.stdout = ClosedOutput()
     say = Say.from_words(words, os.environ)
@@ -46,6 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say.error(say.interrupted())
         return 128 + signal.SIGINT
+    except Exception as error:  # a fault of our own is said like every other error, in one line
+        if debug:
+            raise
+        return say.error(say.fault(error, words))
 
 
 def entry() -> None:
@@ -80,13 +90,23 @@ def _run(words: list[str], say: Say) -> int:
     except SystemExit as stop:
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
-        return say.error(say.output_failed(stop.__context__))  # Typer would stop without a word
+        return _nobody_reads()
+    except BrokenPipeError:
+        return _nobody_reads()
     except RecursionError:
         return say.error(say.too_deep())
     except MemoryError:
         return say.error(say.too_large())
-    except OSError as error:
+    except (OutputError, OutputClosedError) as error:
         return say.error(say.output_failed(error))
+    except OSError as error:
+        return say.error(say.read_failed(error))
+
+
+def _nobody_reads() -> int:
+    """Whoever reads has had enough, like `| head -1`: that is no error."""
+    drop_output()
+    return 0
 
 
 def application(say: Say) -> Any:
@@ -118,6 +138,9 @@ def application(say: Say) -> Any:
     def start(
         ctx: typer.Context,
         version: bool = typer.Option(False, "--version", help=say.text("Show the version and stop.")),
+        debug: bool = typer.Option(
+            False, _DEBUG, help=say.text("After a fault of attncli itself, show where in its code.")
+        ),
         lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text("Language of everything shown.")),
     ) -> None:
         if version:

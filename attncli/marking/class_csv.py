@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 #: Signs at which a spreadsheet begins a formula, also the wide ones of a Chinese input method.
@@ -16,23 +16,23 @@ def header(steps: Sequence[str]) -> str:
     return _line(["student", "score", "max_score", "first_wrong", *steps, "mistakes", "remarks"])
 
 
-def lines(results: Iterable[dict[str, Any]], steps: Sequence[str]) -> Iterator[str]:
-    """The lines after it; verdicts in the step columns, mistakes as step:id with spaces between them."""
-    for result in results:
-        verdicts = {step["id"]: step["verdict"] for step in result["steps"]}
-        mistakes = " ".join(f"{m['step']}:{m['id']}" for step in result["steps"] for m in step["mistakes"][:1])
-        remarks = result.get("malformed", "") or " ".join(result.get("notes", ()))
-        yield _line(
-            [
-                spelled(result["student"] or ""),
-                f"{result['score']:g}",
-                f"{result['max_score']:g}",
-                spelled(result["first_wrong"] or ""),
-                *(verdicts.get(step, "") for step in steps),
-                spelled(mistakes),
-                spelled(remarks),
-            ]
-        )
+def line(result: dict[str, Any], steps: Sequence[str]) -> str:
+    """A line after it; verdicts in the step columns, mistakes as step:id with spaces between them."""
+    verdicts = {step["id"]: step["verdict"] for step in result["steps"]}
+    mistakes = " ".join(f"{m['step']}:{m['id']}" for step in result["steps"] for m in step["mistakes"][:1])
+    remarks = [result[name] for name in ("malformed", "fault") if name in result] + result.get("notes", [])
+    return _line(
+        [
+            spelled(result["student"] or ""),
+            # Where there are no points yet, a spreadsheet must not find a 0.
+            "" if result["score"] is None else f"{result['score']:g}",
+            f"{result['max_score']:g}",
+            spelled(result["first_wrong"] or ""),
+            *(verdicts.get(step, "") for step in steps),
+            spelled(mistakes),
+            spelled(" ".join(remarks)),
+        ]
+    )
 
 
 def _line(cells: Sequence[str]) -> str:

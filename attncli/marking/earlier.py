@@ -1,115 +1,439 @@
-"""What an earlier run has left in its output, so that the next one goes on where it was interrupted."""
+"""Results in a file, and beside it (FILE.attncli) what each of them belongs to, so that the next run marks only what has changed.
+
+The file itself stays clean for others. In the one beside it stands, a line each: which work the results are of (problem, settings,
+language, version), then for every result the fingerprint of its sheet, whose it is, its length and its own fingerprint, and at the end
+that it is whole. A result is written first and its line after it; so whatever kills the run, every line stands for a whole result.
+"""
 
 from __future__ import annotations
 
-import csv
-import re
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from attncli.marking import class_csv, junit
-from attncli.marking.submissions import Submission
-from attncli.message import AttnError, InputError
-from attncli.problems.source import parse_json
+import numpy as np
 
-#: Formats that are written result by result and can be continued.
-CONTINUED = ("jsonl", "csv", "junit")
+from attncli import __version__
+from attncli.marking.submissions import BESIDE, Submission
+from attncli.message import N_, InputError, Listed, Message
+from attncli.outputs import CLASS, cannot_write, check_output, is_folder
+from attncli.record import Record
 
-_SUITE = re.compile(rf"{re.escape(junit.SUITE_START)}(\"[^\"]*\"|'[^']*') tests=")
+_BLOCK = 1 << 20
+
+#: A sheet and what it is known by.
+Pairs = Iterator[tuple[Submission, "Sheet"] | None]
 
 
-def kept(
-    path: str,
-    format: str,
-    waiting: Iterator[Submission | None],
-    *,
-    problem: str,
-    steps: Sequence[str],
-    seen: Callable[[str], object] = str,
-) -> tuple[int, int]:
-    """How many results are there already, and where in the file they end; their sheets are taken from `waiting`.
+class Sheet(Record):
+    """A sheet as far as it is known again.
 
     Parameters
     ----------
-    seen : called with every student whose result is there
-
-    Raises
-    ------
-    InputError
-        The file holds something else than results of these sheets.
+    print : its fingerprint; an empty one is never known again
+    student : whose it is; None: not looked up yet
+    number : which sheet of this student it is, from 1
+    page : the name of its page of feedback, where one is asked for
     """
-    count = end = 0
-    if format not in CONTINUED or not Path(path).is_file():
-        return 0, 0
-    with Path(path).open("rb") as file:
-        for name, after in _RECORDS[format](_whole_lines(file), path, problem, steps):
-            if name is not None:
-                submission = next((one for one in waiting if one is not None), None)
-                student = None if submission is None else submission.student()
-                if student is None or _SPELLED[format](student) != name:
-                    raise _other(path)
-                seen(student)
-                count += 1
-            end = after
-    return count, end
+
+    print: str
+    student: str | None = None
+    number: int = 1
+    page: str | None = None
 
 
-def _other(path: str) -> InputError:
-    return InputError(
-        "-o {path}: this file does not hold results of these sheets. Give another name, or delete it to start over.",
-        path=path,
-    )
+class Kept(Record):
+    """A result of an earlier run: of which sheet, and where its text stands."""
+
+    sheet: Sheet
+    size: int
+    text: str
+    start: int
 
 
-def _whole_lines(file: IO[bytes]) -> Iterator[tuple[str, int]]:
-    """Lines and where they end, up to one that was cut off."""
-    end = 0
-    for line in file:
-        if not line.endswith(b"\n"):
-            return
-        end += len(line)
-        yield line.decode("utf-8", "replace"), end
+def fingerprint(*things: object) -> str:
+    """The same for the same things, in every run and on every machine."""
+    digest = hashlib.sha256()
+    for part in _parts(things):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:32]
 
 
-_Records = Iterator[tuple[str | None, int]]
+def _parts(thing: object) -> Iterator[bytes]:
+    yield type(thing).__name__.encode()
+    if isinstance(thing, bytes):
+        yield thing
+    elif isinstance(thing, Mapping):
+        for name, value in thing.items():
+            yield from _parts(name)
+            yield from _parts(value)
+    elif isinstance(thing, (list, tuple)):
+        for value in thing:
+            yield from _parts(value)
+    elif isinstance(thing, np.ndarray):
+        yield f"{thing.dtype} {thing.shape}".encode()
+        yield np.ascontiguousarray(thing).tobytes()
+    elif isinstance(thing, Record):
+        for name in thing._fields:
+            yield from _parts(getattr(thing, name))
+    else:
+        yield str(thing).encode("utf-8", "backslashreplace")
 
 
-def _jsonl(lines: Iterator[tuple[str, int]], path: str, problem: str, steps: Sequence[str]) -> _Records:
-    for line, end in lines:
+class Ledger:
+    """The results of a class in a file: `resume`, then `take` what is known or `add` what is new, then `finish`.
+
+    Parameters
+    ----------
+    name : the file
+    work : the fingerprint of the work that the results come from
+    problem : the id of the exercise; results of another one are not touched
+    head : what the file begins with, before the first result
+    inputs : what is never written over
+    force : begin anew, whatever stands there
+    """
+
+    def __init__(self, name: str, work: str, problem: str, head: str, inputs: Iterable[str], *, force: bool) -> None:
+        self.name = name
+        self.path = Path(os.path.realpath(name))
+        self.work, self.problem = work, problem
+        self.head = head.encode("utf-8", "replace")
+        #: Results that stay where they are, and those whose sheets are not there any more.
+        self.kept = self.left = 0
+        self.is_new_work = self.was_whole = self.is_done = False
+        self._file: IO[bytes]
+        self._old: IO[bytes] | None = None
+        self._beside: IO[bytes] | None = None
+        self._index: dict[str, deque[Kept]] = {}
+        if not name or self.path.is_dir():
+            raise is_folder(name, "-o", "marks.csv")
         try:
-            data = parse_json(line)
-        except AttnError:
-            raise _other(path) from None
-        if not isinstance(data, dict) or data.get("problem") != problem or not isinstance(data.get("student"), str):
-            raise _other(path)
-        yield data["student"], end
+            if self.path.exists() and not self.path.is_file():
+                self._file = self.path.open("wb")  # a device or a pipe keeps nothing
+                return
+            check_output(name, CLASS, inputs, force=force or self._is_begun())
+            self._beside = _opened(Path(f"{self.path}{BESIDE}"))
+            self._lock()
+            self._check(force)
+            self._file = _opened(self.path)
+            if force:
+                self._cut(self._file, 0)
+        except OSError as error:
+            self._give_up()
+            raise cannot_write(name, error) from None
+        except InputError:
+            self._give_up()
+            raise
+
+    def _is_begun(self) -> bool:
+        """Whether nothing but the beginning of the head stands there, or not even that."""
+        if not self.path.is_file() or self.path.stat().st_size > len(self.head):
+            return False
+        return self.head.startswith(self.path.read_bytes())
+
+    def _give_up(self) -> None:
+        """Leave nothing behind where nothing was there."""
+        if self._beside is not None:
+            if not self._beside.seek(0, os.SEEK_END):
+                Path(f"{self.path}{BESIDE}").unlink(missing_ok=True)
+            self._beside.close()
+
+    @property
+    def has_earlier(self) -> bool:
+        """Whether an earlier run has left something that may be taken over."""
+        return self._beside is not None and self.path.stat().st_size > 0
+
+    def _lock(self) -> None:
+        """Nobody else writes this file at the same time. The system gives the lock back when a process ends, however it does."""
+        try:
+            import fcntl
+        except ImportError:
+            return  # Windows lets no two processes rename over one file
+        assert self._beside is not None
+        try:
+            fcntl.flock(self._beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "-o {path}: another attncli is writing to this file. Wait until it is done, or give another name.",
+                path=self.name,
+            ) from None
+        except OSError:
+            return  # a disk of another machine that knows no locks
+
+    def _check(self, force: bool) -> None:
+        """Refuse results that nobody knows any more what they belong to."""
+        if force or self._beside is None or not self.path.is_file() or not self.path.stat().st_size:
+            return
+        head = self._first()
+        if head is None or head.get("problem") != self.problem:
+            raise self._other()
+
+    def _other(self) -> InputError:
+        return InputError(
+            "-o {path}: this file holds something else than the results of these sheets. Give another name, or --force to begin anew.",
+            path=self.name,
+        )
+
+    def _first(self) -> dict[str, Any] | None:
+        """What the file beside says of the work, or None."""
+        assert self._beside is not None
+        self._beside.seek(0)
+        data = _read(self._beside.readline(10_000))
+        return data if isinstance(data, dict) and "work" in data else None
+
+    # Taking over what is there.
+
+    def resume(self, sheets: Pairs, again: Callable[[], Iterator[str]] | None, seen: Callable[[Kept], None]) -> Pairs:
+        """Take over what an earlier run has left of these sheets; the sheets that are left.
+
+        As long as sheet after sheet is the same as then, its result just stays. From the first other one on the file is written
+        again: what is known is copied, the rest marked.
+
+        Parameters
+        ----------
+        sheets : with what they are known by; None where the next one has to be waited for
+        again : gives the names of all students; None for a stream, which cannot be had twice
+        seen : called with every result that stays
+        """
+        self._is_stream = again is None
+        head = self._first() if self.has_earlier else None
+        if head is None or self.path.stat().st_size < len(str(head.get("head")).encode("utf-8", "replace")):
+            self._begin()
+            return sheets
+        entries = self._entries(str(head.get("head", "")).encode("utf-8", "replace"))
+        if head["work"] != self.work:
+            rest = list(entries)
+            first = None if again else next((pair for pair in sheets if pair is not None), None)
+            self._check_class(rest, _students(first, again))
+            self.is_new_work = True
+            self._begin()
+            return sheets if first is None else chain([first], sheets)
+        at = len(self.head)
+        for entry in entries:
+            pair = next((pair for pair in sheets if pair is not None), None)
+            if pair is None or not _same(pair[1], entry):
+                rest = [entry, *entries]
+                if again or not self.kept:
+                    self._check_class(rest, _students(pair, again))
+                self._set_aside(rest, at)
+                self._go_on(at)
+                return sheets if pair is None else chain([pair], sheets)
+            seen(entry)
+            self.kept += 1
+            at = entry.start + entry.size
+        pair = next((pair for pair in sheets if pair is not None), None)
+        if pair is None and self.was_whole:
+            self.is_done = True
+            return iter(())
+        self._go_on(at)
+        return sheets if pair is None else chain([pair], sheets)
+
+    def _check_class(self, entries: list[Kept], students: Iterator[str]) -> None:
+        """Refuse to drop the results of students whose sheets are not there any more: it may be another class.
+
+        Of a stream nobody knows who is still to come; there one student in common will do.
+        """
+        before = dict.fromkeys(entry.sheet.student or "" for entry in entries)
+        present = set(students)
+        gone = [student for student in before if student not in present]
+        if gone and (not self._is_stream or len(gone) == len(before)):
+            raise InputError(
+                "-o {path}: this file holds results of students whose sheets are not here: {names}. Give another name, or --force to begin anew.",
+                path=self.name,
+                names=Listed([student[:40] for student in gone[:5]] + (["…"] if len(gone) > 5 else [])),
+            )
+
+    def _entries(self, head: bytes) -> Iterator[Kept]:
+        """The results that stand there whole behind the head, as they were written.
+
+        Raises
+        ------
+        InputError
+            Somebody has changed the file since.
+        """
+        assert self._beside is not None
+        with self.path.open("rb") as file:
+            if file.read(len(head)) != head[: self.path.stat().st_size]:
+                raise self._changed(1)
+            place, number = self._beside.tell(), 1
+            while True:
+                self._beside.seek(place)
+                line = self._beside.readline()
+                place = self._beside.tell()
+                data = _read(line)
+                if isinstance(data, dict) and "done" in data:
+                    tail = file.read(_BLOCK).decode("utf-8", "replace")
+                    self.was_whole = tail == data["done"]
+                    if not data["done"].startswith(tail):
+                        raise self._changed(number)
+                if not isinstance(data, list) or len(data) != 6:
+                    return
+                start = file.tell()
+                found = file.read(data[4])
+                if len(found) < data[4]:
+                    return  # cut off
+                if fingerprint(found) != data[5]:
+                    raise self._changed(number)
+                yield Kept(Sheet(*data[:4]), data[4], data[5], start)
+                number += 1
+
+    def _changed(self, number: int) -> InputError:
+        return InputError(
+            "-o {path}: this file was changed after attncli wrote it (at result {number} or before). Give another name, or --force to write over it.",
+            path=self.name,
+            number=number,
+        )
+
+    def _set_aside(self, entries: list[Kept], at: int) -> None:
+        """Keep the results from here on in a place of their own, to be copied from."""
+        import tempfile
+
+        self._old = tempfile.SpooledTemporaryFile(max_size=64 * _BLOCK)  # noqa: SIM115 - closed with the ledger
+        with self.path.open("rb") as file:
+            file.seek(at)
+            while block := file.read(_BLOCK):
+                self._old.write(block)
+        for entry in entries:
+            self._index.setdefault(entry.sheet.print, deque()).append(entry.changed(start=entry.start - at))
+        self.left = len(entries)
+
+    def take(self, sheet: Sheet) -> Kept | None:
+        """The result of a sheet, where it is known already."""
+        found = self._index.get(sheet.print)
+        if not found or not _same(sheet, found[0]):
+            return None
+        self.left -= 1
+        return found.popleft()
+
+    def text(self, kept: Kept) -> bytes:
+        """The text of a result that was taken."""
+        assert self._old is not None
+        self._old.seek(kept.start)
+        return self._old.read(kept.size)
+
+    # Writing.
+
+    def _begin(self) -> None:
+        if self._beside is not None:
+            self._cut(self._file, 0)
+            self._cut(self._beside, 0)
+            head = {
+                "attncli": __version__,
+                "work": self.work,
+                "problem": self.problem,
+                "head": self.head.decode("utf-8", "replace"),
+            }
+            self._put(self._beside, json.dumps(head).encode() + b"\n")
+        self._put(self._file, self.head)
+
+    def _go_on(self, at: int) -> None:
+        """Write on at this place, after the results that stay."""
+        assert self._beside is not None
+        self._beside.seek(0)
+        for _ in range(self.kept + 1):
+            self._beside.readline()
+        self._cut(self._beside, self._beside.tell())
+        self._cut(self._file, at)
+
+    def _cut(self, file: IO[bytes], at: int) -> None:
+        file.seek(at)
+        file.truncate()
+
+    def _put(self, file: IO[bytes], data: bytes) -> None:
+        try:
+            file.write(data)
+            file.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise cannot_write(self.name, error) from None
+
+    def add(self, text: bytes, sheet: Sheet) -> None:
+        """Write a result, and then what it belongs to."""
+        self._put(self._file, text)
+        if self._beside is not None:
+            entry = [sheet.print, sheet.student, sheet.number, sheet.page, len(text), fingerprint(text)]
+            self._put(self._beside, json.dumps(entry).encode() + b"\n")
+
+    def finish(self, tail: str) -> None:
+        """Everything is there."""
+        self._put(self._file, tail.encode())
+        if self._beside is not None:
+            self._put(self._beside, json.dumps({"done": tail}).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close the files; the lock goes with them."""
+        for file in (self._file, self._beside, self._old):
+            if file is not None:
+                # What could not be written has been said.
+                with contextlib.suppress(OSError):
+                    file.close()
+
+    def said(self) -> Message | None:
+        """What to say before work begins, where an earlier run has left something."""
+        if self.is_new_work:
+            return Message(
+                N_(
+                    "{path}: the exercise, a setting, the language or attncli itself has changed since these results were written. Every sheet is marked again."
+                ),
+                path=self.name,
+            )
+        if self.is_done:
+            return Message(
+                N_("{path} holds the results of all these sheets already; nothing has changed since."), path=self.name
+            )
+        if self._index or self.was_whole:
+            return Message(
+                N_("{path} holds results of an earlier run. What is new or has changed is marked; the rest stays."),
+                path=self.name,
+            )
+        if self.kept:
+            return Message(
+                N_("{path} holds {count} results of an earlier run that was interrupted; going on after them."),
+                path=self.name,
+                count=self.kept,
+            )
+        return None
+
+    def said_at_the_end(self) -> Message | None:
+        """What to say of results whose sheets are not there any more."""
+        if not self.left:
+            return None
+        return Message(
+            N_("{path}: old results taken out, since their sheets have changed or are gone: {count}."),
+            path=self.name,
+            count=self.left,
+        )
 
 
-def _csv(lines: Iterator[tuple[str, int]], path: str, problem: str, steps: Sequence[str]) -> _Records:
-    for number, (line, end) in enumerate(lines):
-        if number == 0:
-            if line != class_csv.header(steps):
-                raise _other(path)
-            yield None, end
-            continue
-        yield next(csv.reader([line]), [""])[0], end
+def _students(pair: tuple[Submission, Sheet] | None, again: Callable[[], Iterator[str]] | None) -> Iterator[str]:
+    """The students that there are now, as far as they can be known."""
+    return again() if again else iter([] if pair is None else [pair[1].student or ""])
 
 
-def _junit(lines: Iterator[tuple[str, int]], path: str, problem: str, steps: Sequence[str]) -> _Records:
-    name, begun = None, ""
-    for line, end in lines:
-        if begun != junit.START:
-            begun += line
-            if not junit.START.startswith(begun):
-                raise _other(path)
-            if begun == junit.START:
-                yield None, end
-        elif found := _SUITE.match(line):
-            name = found[1]
-        elif line == junit.SUITE_END:
-            yield name, end
+def _same(sheet: Sheet, entry: Kept) -> bool:
+    """Whether this is the sheet of the result, with a page of feedback if one is asked for now."""
+    then = entry.sheet
+    same = bool(then.print) and (sheet.print, sheet.student, sheet.number) == (then.print, then.student, then.number)
+    return same and sheet.page in (None, then.page)
 
 
-_RECORDS = {"jsonl": _jsonl, "csv": _csv, "junit": _junit}
-_SPELLED: dict[str, Callable[[str], str]] = {"jsonl": str, "csv": class_csv.spelled, "junit": junit.spelled}
+def _opened(path: Path) -> IO[bytes]:
+    """A file to read and write, made where there is none."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
+
+
+def _read(line: bytes) -> Any:
+    """What a line says; None for one that was cut off."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None

@@ -6,16 +6,24 @@ and gets the same bytes.
 
 from __future__ import annotations
 
+import re
+import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from attncli.limits import MOST_MARKED_CELLS, MOST_SECONDS, MOST_UNKNOWN_NAMES
 from attncli.marking.mark import Marked, Marker
 from attncli.marking.report import data
 from attncli.marking.submissions import Submission
-from attncli.message import N_, AttnError, Language, Message, unknown
+from attncli.message import N_, AttnError, InputError, Language, Message, unknown
 from attncli.problems.answers import Sheet, in_shape_of, renamed
 from attncli.problems.problem import Problem
+from attncli.reasons import of_system
+from attncli.run import check_cells
 
 #: Sheets that travel to a worker together.
 CHUNK = 64
@@ -39,58 +47,70 @@ class Grader:
         feedback: Callable[[Marked, Language], str] | None = None,
         names: Mapping[str, str] | None = None,
     ) -> None:
-        self.marker = Marker(problem)
+        self.marker = marker_of(problem)
+        self.names = names or {}
         self.language = language
         self.layout = layout or problem.layout
         self.feedback = feedback
-        self.names = names or {}
         self.max_score = float(sum(self.marker.points.values()))
 
     def knows(self, name: str) -> bool:
         """Whether this names a step or an input."""
-        return name in self.names or self.marker.names.find(name) is not None
+        return name in self.names or knows(self.marker, name)
 
     def result(self, submission: Submission) -> dict[str, Any]:
         """One result (FORMATS)."""
         return self.results([submission])[0]
 
     def results(self, chunk: Iterable[Submission]) -> list[dict[str, Any]]:
-        """The results of some sheets, in their order. A sheet that cannot be read or marked is one malformed result."""
+        """The results of some sheets, in their order. A sheet that cannot be read or marked is one result without steps."""
         found: list[dict[str, Any] | None] = []
         readable: list[tuple[Submission, Sheet]] = []
         for submission in chunk:
-            sheet = self._tried(submission, lambda: self._sheet(submission))  # noqa: B023
+            sheet = self._tried(submission, lambda: self._read(submission))  # noqa: B023
             found.append(sheet if isinstance(sheet, dict) else None)
             if isinstance(sheet, Sheet):
                 readable.append((submission, sheet))
         marked = iter(self._marked(readable))
         return [next(marked) if result is None else result for result in found]
 
-    def _sheet(self, submission: Submission) -> Sheet:
-        return oriented(in_shape(renamed(submission.read(), self.names), self.marker, self.layout), self.layout)
+    def _read(self, submission: Submission) -> Sheet:
+        sheet = renamed(submission.read(), self.names)
+        check_names(self.marker, sheet)
+        return oriented(in_shape(sheet, self.marker, self.layout), self.layout)
 
     def _marked(self, readable: list[tuple[Submission, Sheet]]) -> list[dict[str, Any]]:
-        try:
-            return [self._finished(marked) for marked in self.marker.mark_many([sheet for _, sheet in readable])]
-        except Exception:  # one of them does; which one, and why, comes out where each is marked by itself
-            return [
-                self._tried(submission, lambda: self._finished(self.marker.mark(sheet)))  # noqa: B023
-                for submission, sheet in readable
-            ]
+        if len(readable) > 1:
+            try:
+                with within(MOST_SECONDS):
+                    return [
+                        self._finished(marked) for marked in self.marker.mark_many([sheet for _, sheet in readable])
+                    ]
+            except (
+                Exception,
+                TooSlow,
+            ):  # one of them does; which one, and why, comes out where each is marked by itself
+                pass
+        return [
+            self._tried(submission, lambda: self._finished(self.marker.mark_many([sheet])[0]))  # noqa: B023
+            for submission, sheet in readable
+        ]
 
     def _tried(self, submission: Submission, work: Callable[[], Any]) -> Any:
-        """What the work comes to, or a malformed result."""
+        """What the work comes to, or a result that says why there is none."""
         try:
-            return work()
+            with within(MOST_SECONDS):
+                return work()
         except AttnError as error:
-            return self._malformed(submission, error.message)
-        except (MemoryError, RecursionError, OSError):
-            return self._malformed(submission, Message(N_("This sheet cannot be read.")))
-        except Exception as error:  # a fault of ours must not cost a teacher the whole class
-            what = f"{type(error).__name__}: {error}"[:200]
-            return self._malformed(
-                submission, Message(N_("This sheet could not be marked ({what}). Please mark it by hand."), what=what)
+            return self._without_steps(submission, malformed=error.message)
+        except OSError as error:
+            return self._without_steps(
+                submission, malformed=Message(N_("This sheet cannot be read ({reason})."), reason=of_system(error))
             )
+        except (TooSlow, MemoryError, RecursionError) as error:
+            return self._without_steps(submission, fault=_too_much(error))
+        except Exception as error:  # a fault of ours must not cost a teacher the whole class
+            return self._without_steps(submission, fault=Message(_FAULT, what=where_it_failed(error)))
 
     def _finished(self, marked: Marked) -> dict[str, Any]:
         out = data(marked, self.language)
@@ -98,17 +118,100 @@ class Grader:
             out["feedback"] = self.feedback(shown_as(marked, self.layout), self.language)
         return out
 
-    def _malformed(self, submission: Submission, why: Message) -> dict[str, Any]:
+    def _without_steps(self, submission: Submission, **why: Message) -> dict[str, Any]:
+        """A sheet that cannot be read has no points; one that we failed at has none yet."""
         return {
             "schema": 1,
             "problem": self.marker.problem.id,
             "student": submission.student(),
-            "score": 0.0,
+            "score": None if "fault" in why else 0.0,
             "max_score": self.max_score,
             "first_wrong": None,
             "steps": [],
-            "malformed": why.text(self.language),
+            **{name: message.text(self.language) for name, message in why.items()},
         }
+
+
+_FAULT = N_(
+    "attncli itself failed at this sheet ({what}). It has no points yet: mark it by hand, and please report it."
+)
+
+
+def _too_much(error: BaseException) -> Message:
+    if isinstance(error, TooSlow):
+        return Message(
+            N_("This sheet took more than {limit} seconds, the limit. It has no points yet: mark it by hand."),
+            limit=MOST_SECONDS,
+        )
+    return Message(N_("This sheet needs more memory than there is. It has no points yet: mark it by hand."))
+
+
+def marker_of(problem: Problem) -> Marker:
+    """What marks sheets of a problem that is small enough to be marked.
+
+    Raises
+    ------
+    LimitError
+        It has too many numbers: each would be worked out in several ways.
+    """
+    check_cells(problem.graph(), MOST_MARKED_CELLS)
+    return Marker(problem)
+
+
+def knows(marker: Marker, name: str) -> bool:
+    """Whether this names a step or an input."""
+    return marker.names.find(name) is not None
+
+
+def check_names(marker: Marker, sheet: Sheet) -> None:
+    """Refuse a sheet with too many names that are no steps.
+
+    Raises
+    ------
+    InputError
+        Says how many there are, and what the limit is.
+    """
+    strange = [name for name in sheet.answers if not knows(marker, name)]
+    if len(strange) > MOST_UNKNOWN_NAMES:
+        raise InputError(
+            "This sheet has {count} names that are no steps of the exercise, like “{name}”; the limit is {limit}. Leave them out.",
+            count=f"{len(strange):,}",
+            name=strange[0][:40],
+            limit=MOST_UNKNOWN_NAMES,
+        )
+
+
+def where_it_failed(error: BaseException) -> str:
+    """Of an error that is our own fault: its kind, its words, and the place in the code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    words = re.sub(r" at 0x[0-9a-f]+", "", f"{error}")[:150]
+    return f"{type(error).__name__}: {words}{place}"
+
+
+class TooSlow(BaseException):
+    """The time is over. No `except Exception` on the way may swallow it."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise TooSlow after so many seconds, where the system can: in the first thread, and not on Windows."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def over(number: int, frame: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def sheet_layout(layout: str | None) -> str | None:
@@ -172,22 +275,29 @@ def chunks(items: Iterable[Submission | None], size: int = CHUNK) -> Iterator[li
 
 
 class Picture:
-    """The class as a whole, counted while results go by; its size does not grow with the class.
+    """The class as a whole, counted while results go by; its size hardly grows with the class.
 
     Attributes
     ----------
-    students, malformed : how many
+    sheets, malformed, faults : how many, how many could not be read, and how many we failed at
+    students : the first names with their points, None where there are none yet
+    unreadable : the first of those that could not be read or marked, each with the reason
     scores : how often each score was reached
     verdicts : by step, in the order of the calculation, how often each verdict
     mistakes : how often each mistake at each step: (step, id) → count
     first_wrong : how often each step was the first wrong one
+    several : students with more than one sheet, and how many
     """
 
     def __init__(self, steps: Sequence[str]) -> None:
-        self.students = 0
+        self.sheets = 0
         self.malformed = 0
+        self.faults = 0
         self.max_score = 0.0
         self.total = 0.0
+        self.students: list[tuple[str, float | None]] = []
+        self.unreadable: list[tuple[str, str]] = []
+        self.several: dict[str, int] = {}
         self.scores: Counter[float] = Counter()
         self.verdicts: dict[str, Counter[str]] = {step: Counter() for step in steps}
         self.mistakes: Counter[tuple[str, str]] = Counter()
@@ -195,11 +305,18 @@ class Picture:
 
     def add(self, result: dict[str, Any]) -> None:
         """Count one result."""
-        self.students += 1
+        self.sheets += 1
         self.max_score = max(self.max_score, result["max_score"])
-        self.total += result["score"]
-        self.scores[round(result["score"], 2)] += 1
+        if len(self.students) < MOST_LISTED:
+            self.students.append((result["student"] or "", result["score"]))
+        why = result.get("malformed") or result.get("fault")
+        if why and len(self.unreadable) < MOST_LISTED:
+            self.unreadable.append((result["student"] or "", why))
         self.malformed += "malformed" in result
+        self.faults += "fault" in result
+        if result["score"] is not None:
+            self.total += result["score"]
+            self.scores[round(result["score"], 2)] += 1
         if result["first_wrong"] in self.verdicts:
             self.first_wrong[result["first_wrong"]] += 1
         for step in result["steps"]:
@@ -211,4 +328,9 @@ class Picture:
 
     @property
     def mean(self) -> float:
-        return self.total / self.students if self.students else 0.0
+        marked = self.sheets - self.faults
+        return self.total / marked if marked else 0.0
+
+
+#: Students that a picture of the class keeps by name.
+MOST_LISTED = 60

@@ -10,17 +10,25 @@ from attncli.message import N_, Language, Message
 
 def results(result: dict[str, Any], language: Language) -> dict[str, Any]:
     """One student's results: a test a step, and a visible total."""
+    if "fault" in result:
+        # Without any score Gradescope says that the autograder failed, as it did, and asks the teacher.
+        return {"output": result["fault"], "visibility": "visible", "extra_data": _extra(result)}
     score, most = f"{result['score']:g}", f"{result['max_score']:g}"
     output = [Message(N_("Points: {score} of {most}"), score=score, most=most).text(language)]
-    output += [result["malformed"]] if "malformed" in result else result.get("notes", ())
+    output += [result["malformed"]] if "malformed" in result else []
+    output += result.get("notes", ())
     return {
         "score": result["score"],
         "output": "\n".join(output),
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "extra_data": {name: result[name] for name in ("problem", "student", "max_score", "first_wrong")},
+        "extra_data": _extra(result),
         "tests": [_test(step, number) for number, step in enumerate(_steps(result), start=1)],
     }
+
+
+def _extra(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: result[name] for name in ("problem", "student", "max_score", "first_wrong")}
 
 
 def _steps(result: dict[str, Any]) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ def _suite(result: dict[str, Any]) -> Iterator[str]:
             "points": 0.0,
             "max_points": result["max_score"],
             "mistakes": [],
-            "message": result.get("malformed", ""),
+            "message": result.get("malformed") or result.get("fault", ""),
         }
     ]
     verdicts = [step["verdict"] for step in steps]
@@ -37,7 +37,9 @@ def _suite(result: dict[str, Any]) -> Iterator[str]:
     }
     numbers = " ".join(f'{name}="{count}"' for name, count in counts.items())
     yield f'{SUITE_START}{spelled(result["student"] or "")} {numbers} time="0">\n    <properties>\n'
-    yield _property("score", result["score"]) + _property("max_score", result["max_score"])
+    if result["score"] is not None:
+        yield _property("score", result["score"])
+    yield _property("max_score", result["max_score"])
     for step in steps:
         yield _property(f"points.{step['id']}", step["points"])
         yield _property(f"max_points.{step['id']}", step["max_points"])
@@ -46,6 +48,8 @@ def _suite(result: dict[str, Any]) -> Iterator[str]:
     classname = spelled(f"{result['problem']}.{(result['student'] or '').replace('.', '_')}")
     for step in steps:
         yield from _case(step, classname)
+    if result.get("notes"):
+        yield f"    <system-out>{escape(_legal(' '.join(result['notes'])))}</system-out>\n"
     yield SUITE_END
 
 

@@ -10,29 +10,34 @@ import csv
 import io
 import select
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from attncli.limits import MOST_ARRAY_BYTES, MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
 from attncli.message import N_, AttnError, InputError, Message, closest
 from attncli.problems.answers import Sheet, answer, sheet, sheet_data, sheet_from_arrays
 from attncli.problems.source import arrays_from_npz, as_text, open_bounded, parse_json, read_bounded
 from attncli.reasons import of_system
 from attncli.record import Record
 
-#: Bytes one sheet may have; a page of numbers has a few thousand.
-MOST_SHEET_BYTES = 2_000_000
-#: Bytes that the arrays of one sheet may unpack to.
-MOST_UNPACKED_BYTES = 64_000_000
-#: Lines that one row of a CSV may have; a quote that is never closed is looked for no further.
-MOST_ROW_LINES = 2000
+#: What a file of results has beside it.
+BESIDE = ".attncli"
 _BLOCK = 1 << 16
 _ENDINGS = frozenset({".json", ".toml", ".npz"})
-#: Names that stand beside sheets and are none.
+_CLASSES = frozenset({".jsonl", ".csv"})
+#: Names of files that lie beside sheets and are none; a sheet or a folder of such a name is a student's.
 _BESIDE = frozenset({"readme", "thumbs", "desktop", "license"})
+#: Strange columns for which a likely one is looked for.
+_MOST_LOOKS = 20
+#: Characters of a name that a sheet claims.
+_MOST_CLAIMED = 60
 
 _TOO_LONG = Message(N_("This line has more than {limit} bytes, too many for one sheet."), limit=f"{MOST_SHEET_BYTES:,}")
+
+
+_CLAIM = N_("This sheet names “{claimed}”, but it was handed in as that of {name}. It counts for {name}.")
 
 
 class Submission(Record):
@@ -45,6 +50,7 @@ class Submission(Record):
     text : the line, or the path of the file
     header, cells : the columns of a row that count, and what stands in them
     content : the bytes of the file, where it has been read already
+    placed : its place says whose it is, whatever name the sheet itself claims
     """
 
     kind: str
@@ -54,6 +60,7 @@ class Submission(Record):
     cells: tuple[str, ...] = ()
     content: bytes | None = None
     fault: Message | None = None
+    placed: bool = False
 
     def read(self) -> Sheet:
         """The sheet.
@@ -68,14 +75,20 @@ class Submission(Record):
         if self.kind == "file" and self._ending == ".npz":
             return sheet_from_arrays(self._arrays(), self.name)
         data = self._data()
-        return sheet(data).changed(student=_student(data) or self.name)
+        found, claimed = sheet(data), _student(data)
+        if not self.placed:
+            return found.changed(student=claimed or self.name)
+        notes = found.notes
+        if claimed and claimed.casefold() != self.name.casefold():
+            notes = (*notes, Message(_CLAIM, name=self.name, claimed=claimed[:_MOST_CLAIMED]))
+        return found.changed(student=self.name, notes=notes)
 
     def student(self) -> str:
         """Whose it is, as far as that can be found out."""
         try:
             if self.kind == "row":
                 return self._row().student or self.name
-            if self.kind != "broken" and not (self.kind == "file" and self._ending == ".npz"):
+            if self.kind == "line" or (self.kind == "file" and not self.placed and self._ending != ".npz"):
                 return _student(self._data()) or self.name
         except (AttnError, MemoryError, RecursionError, OSError):
             pass
@@ -89,6 +102,19 @@ class Submission(Record):
             return self.changed(content=read_bounded(self.text, MOST_SHEET_BYTES))
         except AttnError as error:
             return Submission("broken", self.name, fault=error.message)
+
+    def content_parts(self) -> tuple[object, ...]:
+        """Everything that its result depends on, but for whose it is."""
+        place = self.name if self.kind in ("file", "broken") else ""
+        return (
+            self.kind,
+            place,
+            self.text if self.kind == "line" else self._ending,
+            self.header,
+            self.cells,
+            self.content,
+            self.fault,
+        )
 
     @property
     def _ending(self) -> str:
@@ -115,8 +141,8 @@ class Submission(Record):
                 size = sum(member.file_size for member in archive.infolist())
         except (zipfile.BadZipFile, ValueError, NotImplementedError):
             size = 0  # the reader below says what is wrong
-        if size > MOST_UNPACKED_BYTES:
-            raise InputError("unpacks to more than {limit} bytes, the limit here.", limit=f"{MOST_UNPACKED_BYTES:,}")
+        if size > MOST_ARRAY_BYTES:
+            raise InputError("unpacks to more than {limit} bytes, the limit here.", limit=f"{MOST_ARRAY_BYTES:,}")
         if self.content is None:
             return arrays_from_npz(self.text)
         with tempfile.TemporaryDirectory() as folder:
@@ -214,9 +240,9 @@ def _all(
 def _folder(folder: Path, known: Callable[[str], bool], beside: Collection[Path]) -> Iterator[Submission | None]:
     """Sheets of a folder by name; also one folder a student, as other systems export them."""
     for path in sorted(folder.iterdir()):
-        if path.name.startswith((".", "__")) or path.stem.casefold() in _BESIDE or path.resolve() in beside:
-            continue
         ending = path.suffix.lower()
+        if _is_beside(path, ending) or path.resolve() in beside:
+            continue
         if path.is_symlink():
             yield _broken(path, N_("This is a link; links are not followed."))
         elif path.is_dir():
@@ -224,7 +250,7 @@ def _folder(folder: Path, known: Callable[[str], bool], beside: Collection[Path]
         elif not path.is_file():
             yield _broken(path, N_("This is not a file."))
         elif ending in _ENDINGS:
-            yield Submission("file", path.stem, str(path))
+            yield Submission("file", path.stem, str(path), placed=True)
         elif ending == ".jsonl":
             yield from _jsonl(str(path))
         elif ending == ".csv":
@@ -236,6 +262,15 @@ def _folder(folder: Path, known: Callable[[str], bool], beside: Collection[Path]
             yield from _csv(str(path), known)
         else:
             yield _broken(path, N_("This is not a sheet: sheets end in .json, .toml or .npz."))
+
+
+def _is_beside(path: Path, ending: str) -> bool:
+    """Whether this lies among the sheets and is none: hidden, a readme, or results with what belongs to them."""
+    if path.name.startswith((".", "__")) or ending == BESIDE:
+        return True
+    if ending in _CLASSES and path.with_name(path.name + BESIDE).is_file():
+        return True
+    return path.stem.casefold() in _BESIDE and ending not in _ENDINGS | _CLASSES and not path.is_dir()
 
 
 def _broken(path: Path, why: str, **fields: object) -> Submission:
@@ -262,7 +297,7 @@ def _in_own_folder(folder: Path) -> Submission:
             folder.name,
             fault=Message(N_("There are several sheets in this folder: {names}. Keep one."), names=names),
         )
-    return Submission("file", folder.name, str(answers[0]))
+    return Submission("file", folder.name, str(answers[0]), placed=True)
 
 
 def _jsonl(path: str) -> Iterator[Submission | None]:
@@ -355,7 +390,14 @@ def _header(path: str, row: list[str] | Message | None) -> tuple[str, ...]:
             path=path,
             names=", ".join(name[:40] for name in names[:20]),
         )
-    twice = next((name for i, name in enumerate(names) if name and name in names[:i]), None)
+    if len(names) > MOST_COLUMNS:
+        raise InputError(
+            "{path}: the first line names {count} columns; the limit is {limit}. Keep student and the columns of the steps.",
+            path=path,
+            count=f"{len(names):,}",
+            limit=f"{MOST_COLUMNS:,}",
+        )
+    twice = next((name for name, count in Counter(names).items() if name and count > 1), None)
     if twice is not None:
         raise InputError("{path}: the column “{name}” stands twice. Keep one.", path=path, name=twice[:40])
     return names
@@ -447,7 +489,7 @@ def unknown_columns(path: str, known: Callable[[str], bool], steps: Sequence[str
     if not strange:
         return None
     names = ", ".join(name[:40] for name in strange[:10]) + (", …" if len(strange) > 10 else "")
-    likely = next((found for name in strange if (found := closest(name, list(steps))) is not None), None)
+    likely = next((found for name in strange[:_MOST_LOOKS] if (found := closest(name, list(steps))) is not None), None)
     if likely is None:
         return Message(N_("{path}: these columns are not steps and are ignored: {names}."), path=path, names=names)
     return Message(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from attncli.limits import MOST_ANSWER_CHARACTERS
 from attncli.matrix import EXACT, Entry, Matrix
 from attncli.message import N_, AttnError, InputError, Listed, Message
 from attncli.names import show_shape
@@ -29,9 +30,6 @@ from attncli.problems.text import Written as Literal
 from attncli.problems.written import Written, written
 from attncli.reasons import of_toml
 from attncli.record import Record
-
-#: Characters an answer to one step may have; a sheet is a page, not a library.
-MOST_CHARACTERS = 200_000
 
 
 class Answer(Record):
@@ -89,9 +87,11 @@ def _answer(value: Any, place: Callable[[str], str] | None) -> Answer:
         if isinstance(value, str) and value.lstrip()[:1] == "@":
             return _from_file(value.strip()[1:], place)
         if isinstance(value, str):
-            if len(value) > MOST_CHARACTERS:
+            if len(value) > MOST_ANSWER_CHARACTERS:
                 raise InputError(
-                    "The answer has {count} characters; the limit is {limit}.", count=len(value), limit=MOST_CHARACTERS
+                    "The answer has {count} characters; the limit is {limit}.",
+                    count=len(value),
+                    limit=MOST_ANSWER_CHARACTERS,
                 )
             if not value.strip():
                 return Answer(_blank())

@@ -13,13 +13,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from attncli import models
 from attncli.core.graph import Graph
 from attncli.gradient import gradient_id
+from attncli.limits import MOST_TEXT_BYTES
 from attncli.matrix import Matrix, as_matrix
 from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.complaint import complaint
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings
 from attncli.problems.source import (
-    MOST_TEXT_BYTES,
     as_text,
     beside,
     matrix_from_file,

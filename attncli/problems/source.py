@@ -14,18 +14,15 @@ from typing import IO, Any
 
 import numpy as np
 
+from attncli.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS, MOST_TEXT_BYTES
 from attncli.matrix import Matrix
 from attncli.message import N_, AttnError, InputError, Message, closest
 from attncli.problems.settings import matrix_of, real_array
 from attncli.problems.text import Written, parse_matrix
 from attncli.reasons import of_json, of_system
 
-MOST_TEXT_BYTES = 16_000_000
-MOST_ARRAY_BYTES = 512_000_000
 #: Digits of a whole number in JSON that is read as a number.
 _MOST_DIGITS = 40
-#: Arrays an .npz file of answers may hold.
-MOST_ARRAYS = 1000
 
 ReadStdin = Callable[[], bytes]
 
@@ -407,6 +404,13 @@ def stored_array(file: IO[bytes]) -> Any:
                 size=f"{size:,}",
                 shape="×".join(map(str, shape))[:60],
                 limit=f"{MOST_ARRAY_BYTES:,}",
+            )
+        if size // dtype.itemsize > MOST_ARRAY_CELLS:
+            raise InputError(
+                "holds an array of {count} numbers ({shape}); the limit here is {limit}. Give a smaller one.",
+                count=f"{size // dtype.itemsize:,}",
+                shape="×".join(map(str, shape))[:60],
+                limit=f"{MOST_ARRAY_CELLS:,}",
             )
         data = file.read(size)
         if len(data) != size:

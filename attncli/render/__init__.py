@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attncli.message import ENGLISH, N_, Language, Message, unknown
+from attncli.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_SHOWN_CELLS
+from attncli.message import ENGLISH, N_, Language, LimitError, Message, unknown
 
 if TYPE_CHECKING:
     from attncli.run import Run
@@ -36,6 +37,38 @@ def get(name: str) -> Any:
     return importlib.import_module(f"{__name__}.{name}")
 
 
+def check_size(run: Run, format: str, *, expand: bool) -> None:
+    """Refuse a page that would take minutes to write and longer to read.
+
+    Raises
+    ------
+    LimitError
+        Says what the limit is, and what to ask for instead.
+    """
+    shown = [run.graph.steps[id] for id in run.shown]
+    given = [given.matrix.values.size for given in run.graph.inputs.values()]
+    cells = sum(step.cells for step in shown)
+    most = MOST_SHOWN_CELLS.get(format)
+    if most is not None and cells + sum(given) > most:
+        raise LimitError(
+            "{format} of {count} numbers is too much; the limit is {limit}. Choose steps with --step, or a format for programs: json, npz.",
+            format=format,
+            count=f"{cells + sum(given):,}",
+            limit=f"{most:,}",
+        )
+    if not expand:
+        return
+    terms = sum(step.cells * max(run.graph.shape(id)[-1:] or (1,)) for step in shown for id in step.inputs[:1])
+    if cells > MOST_EXPANDED_CELLS or terms > MOST_EXPANDED_TERMS:
+        raise LimitError(
+            "--expand writes out the arithmetic of every cell: {count} cells with about {terms} terms here; the limits are {limit} and {most}. Choose steps with --step, or one cell: attncli why STEP ROW COLUMN.",
+            count=f"{cells:,}",
+            terms=f"{terms:,}",
+            limit=f"{MOST_EXPANDED_CELLS:,}",
+            most=f"{MOST_EXPANDED_TERMS:,}",
+        )
+
+
 def render(run: Run, format: str, language: Language = ENGLISH, **options: Any) -> str | bytes:
     """A run in a format: text, or bytes where the format is binary.
 
@@ -45,5 +78,6 @@ def render(run: Run, format: str, language: Language = ENGLISH, **options: Any) 
     """
     from attncli.render._view import view
 
+    check_size(run, format, expand=bool(options.get("expand")))
     result: str | bytes = get(format).render(view(run, language, **options))
     return result

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from attncli.locale.wrap import columns, wrap
 from attncli.marking.explain import Named
-from attncli.marking.grade import Picture
-from attncli.message import N_, Language, Message
+from attncli.marking.grade import MOST_LISTED, Picture
+from attncli.message import N_, Language, Listed, Message
 from attncli.mistakes.catalogue import CATALOGUE, did
 from attncli.render._glyphs import fitted
 from attncli.render._marks import for_the_author, number
@@ -31,6 +31,8 @@ _VERDICTS = (
     ("blank", N_("blank")),
 )
 _RED = ("wrong", "first")
+#: Bars of one to seven eighths of a character.
+_EIGHTHS = "▏▎▍▌▋▊▉"
 
 
 class ClassView:
@@ -65,23 +67,32 @@ class ClassView:
         picture = self.picture
         yield self.text(self.title, "bold")
         summary = Message(
-            N_("Sheets: {students}, unreadable: {malformed}. Mean: {mean} of {most} points."),
-            students=picture.students,
+            N_("Sheets: {sheets}, unreadable: {malformed}. Mean: {mean} of {most} points."),
+            sheets=picture.sheets,
             malformed=picture.malformed,
             mean=number(picture.mean),
             most=number(picture.max_score),
         )
         yield self.text(self.say(summary))
-        if picture.students:
+        if picture.unreadable:
+            yield Text()
+            yield from self._unreadable()
+        if picture.several:
+            yield Text()
+            yield from self._several()
+        if picture.scores:
             yield Text()
             yield from self._distribution()
+        if picture.students:
+            yield Text()
+            yield from self._students()
         if any(picture.verdicts.values()):
             yield Text()
             yield from self._steps()
         if picture.mistakes:
             yield Text()
             yield from self._mistakes()
-        if self.author and picture.students:
+        if self.author and picture.sheets:
             yield Text()
             yield self.text(self.say(for_the_author(self.author)), "dim")
 
@@ -92,11 +103,47 @@ class ClassView:
         most = max(count for _, count in groups)
         wide = max(len(label) for label, _ in groups)
         room = max(1, min(60, self.width - wide - len(str(most)) - 3))
-        bar = "█" if fitted("█", self.encoding) == "█" else "#"
         for label, count in groups:
-            # A single sheet shows, however large the class.
-            length = max(1, round(count / most * room)) if count else 0
-            yield Text(f"{label:>{wide}}  {bar * length}{' ' if length else ''}{count}", overflow="fold")
+            bar = self._bar(count / most * room)
+            yield Text(f"{label:>{wide}}  {bar}{' ' if bar else ''}{count}", overflow="fold")
+
+    def _bar(self, length: float) -> str:
+        """A bar of this length, to an eighth of a character where the screen has signs for that; a single sheet shows."""
+        if fitted("█", self.encoding) != "█" or fitted(_EIGHTHS[0], self.encoding) != _EIGHTHS[0]:
+            return "#" * max(1, round(length)) if length else ""
+        eighths = max(1, round(8 * length)) if length else 0
+        return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8 - 1] if eighths % 8 else "")
+
+    def _unreadable(self) -> Iterator[RenderableType]:
+        """By name: a sheet that nobody has marked must be looked for by somebody."""
+        yield self.text(self.say(N_("Not marked")), "bold underline")
+        for student, why in self.picture.unreadable[:_MOST]:
+            yield self.text(f"{student}: {why}", "red", "", "  ")
+        yield from self._more(self.picture.malformed + self.picture.faults, _MOST)
+
+    def _several(self) -> Iterator[RenderableType]:
+        said = Message(
+            N_("More than one sheet of the same student; all are kept and marked: {names}."),
+            names=Listed(f"{student} ({count})" for student, count in list(self.picture.several.items())[:_MOST]),
+        )
+        yield self.text(self.say(said), "yellow")
+
+    def _students(self) -> Iterator[RenderableType]:
+        """Every student with the points, where the class is not too large for that."""
+        yield self.text(self.say(N_("The students and their points")), "bold underline")
+        shown = self.picture.students[:MOST_LISTED]
+        named = [(printable(fitted(student, self.encoding)), score) for student, score in shown]
+        wide = min(max(columns(student) for student, _ in named), self.width // 2)
+        for student, score in named:
+            points = "–" if score is None else number(score)
+            gap = " " * max(0, wide - columns(student))
+            yield self.text(f"{student}{gap}  {fitted(points, self.encoding)}", "", "", "  ")
+        yield from self._more(self.picture.sheets, MOST_LISTED)
+
+    def _more(self, count: int, shown: int) -> Iterator[RenderableType]:
+        if count > shown:
+            more = Message(N_("… and {count} more; all of them stand in a file: -o class.csv"), count=count - shown)
+            yield self.text(self.say(more), "dim")
 
     def _counts(self, step: str) -> dict[str, int]:
         return {**self.picture.verdicts[step], "first": self.picture.first_wrong[step]}
@@ -108,7 +155,7 @@ class ClassView:
         shown = [(key, self.say(name)) for key, name in _VERDICTS if any(self._counts(step).get(key) for step in steps)]
         names = [fitted(step, self.encoding) for step in steps]
         first = max(map(len, names))
-        widths = [max(columns(word), len(str(self.picture.students))) for _, word in shown]
+        widths = [max(columns(word), len(str(self.picture.sheets))) for _, word in shown]
         if first + sum(widths) + 2 * len(widths) > self.width:
             yield from self._listed(steps, names, shown)
             return

@@ -374,6 +374,11 @@ def unreadable_as_markdown(student: str, why: str) -> str:
     return f"# {_escaped(student)}\n\n{_escaped(why)}\n"
 
 
+def note_as_markdown(note: Message, language: Language) -> str:
+    """A remark at the end of a student's page."""
+    return f"\n{_escaped(note.text(language))}\n"
+
+
 def _clean(text: str) -> str:
     return printable(" ".join(text.split("\n")))
 

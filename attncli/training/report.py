@@ -19,6 +19,10 @@ from attncli.training.trainer import Trainer
 _POINTS, _ROWS, _WRITTEN = 100, 16, 20
 
 
+#: What the report is called.
+TITLE = N_("A small GPT learns a text")
+
+
 def report(trainer: Trainer) -> Report:
     """All of it, from the present numbers.
 
@@ -43,7 +47,7 @@ def report(trainer: Trainer) -> Report:
     }
     settings["loss"] = loss
     settings["losses"] = list(trainer.losses)
-    return Report("train", Message(N_("A small GPT learns a text")), trainer.spec.seed, settings, tuple(parts))
+    return Report("train", Message(TITLE), trainer.spec.seed, settings, tuple(parts))
 
 
 def _opening(trainer: Trainer) -> Message:

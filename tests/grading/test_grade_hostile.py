@@ -112,7 +112,8 @@ def test_files_of_students_stay_in_their_folder(tmp_path: Path, format: str) -> 
     output = inside if format == "gradescope" else tmp_path / "deep" / "out.jsonl"
     inside.mkdir(parents=True)
     hostile("--format", format, "-o", output, "--feedback", inside / "feedback")
-    found = [path for path in tmp_path.rglob("*") if path.is_file() and path != output]
+    own = (output, Path(f"{output}.attncli"))
+    found = [path for path in tmp_path.rglob("*") if path.is_file() and path not in own]
     assert all(path.is_relative_to(inside) for path in found)
     feedback = [path for path in found if path.suffix == ".md"]
     assert len(feedback) == len(NAMES)
@@ -190,7 +191,7 @@ def test_ten_million_blanks() -> None:
     assert good["score"] == 6
 
 
-def test_a_fault_of_ours_costs_one_student(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_costs_one_student(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from attncli.marking.mark import Marker
 
     mark = Marker.mark
@@ -205,9 +206,47 @@ def test_a_fault_of_ours_costs_one_student(monkeypatch: pytest.MonkeyPatch) -> N
         Marker, "mark_many", lambda self, sheets: [failing(self, sheet) for sheet in sheets], raising=False
     )
     lines = json_lines([{"student": name, "answers": RIGHT} for name in ("ann", "bob", "cyd")])
-    ann, bob, cyd = grade("-", stdin=lines.encode()).results()
+    ran = grade("-", stdin=lines.encode())
+    assert ran.status == 2
+    assert ran.err.startswith("attncli: attncli itself failed at sheets: 1 (bob). They have no points;")
+    ann, bob, cyd = map(json.loads, ran.out.splitlines())
     assert ann["score"] == cyd["score"] == 6
-    assert "ZeroDivisionError: by hand" in bob["malformed"]
+    assert bob["score"] is None
+    assert "attncli itself failed at this sheet (ZeroDivisionError: by hand at test_grade_hostile.py:" in bob["fault"]
+    table = grade("-", "--format", "table", stdin=lines.encode()).out
+    assert "Mean: 6 of 6 points" in table and "bob: attncli itself failed" in table and "\nbob –\n" in table
+    row = list(csv.DictReader(io.StringIO(grade("-", "--format", "csv", stdin=lines.encode()).out)))[1]
+    assert (row["student"], row["score"]) == ("bob", "") and "itself failed" in row["remarks"]
+    suite = ET.fromstring(grade("-", "--format", "junit", stdin=lines.encode()).out)[1]
+    assert suite.get("errors") == "1" and suite.find("properties/property[@name='score']") is None
+    grade("-", "--format", "gradescope", "-o", tmp_path / "out", stdin=lines.encode())
+    failed = json.loads((tmp_path / "out" / "bob" / "results.json").read_text("utf-8"))
+    assert "score" not in failed and "tests" not in failed and "itself failed" in failed["output"]
+    # The next run tries again, and only there.
+    out = tmp_path / "out.csv"
+    assert grade("-", "-o", out, stdin=lines.encode()).status == 2
+    monkeypatch.undo()
+    assert grade("-", "-o", out, stdin=lines.encode()).status == 0
+    assert [float(row["score"]) for row in csv.DictReader(out.open(encoding="utf-8"))] == [6, 6, 6]
+
+
+def test_a_sheet_that_takes_too_long_costs_one_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    from attncli.marking.mark import Marker
+
+    mark_many = Marker.mark_many
+
+    def endless(self: Marker, sheets: Any) -> Any:
+        while any(sheet.student == "bob" for sheet in sheets):
+            pass
+        return mark_many(self, sheets)
+
+    monkeypatch.setattr(Marker, "mark_many", endless)
+    monkeypatch.setattr("attncli.marking.grade.MOST_SECONDS", 0.3)
+    lines = json_lines([{"student": name, "answers": RIGHT} for name in ("ann", "bob", "cyd")])
+    ran = grade("-", stdin=lines.encode())
+    ann, bob, cyd = map(json.loads, ran.out.splitlines())
+    assert (ran.status, ann["score"], bob["score"], cyd["score"]) == (2, 6, None, 6)
+    assert "more than 0.3 seconds" in bob["fault"]
 
 
 def test_a_device_is_no_class() -> None:

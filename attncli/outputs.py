@@ -1,0 +1,196 @@
+"""Files that attncli writes: whole or not at all, never over an input, and never over what somebody else has written.
+
+A file of ours is known by how it begins; one that begins with its title, by the same title. So a command given again writes its
+own file again, and nobody's notes are lost to a slip of the hand.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from attncli.message import InputError
+from attncli.reasons import of_system
+
+#: What files are written for. A calculation does not take the place of a saved training.
+RUN, MARKS, CLASS, REPORT, TRAINING, FEEDBACK = "run", "marks", "class", "report", "training", "feedback"
+
+#: How files of ours begin.
+_FIRST = {
+    RUN: (
+        rb'\{"schema": ?1, ?"model": ?"[^"]*", ?"arithmetic"',
+        rb"step,phase,head,row,column,",
+        rb'<!DOCTYPE html>\n<html[^>]*>\n<head>\n(<meta[^>]*>\n)*<meta name="generator" content="attncli">',
+        rb'<svg class="attncli-',
+        rb"% Put this into a document with ",
+        # An archive as `attncli.npz` writes it: nothing packed, no time, no 64-bit sizes as NumPy has them.
+        rb"(?s:PK\x03\x04..\x00.\x00\x00\x00\x00\x21\x00.{12}..\x00\x00(?!meta\.npy))",
+    ),
+    MARKS: (rb'\{"schema": ?1, ?"problem": ?',),
+    CLASS: (
+        rb'\{"schema": ?1, ?"problem": ?',
+        rb"student,score,max_score,first_wrong,",
+        rb'<\?xml version="1\.0" encoding="UTF-8"\?>\n<testsuites>',
+        rb'\{\n "(score|output)": [^\n]*\n(.*\n)* "extra_data": \{\n  "problem"',
+    ),
+    REPORT: (
+        rb'\{"schema": ?1, ?"(experiment|models)": ?',
+        rb"table,row,column,value\n",
+        rb"model,variant,cache_formula,",
+        "(# )?(MHA|MQA|GQA|MLA)( · (MHA|MQA|GQA|MLA))* ".encode(),
+    ),
+    TRAINING: (rb"(?s:PK\x03\x04.{22}\x08\x00..meta\.npy)",),
+    FEEDBACK: (rb"(?s:.*)\n<!-- attncli: feedback -->\n\Z",),
+}  # fmt: skip
+#: The last line of a page of feedback, which no reader shows.
+FEEDBACK_END = b"\n<!-- attncli: feedback -->\n"
+_HEAD = 1 << 16
+
+
+def is_own(path: Path, kind: str, data: bytes = b"") -> bool:
+    """Whether attncli has written this file, and for the same purpose.
+
+    Parameters
+    ----------
+    data : what is to be written, or its beginning: a text under the same title is ours
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    title = data.partition(b"\n")[0]
+    return any(re.match(first, head) for first in _FIRST[kind]) or bool(
+        title and title[:1] not in b"{<%P" and head.partition(b"\n")[0] == title
+    )
+
+
+def check_output(
+    name: str,
+    kind: str,
+    inputs: Iterable[str | Path] = (),
+    data: bytes = b"",
+    *,
+    option: str = "-o",
+    force: bool = False,
+) -> None:
+    """Refuse a place that is one of the inputs, by whatever link or spelling, or that holds somebody else's file.
+
+    Parameters
+    ----------
+    data : what is to be written, or its beginning
+    force : write over a file that is not ours; an input stays an input
+
+    Raises
+    ------
+    InputError
+        Says which, and what to do.
+    """
+    try:
+        path = Path(os.path.realpath(name))
+        there = path.stat()
+    except (OSError, ValueError):
+        return  # nothing is there, or writing will say what is wrong
+    for given in inputs:
+        try:
+            same = os.path.samestat(os.stat(given), there)  # noqa: PTH116
+        except (OSError, ValueError):
+            continue
+        if same and not _is_endless(path):
+            raise InputError(
+                "{option} {path}: this is one of the inputs ({given}), and would be overwritten. Give another name.",
+                option=option,
+                path=name,
+                given=str(given),
+            )
+    if force or not path.is_file() or not there.st_size:
+        return
+    try:
+        if is_own(path, kind, data):
+            return
+    except OSError:
+        pass
+    raise InputError(
+        "{option} {path}: a file is there that attncli did not write for this purpose. Give another name, or --force to write over it.",
+        option=option,
+        path=name,
+    )
+
+
+def _is_endless(path: Path) -> bool:
+    """A device such as /dev/null is read from and written to without harm."""
+    return not path.is_file() and not path.is_dir()
+
+
+def is_folder(name: str, option: str, example: str) -> InputError:
+    """The error for a folder, or nothing at all, where a file is to be written."""
+    if not name:
+        return InputError(
+            "{option} “”: the name is empty. Give a file name, like {example}.", option=option, example=example
+        )
+    return InputError(
+        "{option} {path}: this is a folder. Give a file name in it, like {example}.",
+        option=option,
+        path=name,
+        example=str(Path(name) / example),
+    )
+
+
+def cannot_write(name: str, error: Exception, option: str = "-o") -> InputError:
+    """The error for a place that nothing can be written to."""
+    return InputError(
+        "{option} {path}: cannot be written ({reason}). Check that the folder exists and that you may write there.",
+        option=option,
+        path=name,
+        reason=of_system(error),
+    )
+
+
+def write_whole(name: str, data: bytes, option: str = "-o", example: str = "trace.md") -> None:
+    """Write a file whole or not at all: beside it first, then renamed.
+
+    Raises
+    ------
+    InputError
+        It cannot be written there.
+    """
+    import tempfile
+
+    beside = None
+    try:
+        path = Path(os.path.realpath(name))  # a link is followed, not replaced
+        if not name or path.is_dir():
+            raise is_folder(name, option, example)
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # a device or pipe has nothing to rename onto
+            return
+        handle, beside = tempfile.mkstemp(prefix=".attncli-", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(beside).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
+        Path(beside).replace(path)
+    except (OSError, ValueError) as error:
+        raise cannot_write(name, error, option) from None
+    finally:
+        if beside is not None:
+            Path(beside).unlink(missing_ok=True)
+
+
+def make_folder(folder: Path, option: str) -> None:
+    """Make a folder for files, with those above it.
+
+    Raises
+    ------
+    InputError
+        It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            "{option} {path}: this folder cannot be created ({reason}).",
+            option=option,
+            path=str(folder),
+            reason=of_system(error),
+        ) from None
