@@ -15,7 +15,7 @@ from attncli.message import InputError
 from attncli.reasons import of_system
 
 #: What files are written for. A calculation does not take the place of a saved training.
-RUN, MARKS, CLASS, REPORT, TRAINING, FEEDBACK = "run", "marks", "class", "report", "training", "feedback"
+RUN, MARKS, CLASS, REPORT, TRAINING, FEEDBACK, WHY = "run", "marks", "class", "report", "training", "feedback", "why"
 
 #: How files of ours begin.
 _FIRST = {
@@ -41,6 +41,7 @@ _FIRST = {
         rb"model,variant,cache_formula,",
         "(# )?(MHA|MQA|GQA|MLA)( · (MHA|MQA|GQA|MLA))* ".encode(),
     ),
+    WHY: (),
     TRAINING: (rb"(?s:PK\x03\x04.{22}\x08\x00..meta\.npy)",),
     FEEDBACK: (rb"(?s:.*)\n<!-- attncli: feedback -->\n\Z",),
 }  # fmt: skip

@@ -20,10 +20,11 @@ DEPTH = 3
 _BRACKETS = re.compile(r"(?P<step>[^\[\]]+)\[(?P<cell>[^\[\]]*)\]")
 
 
-def explain(say: Say, *, cell: Sequence[str], depth: str | None, output: str | None, **words: Any) -> int:
+def explain(say: Say, *, cell: Sequence[str], depth: str | None, output: str | None, force: bool, **words: Any) -> int:
     """Print the arithmetic behind one cell, opened step by step."""
     from attncli.cli._output import language_of, write_file
     from attncli.cli._terminal import console
+    from attncli.outputs import WHY
     from attncli.render._view import view
     from attncli.render._why import print_why
     from attncli.render.table import trimmed
@@ -43,7 +44,7 @@ def explain(say: Say, *, cell: Sequence[str], depth: str | None, output: str | N
     if output is None:
         say.out(text)
     else:
-        write_file(output, text.encode("utf-8"))
+        write_file(say, output, text.encode("utf-8"), WHY, force=force)
     return 0
 
 

@@ -47,6 +47,6 @@ def command(say: Say) -> Any:
     table = {**options(say), **own}
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command("why", help=say.text("Trace one number back to the inputs, as nested arithmetic."))(
-        with_options(why, ("cell", "depth", *INPUTS, *GRADIENT, *_SHOWN, "output"), table)
+        with_options(why, ("cell", "depth", *INPUTS, *GRADIENT, *_SHOWN, "output", "force"), table)
     )
     return command_of(app)

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from attncli.limits import MOST_ANSWER_CHARACTERS
+from attncli.limits import MOST_ANSWER_CHARACTERS, MOST_ARRAY_BYTES
 from attncli.matrix import EXACT, Entry, Matrix
 from attncli.message import N_, AttnError, InputError, Listed, Message
 from attncli.names import show_shape
 from attncli.problems.settings import matrix_of, real_array
 from attncli.problems.source import (
-    MOST_ARRAY_BYTES,
     arrays_from_npz,
     matrix_from_file,
     no_member,

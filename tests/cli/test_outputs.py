@@ -12,9 +12,10 @@ from running import refused, run
 FORWARD = ("forward", "-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4")
 #: A command, the same with other numbers, and the endings it writes.
 COMMANDS = {
-    "forward": (FORWARD, ("forward", "-Q", "2 1", *FORWARD[3:]), "json md tex csv npz html svg txt"),
+    "forward": (FORWARD, ("forward", "-Q", "2 1", *FORWARD[3:]), "json md tex csv npz html svg txt xlsx"),
     "backward": ((*FORWARD, "--upstream", "1 2")[1:], (*FORWARD, "--upstream", "2 1")[1:], "json md txt"),
     "examples": (("run", "a1-pronoun"), ("run", "a1-pronoun", "--decimals", "5"), "json md html txt"),
+    "why": (("a1-pronoun", "O", "1", "2"), ("a1-pronoun", "O", "1", "2", "--depth", "1"), "txt"),
     "check": (("a1-pronoun", "--answer", "A=1 2"), ("a1-pronoun", "--answer", "A=0.330 0.670"), "json md txt"),
     "compare": (("mha", "mqa"), ("mha", "gqa"), "json md csv txt"),
     "lab": (("softmax",), ("softmax", "--seed", "2"), "json md csv txt"),
