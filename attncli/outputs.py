@@ -27,6 +27,8 @@ _FIRST = {
         rb"% Put this into a document with ",
         # An archive as `attncli.npz` writes it: nothing packed, no time, no 64-bit sizes as NumPy has them.
         rb"(?s:PK\x03\x04..\x00.\x00\x00\x00\x00\x21\x00.{12}..\x00\x00(?!meta\.npy))",
+        # A spreadsheet without a time in it.
+        rb"(?s:PK\x03\x04..\x00\x00\x08\x00\x00\x00\x21\x00.{12}..\x00\x00\[Content_Types\]\.xml)",
     ),
     MARKS: (rb'\{"schema": ?1, ?"problem": ?',),
     CLASS: (
