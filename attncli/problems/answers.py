@@ -72,7 +72,11 @@ def answer(value: Any, place: Callable[[str], str] | None = None) -> Answer:
     place : the path of a file that is named with @, where one may be
     """
     found = _answer(value, place)
-    if isinstance(value, str) and ("," in value or "，" in value) and _DECIMAL_COMMA.search(value[:MOST_CHARACTERS]):
+    if (
+        isinstance(value, str)
+        and ("," in value or "，" in value)
+        and _DECIMAL_COMMA.search(value[:MOST_ANSWER_CHARACTERS])
+    ):
         return found.changed(text=value)
     return found
 
