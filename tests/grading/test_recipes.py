@@ -86,8 +86,12 @@ def test_gradescope_where_nothing_useful_was_handed_in(autograder: Path) -> None
     assert "no sheet in this folder" in results["output"]
 
 
-def test_setup_installs_into_its_own_environment(autograder: Path, tmp_path: Path) -> None:
-    """With stand-ins for what would reach for the network."""
+@pytest.mark.parametrize("carried", [False, True])
+def test_setup_installs_into_its_own_environment(autograder: Path, tmp_path: Path, carried: bool) -> None:
+    """With stand-ins for what would reach for the network; the wheel in the zip goes before the released one."""
+    wheel = autograder / "source" / "attncli-0.1.0-py3-none-any.whl"
+    if carried:
+        wheel.write_bytes(b"")
     said = tmp_path / "said"
     for name in ("apt-get", "python3"):
         program(tmp_path / "bin" / name, f'#!/bin/sh\necho {name} "$@" >> "{said}"\n')
@@ -98,7 +102,7 @@ def test_setup_installs_into_its_own_environment(autograder: Path, tmp_path: Pat
         "apt-get update -q",
         "apt-get install -y -q python3 python3-venv",
         f"python3 -m venv {autograder / 'venv'}",
-        "pip install --quiet attncli",
+        f"pip install --quiet {wheel if carried else 'attncli'}",
     ]
 
 
