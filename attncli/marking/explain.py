@@ -16,6 +16,7 @@ from attncli.core.graph import Graph, Swap
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
 from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, WRONG, Line, Rules, judge
+from attncli.matrix import BoolArray
 from attncli.mistakes import Mistake, mistakes_at
 from attncli.mistakes.catalogue import rank
 from attncli.mistakes.slips import POWERS, orders_exchanged
@@ -54,25 +55,21 @@ class Numbers(Record):
     Parameters
     ----------
     own : each learner's own lines; right: the right ones in place of wrong ones, None where that is the same
-    head : what is carried on whatever was written, by habit; None where a line above is wrong
     spread : (sheets,) how far right calculations of this step lie apart
     """
 
     own: Family
     right: Family | None
-    head: Family | None
     spread: Any
 
 
 class Explainer:
     """Tries wrong calculations at a step and at the unwritten steps before it."""
 
-    def __init__(self, graph: Graph, setting: Setting, head: Family) -> None:
+    def __init__(self, graph: Graph, setting: Setting) -> None:
         self.graph = graph
         self.setting = setting
-        self.head = head
         self._mistakes: dict[str, list[Mistake]] = {}
-        self._by_head: dict[int, tuple[Mapping[str, Swap], Family]] = {}
 
     def mistakes(self, id: str) -> list[Mistake]:
         """The mistakes at a step whose calculation does not need its own result; with those made alike elsewhere, too."""
@@ -86,15 +83,6 @@ class Explainer:
                     found.append(mistake.changed(swap={**mistake.swap, **mistake.alike}))
             self._mistakes[id] = found
         return self._mistakes[id]
-
-    def by_head(self, head: Family, swap: Mapping[str, Swap]) -> Family:
-        """The wrong calculation from what is given, by habit; kept, since it is the same for all sheets."""
-        if head is not self.head:
-            return head.fork(swap)
-        known = self._by_head.get(id(swap))
-        if known is None:
-            known = self._by_head[id(swap)] = swap, head.fork(swap)
-        return known[1]
 
     def singles(
         self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]
@@ -110,23 +98,19 @@ class Explainer:
         rules = rules.changed(widened=True)
         for family in filter(None, (numbers.own, numbers.right)):
             for where, mistake, rows in self._near(id, line, family.chains[0], numbers.spread, rules, open_steps):
-                fits = self._fitting(id, line.of(rows), family, rows, mistake, numbers.head, rules)
+                fits = self._fitting(id, line.of(rows), family, rows, mistake, rules)
                 one = Found((Named(where, mistake.id),), mistake.swap, mistake.alike)
                 for row in rows[fits].tolist():
                     found[row].setdefault((where, mistake.id, len(mistake.swap) > 1), one)
         return [list(each.values()) for each in found]
 
-    def _fitting(
-        self, id: str, line: Line, family: Family, rows: Any, mistake: Mistake, head: Family | None, rules: Rules
-    ) -> Any:
+    def _fitting(self, id: str, line: Line, family: Family, rows: Any, mistake: Mistake, rules: Rules) -> Any:
         """Which of some sheets a mistake explains, by any habit."""
         witnesses = []
         for chain in family.chains:
             value = _value(self._reached, chain, rows, mistake.swap, id)
             if value is not None:
                 witnesses.append(either_way(value, line.values.shape))
-        if head is not None:
-            witnesses += [either_way(value, line.values.shape) for value in self.by_head(head, mistake.swap).raws(id)]
         if not witnesses:
             return np.zeros(len(line.values), dtype=np.bool_)
         return judge(line, witnesses, rules).worst > WRONG
@@ -197,14 +181,14 @@ class Explainer:
 
     # One sheet at a time, where no single mistake explains the line.
 
-    def too_early(self, id: str, line: Line, family: Family, rules: Rules) -> bool:
-        """Whether one sheet's line is right for lines before it that were rounded at fewer places than asked for."""
-        chain = family.chains[0]
+    def too_early(self, id: str, line: Line, family: Family, rules: Rules) -> BoolArray:
+        """Which sheets' lines are right for lines before them that were rounded at fewer places than asked for."""
+        found = np.zeros(len(line.values), dtype=np.bool_)
         for habit in TOO_EARLY:
-            value = _value(self._with_fewer_places, chain, habit, id)
-            if value is not None and (judge(line, [value], rules.changed(short=False)).worst > IMPRECISE).all():
-                return True
-        return False
+            value = _value(self._with_fewer_places, family.chains[0], habit, id)
+            if value is not None:
+                found |= judge(line, [value], rules.changed(short=False)).worst > IMPRECISE
+        return found
 
     def _with_fewer_places(self, chain: Chain, habit: Habit, id: str) -> Value:
         """What a step comes out as from lines that are rounded first by this habit."""
@@ -217,36 +201,48 @@ class Explainer:
         ]
         return chain.with_operands(id, step, operands)
 
-    def slips(self, id: str, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules) -> list[str]:
-        """Slips of writing that turn one sheet's wrong line into a right one."""
-        found = []
+    def slips(
+        self, id: str, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules
+    ) -> list[tuple[str, Value]]:
+        """Slips of writing that turn one sheet's wrong line into a right one, and what it then is with all its digits."""
+        found: list[tuple[str, Value]] = []
         exactly = rules.changed(short=False)
         turned = line.at(lambda cells: cells.swapaxes(-1, -2)) if line.values.ndim > 2 else None
         if turned is not None and (judge(turned, witnesses, exactly).worst > IMPRECISE).all():
-            found.append("layout-transposed")
+            found.append(("layout-transposed", witnesses[0][0].swapaxes(-1, -2)))
         if wrong is None or not wrong.any() or line.values.shape[1:] != witnesses[0].shape[1:]:
             return found
-        found += self.cell_slips(line, witnesses, wrong, exactly)
-        return found
+        return found + self.cell_slips(line, witnesses, wrong, exactly)
 
-    def cell_slips(self, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules) -> list[str]:
+    def cell_slips(self, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules) -> list[tuple[str, Value]]:
         """Slips in single cells; never where the right number is 0."""
-        found = []
+        found: list[tuple[str, Value]] = []
+        stack = np.stack([np.broadcast_to(one, line.values.shape) for one in witnesses])
+        lo, hi, full = stack.min(0), stack.max(0), stack[0][0]
         half = 0.5 * 10.0**-rules.decimals
-        nonzero = ~(np.stack([np.broadcast_to(one, line.values.shape) for one in witnesses]).__abs__() <= half).any(0)
-        if (nonzero | ~wrong).all():
-            if self._mended(line.changed(values=-line.values), witnesses, wrong, rules):
-                found.append("sign")
-            elif any(
-                self._mended(_moved(line, power), witnesses, wrong, _moved_rules(rules, power)) for power in POWERS
+        if (~(np.abs(stack) <= half).any(0) | ~wrong).all():
+            power = self._power(line, witnesses, wrong, rules, lo, hi)
+            if _is_near(-line.values, lo, hi, wrong, 12 * half) and self._mended(
+                line.changed(values=-line.values), witnesses, wrong, rules
             ):
-                found.append("decimal-point")
+                found.append(("sign", np.where(wrong[0], -full, full)))
+            elif power is not None:
+                found.append(("decimal-point", np.where(wrong[0], full * 10.0**-power, full)))
         for order in orders_exchanged(line.values.shape[1:], wrong[0]):
             moved = line.at(lambda cells, order=order: cells.reshape(len(cells), -1)[:, order].reshape(cells.shape))
             if (judge(moved, witnesses, rules).worst > IMPRECISE).all():
-                found.append("cells-exchanged")
+                found.append(("cells-exchanged", full.reshape(-1)[order].reshape(full.shape)))
                 break
         return found
+
+    def _power(self, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules, lo: Any, hi: Any) -> int | None:
+        """The power of ten, as its exponent, that mends every wrong cell."""
+        half = 0.5 * 10.0**-rules.decimals
+        for power in POWERS:
+            near = _is_near(line.values * 10.0**power, lo, hi, wrong, 12 * half * max(1.0, 10.0**power))
+            if near and self._mended(_moved(line, power), witnesses, wrong, _moved_rules(rules, power)):
+                return power
+        return None
 
     @staticmethod
     def _mended(line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules) -> bool:
@@ -269,7 +265,7 @@ class Explainer:
                     reached = [_value(self._reached, chain, None, mistake.swap, id) for chain in family.chains]
                     witnesses = [one for one in reached if one is not None]
                     judged = judge(line, witnesses, rules)
-                    for slip in self.cell_slips(line, witnesses, judged.cells == WRONG, rules.changed(short=False)):
+                    for slip, _ in self.cell_slips(line, witnesses, judged.cells == WRONG, rules.changed(short=False)):
                         found.append(Found((Named(where, mistake.id), Named(id, slip)), mistake.swap, mistake.alike))
                 if found:
                     return found
@@ -316,6 +312,11 @@ def _value(work: Callable[..., Any], *args: Any) -> Any:
         return None
 
 
+def _is_near(values: Any, lo: Any, hi: Any, wrong: Any, reach: float) -> bool:
+    """Whether every wrong cell would lie close to the witnesses with these values."""
+    return bool(((values >= 2 * lo - hi - reach) & (values <= 2 * hi - lo + reach) | ~wrong).all())
+
+
 def _moved(line: Line, power: int) -> Line:
     """The line with its decimal points moved."""
     return line.changed(values=line.values * 10.0**power, places=None)
@@ -332,6 +333,30 @@ def either_way(value: Value, shape: Sequence[int]) -> Value:
     if own == wanted or len(own) != len(wanted) or sorted(own) != sorted(wanted) or 1 not in wanted:
         return value
     return value.reshape(len(value), *wanted)
+
+
+def may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArray:
+    """Which sheets may hold a slip of writing, by the right numbers in full: a sign, a point, a place."""
+    turned = right.swapaxes(-1, -2) if right.ndim > 2 else right
+    reach = _reach(line, spread, rules) / 2
+    found: BoolArray = _off(line, turned) <= reach
+    if right.shape[1:] != line.values.shape[1:]:
+        return found
+    wide = reach.reshape(-1, *(1,) * (line.values.ndim - 1))
+    written = np.where(np.isfinite(line.values), line.values, 0.0)
+    same = (np.abs(line.values - right) <= wide) | (line.values == right)
+    if line.blank is not None:
+        same |= line.blank
+    slipped = np.abs(written + right) <= wide
+    for power in POWERS:
+        slipped |= np.abs(written * 10.0**power - right) <= wide * max(1.0, 10.0**power)
+    count = len(written)
+    found |= (same | slipped).reshape(count, -1).all(1)
+    moved = np.sort(written.reshape(count, -1)) - np.sort(
+        np.broadcast_to(np.where(np.isfinite(right), right, 0.0), written.shape).reshape(count, -1)
+    )
+    found |= (np.abs(moved) <= reach[:, None]).all(1)
+    return found
 
 
 def _reach(line: Line, spread: Any, rules: Rules) -> Any:

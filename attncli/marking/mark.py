@@ -29,6 +29,9 @@ from attncli.problems.question import points_of
 #: Sheets that `Marker.mark_many` takes up at once.
 CHUNK = 256
 
+#: Verdicts that earn something.
+_WITH_CREDIT = frozenset({"correct", "route", "imprecise", "follow_through"})
+
 #: Matrices that must be written with tokens as columns before the whole sheet is taken to be.
 _TURNED = 2
 
@@ -59,7 +62,7 @@ class Marker:
         self.reader = Reader(self.shapes, self.full, self.setting.places)
         self.names = Names(self.graph, self.points)
         self._heads: dict[float | None, Family] = {}
-        self.explainer = Explainer(self.graph, self.setting, self.head(None))
+        self.explainer = Explainer(self.graph, self.setting)
         every = list(routes(self.graph))
         self.routes = [route for route in every if route.id not in _OWN_ROUTES]
         self._own_routes = [route for route in every if route.id in _OWN_ROUTES]
@@ -182,19 +185,31 @@ class Marker:
         for group in (plain, *([i] for i in range(len(papers)) if i not in set(plain))):
             for i, one in zip(group, self._marked([papers[i] for i in group]), strict=True):
                 marked[i] = one
-        return [self._either_way(sheet, one) for sheet, one in zip(sheets, marked, strict=True) if one is not None]
+        done = [one for one in marked if one is not None]
+        for i, other in self._turned(sheets, done):
+            done[i] = other
+        return done
 
     def _paper(self, sheet: Sheet, turned: bool = False) -> Paper:
         return self.reader.paper(sheet, *self.named(sheet), turned)
 
-    def _either_way(self, sheet: Sheet, marked: Marked) -> Marked:
-        """The marks of a sheet, or of the same sheet read with tokens as columns where that earns more."""
-        if marked.ok or sum(_has_rows(answer) for answer in sheet.answers.values()) < _TURNED:
-            return marked
-        turned = self._marked([self._paper(sheet, turned=True)])[0]
-        if turned.score <= marked.score or not (turned.ok or _lines_turned(marked) >= _TURNED):
-            return marked
-        return turned.changed(notes=(*turned.notes, Message(_COLUMNS)), layout="columns")
+    def _turned(self, sheets: Sequence[Sheet], marked: Sequence[Marked]) -> Iterator[tuple[int, Marked]]:
+        """The marks of the sheets that were written with tokens as columns, where reading them so earns more."""
+        right = [sum(step.verdict in _WITH_CREDIT for step in one.steps) for one in marked]
+        likely = [i for i, one in enumerate(marked) if not one.ok and 2 * right[i] <= len(sheets[i].answers)]
+        rows = [i for i in likely if sum(_has_rows(answer) for answer in sheets[i].answers.values()) >= _TURNED]
+        papers = [self._paper(sheets[i], turned=True) for i in rows]
+        plain = [at for at, paper in enumerate(papers) if paper.is_plain]
+        for group in (plain, *([at] for at in range(len(papers)) if at not in set(plain))):
+            first = Pass(self, [papers[at] for at in group])
+            first.run()
+            for place, at in enumerate(group):
+                one = marked[rows[at]]
+                if first.lines_right(place) <= right[rows[at]]:
+                    continue
+                turned = self._marked([papers[at]])[0]
+                if turned.score > one.score and (turned.ok or _lines_turned(one) >= _TURNED):
+                    yield rows[at], turned.changed(notes=(*turned.notes, Message(_COLUMNS)), layout="columns")
 
     def _marked(self, papers: Sequence[Paper]) -> list[Marked]:
         verdicts: list[Verdicts] = [{} for _ in papers]

@@ -15,7 +15,7 @@ import numpy as np
 from attncli.arithmetic import Value
 from attncli.core.graph import Swap
 from attncli.marking.chain import MISFITS, Chain, Family
-from attncli.marking.explain import Found, Named, Numbers, either_way, order
+from attncli.marking.explain import Found, Named, Numbers, either_way, may_be_slips, order
 from attncli.marking.habits import programs
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Rules, judge
 from attncli.marking.papers import Paper, stacked, trivial_rows
@@ -135,7 +135,7 @@ class Pass:
                 self.judged[id] = judge(line, given, self.rules(id).changed(widened=False))
                 continue
             judged = judge(line, self.witnesses(id, line.eps), self.rules(id))
-            judged = self._reconsidered(id, line, judged, self.right(line.eps).chains[0], frozenset())
+            judged = self._reconsidered(id, line, judged, self.right(line.eps).chains[0], {})
             self.judged[id] = judged
             fine = line.has & (judged.worst >= CUT)
             if fine.any():
@@ -148,7 +148,7 @@ class Pass:
         for family in self._right.values():
             family.give(id, values, None if where.all() else where)
 
-    def _reconsidered(self, id: str, line: Line, judged: Judged, full: Chain, kept: frozenset[str]) -> Judged:
+    def _reconsidered(self, id: str, line: Line, judged: Judged, full: Chain, kept: Mapping[str, BoolArray]) -> Judged:
         """The same after asking learners who mix their habits, where a cell is near enough and not right."""
         if line.eps is not None or not self.rules(id).by_person:
             return judged
@@ -161,6 +161,10 @@ class Pass:
         except MISFITS:  # a learner's own T names a row that is not there
             return judged
         return _with_mixed(judged, line, low, rows, bounds, self.rules(id))
+
+    def lines_right(self, row: int) -> int:
+        """How many lines of a sheet are right."""
+        return sum(bool(line.has[row]) and self.judged[id].worst[row] >= CUT for id, line in self.lines.items())
 
     def first_wrong(self) -> list[str | None]:
         """By sheet, the first step that is wrong."""
@@ -253,12 +257,15 @@ class OwnPass:
         self.marker = first.marker
         self.rows = np.asarray(rows)
         self.papers = [first.papers[row] for row in rows]
-        self.own: dict[float | None, Family] = {
-            eps: self.marker.from_page(eps, head) for eps, head in first._head.items()
-        }
+        # Right lines are carried on as written or by head, wrong ones as written.
+        self.page = {eps: self.marker.from_page(eps, head) for eps, head in first._head.items()}
+        self.head = {eps: self.marker.from_page(eps, head) for eps, head in first._head.items()}
+        self.own = {eps: Family(self.page[eps].chains + self.head[eps].chains) for eps in first._head}
         self.right = {eps: family.fork(rows=self.rows) for eps, family in first._right.items()}
         self.verdicts: list[Verdicts] = [{} for _ in rows]
+        #: Which sheets are not right at a step, and which of these for no reason further up.
         self.bad: dict[str, BoolArray] = {}
+        self.astray: dict[str, BoolArray] = {}
         self.trivial: dict[str, BoolArray] = {}
         self.ways: list[Way] = []
         self._families: dict[int, Family] = {}
@@ -288,12 +295,15 @@ class OwnPass:
         wrong = not_right & (worst == WRONG) & ~followed
         if not_right.any():
             self.bad[id] = not_right
-            self.trivial[id] = self._trivial(id, line, not_right)
+            self.astray[id] = not_right & ~followed
+            self.trivial[id] = self._trivial(id, line, self.astray[id])
         if wrong.any():
             self._explain(id, line, np.flatnonzero(wrong), apart)
-        where = line.shown(np.broadcast_to(line.has.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape))
-        for family in self.own.values():
-            family.give(id, line.values, None if where.all() else where)
+        for families, rows in ((self.page, line.has), (self.head, not_right & ~followed)):
+            if rows.any():
+                where = line.shown(np.broadcast_to(rows.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape))
+                for family in families.values():
+                    family.give(id, line.values, None if where.all() else where)
 
     def _apart(self, id: str) -> BoolArray:
         """Which sheets have a line that is not right on the way here."""
@@ -353,15 +363,16 @@ class OwnPass:
             cells = judged.cells.copy()
             cells[np.broadcast_to(hidden, cells.shape) & (part.values == 0)] = RIGHT
             judged = Judged(cells, judged.witness, judged.near, judged.spread)
-        kept = frozenset(self.bad)
-        judged = self.first._reconsidered(id, part, judged, own.chains[0], kept)
+        judged = self.first._reconsidered(id, part, judged, own.chains[0], self._kept(index))
         yield np.arange(len(index)), judged
         for number, way in enumerate(self.ways):
             places = np.flatnonzero(np.isin(index, way.rows) & (judged.worst == WRONG))
             if places.size and id in self.marker.setting.after([*way.swap, *way.given, *way.free]):
                 yield (
                     places,
-                    self._judged_way(id, part.of(places), own, places, self._on(number, line.eps, index[places])),
+                    self._judged_way(
+                        id, part.of(places), own, places, self._on(number, line.eps, index[places]), index[places]
+                    ),
                 )
         for route in self.marker.own_routes(id):
             places = np.flatnonzero(judged.worst == WRONG)
@@ -369,15 +380,19 @@ class OwnPass:
                 raws = self.own[line.eps].fork(rows=index[places]).fork(route.swap).raws(id)
                 yield places, judge(part.of(places), raws, rules.changed(widened=False, short=False))
 
-    def _judged_way(self, id: str, line: Line, own: Family, places: Any, way: Family) -> Judged:
+    def _kept(self, rows: Any) -> Mapping[str, BoolArray]:
+        """By step, which of some sheets go on from a wrong line that they wrote, and not from anything else."""
+        return {id: which[rows] for id, which in self.astray.items()}
+
+    def _judged_way(self, id: str, line: Line, own: Family, places: Any, way: Family, rows: Any) -> Judged:
         """A line against one way on from a wrong line; then also between that and what stands on the page."""
         rules = self.first.rules(id)
         raws = [either_way(raw, line.values.shape) for raw in way.raws(id)]
         judged = judge(line, raws, rules)
-        if (judged.worst == WRONG).any() and way.swap:
+        if (judged.worst == WRONG).any():
             beside = [raw if len(raw) == 1 else raw[places] for raw in own.raws(id)]
             judged = judge(line, [*raws, *beside], rules)
-        return self.first._reconsidered(id, line, judged, way.chains[0], frozenset(self.bad))
+        return self.first._reconsidered(id, line, judged, way.chains[0], self._kept(rows))
 
     def _on(self, number: int, eps: float | None, rows: Any) -> Family:
         """The numbers of a way for some of its sheets."""
@@ -406,57 +421,76 @@ class OwnPass:
             numbers = Numbers(
                 self.own[line.eps].fork(rows=index),
                 self.right[line.eps].fork(rows=index) if is_apart else None,
-                None if is_apart else self.first.head(line.eps),
                 self.first.judged[id].spread[self.rows[index]] * 10.0 ** -self.marker.setting.places[id],
             )
             rules = self.first.rules(id)
             singles = self.marker.explainer.singles(id, part, numbers, rules, open_steps)
+            slipped = self._may_be_slips(id, part, numbers)
+            early = self._too_early(id, part, numbers, [at for at, found in enumerate(singles) if not found])
+            in_full: dict[int, Value] = {}
             for at, row in enumerate(members):
-                found = singles[at] or self._slipped(id, line, row, numbers, at, open_steps)
-                if singles[at]:
-                    found = found + self._also_slips(id, part.of([at]), numbers, at)
-                self._settle(id, row, found, numbers, at)
+                found = list(singles[at])
+                if slipped[at]:
+                    slips = self._slips(id, part.of([at]), numbers, at)
+                    in_full.update((row, value) for _, value in slips[:1])
+                    found += [Found((Named(id, slip),), {}) for slip, _ in slips]
+                if not found and early[at]:
+                    found.append(Found((Named(id, "rounded-too-early"),), {}))
+                self._settle(id, row, found or self._two(id, part.of([at]), numbers, at, open_steps), numbers, at)
             self._remember(id, index, singles)
+            if in_full:
+                rows_, values = np.array(sorted(in_full)), np.stack([in_full[row] for row in sorted(in_full)])
+                self.ways.append(Way(rows_, {}, frozenset([id]), {id: values}))
 
     def _one(self, numbers: Numbers, at: int) -> Numbers:
         rows = np.array([at])
         return Numbers(
             numbers.own.fork(rows=rows),
             None if numbers.right is None else numbers.right.fork(rows=rows),
-            numbers.head,
             numbers.spread[rows],
         )
 
     def _witnesses_of_one(self, id: str, one: Numbers) -> list[list[Value]]:
         """The witnesses of one sheet: from its own numbers, and where these are wrong from the right ones."""
-        own = one.own.raws(id) + (one.head.raws(id) if one.head is not None else [])
+        own = one.own.raws(id)
         return [own] if one.right is None else [own, one.right.raws(id)]
 
-    def _also_slips(self, id: str, line: Line, numbers: Numbers, at: int) -> list[Found]:
-        """Slips that give the same numbers as a mistake that was found."""
-        one = self._one(numbers, at)
-        found = []
-        for witnesses in self._witnesses_of_one(id, one):
-            wrong = judge(line, witnesses, self.first.rules(id)).cells == WRONG
-            for slip in self.marker.explainer.slips(id, line, witnesses, wrong, self.first.rules(id)):
-                found.append(Found((Named(id, slip),), {}))
+    def _may_be_slips(self, id: str, line: Line, numbers: Numbers) -> BoolArray:
+        """Which sheets may hold a slip of writing, by their plain numbers: the others need not be looked into."""
+        found = np.zeros(len(line.values), dtype=np.bool_)
+        for family in filter(None, (numbers.own, numbers.right)):
+            try:
+                found |= may_be_slips(line, family.chains[0].raw(id), numbers.spread, self.first.rules(id))
+            except MISFITS:
+                continue
         return found
 
-    def _slipped(
-        self, id: str, line: Line, row: int, numbers: Numbers, at: int, open_steps: Sequence[str]
-    ) -> list[Found]:
-        """What else explains one sheet's line: rounding too early, a slip of writing, two things at once."""
-        explainer, rules = self.marker.explainer, self.first.rules(id)
-        one, single = self._one(numbers, at), line.of([row])
-        found = self._also_slips(id, single, numbers, at)
-        if rules.by_person and line.eps is None and explainer.too_early(id, single, one.own, rules):
-            found.append(Found((Named(id, "rounded-too-early"),), {}))
-        if found:
-            return found
-        if self.marker.parts_wrong(id, single, one.own.chains[0]):
+    def _too_early(self, id: str, line: Line, numbers: Numbers, rows: Sequence[int]) -> BoolArray:
+        """Which of some sheets are right for lines before this one that were rounded to too few places."""
+        found = np.zeros(len(line.values), dtype=np.bool_)
+        rules = self.first.rules(id)
+        if rows and rules.by_person and line.eps is None:
+            index = np.array(rows)
+            found[index] = self.marker.explainer.too_early(id, line.of(index), numbers.own.fork(rows=index), rules)
+        return found
+
+    def _slips(self, id: str, line: Line, numbers: Numbers, at: int) -> list[tuple[str, Value]]:
+        """The slips of writing that explain one sheet's line, and what it then is with all its digits."""
+        found: dict[str, Value] = {}
+        for witnesses in self._witnesses_of_one(id, self._one(numbers, at)):
+            wrong = judge(line, witnesses, self.first.rules(id)).cells == WRONG
+            for slip, value in self.marker.explainer.slips(id, line, witnesses, wrong, self.first.rules(id)):
+                found.setdefault(slip, value)
+        return list(found.items())
+
+    def _two(self, id: str, line: Line, numbers: Numbers, at: int, open_steps: Sequence[str]) -> list[Found]:
+        """Two things at once that explain one sheet's line."""
+        explainer, rules, one = self.marker.explainer, self.first.rules(id), self._one(numbers, at)
+        if self.marker.parts_wrong(id, line, one.own.chains[0]):
             return []
-        found = explainer.with_slip(id, single, one, rules, open_steps)
-        return found or explainer.pairs(id, single, one, rules, open_steps)
+        return explainer.with_slip(id, line, one, rules, open_steps) or explainer.pairs(
+            id, line, one, rules, open_steps
+        )
 
     def _settle(self, id: str, row: int, found: Sequence[Found], numbers: Numbers, at: int) -> None:
         """Keep what was found about a wrong line, and what follows from the lines above it."""
@@ -513,7 +547,6 @@ class OwnPass:
         numbers = Numbers(
             own,
             self.right[entry.eps].fork(rows=index) if is_apart else None,
-            None if is_apart else self.first.head(entry.eps),
             np.zeros(1),
         )
         open_steps = self.marker.open_steps(id, paper.entries)
@@ -523,7 +556,7 @@ class OwnPass:
             if witnesses:
                 found += [
                     Found((Named(id, slip),), {})
-                    for slip in self.marker.explainer.slips(id, line, witnesses, None, rules)
+                    for slip, _ in self.marker.explainer.slips(id, line, witnesses, None, rules)
                 ]
         self.verdicts[row][id] = Verdict(np.full(entry.values.shape, WRONG, dtype=np.int8), found=tuple(found))
         if not found:
@@ -538,8 +571,8 @@ class OwnPass:
             self.ways.append(Way(index, {**elsewhere, **one.alike}, frozenset([id]), {id: values}))
 
     def _mark_bad(self, id: str, row: int) -> None:
-        rows = self.bad.setdefault(id, np.zeros(len(self.rows), dtype=np.bool_))
-        rows[row] = True
+        for which in (self.bad, self.astray):
+            which.setdefault(id, np.zeros(len(self.rows), dtype=np.bool_))[row] = True
 
 
 builtin_id = id

@@ -6,7 +6,7 @@ Asked only where the plain habits do not show a number, before giving up on it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.rounding import round_decimal, truncate_decimal
 from attncli.core.graph import Step, Swap
 from attncli.marking.chain import Chain
-from attncli.matrix import FloatArray
+from attncli.matrix import BoolArray, FloatArray
 
 #: Learners drawn.
 LEARNERS = 48
@@ -34,13 +34,13 @@ class Mixed(Chain):
     ----------
     base : the full chain of the sheets
     rows : which of its sheets
-    kept : steps whose written numbers are always carried on (a wrong line is nothing else)
+    kept : by step, which sheets always go on with what they wrote (a wrong line is nothing else)
     """
 
-    def __init__(self, base: Chain, rows: Any, kept: frozenset[str]) -> None:
+    def __init__(self, base: Chain, rows: Any, kept: Mapping[str, BoolArray]) -> None:
         super().__init__(base.setting, base.habit, base, np.tile(rows, LEARNERS))
         self.count = len(rows)
-        self.kept = kept
+        self.kept = {id: np.tile(which[rows], LEARNERS) for id, which in kept.items()}
         self._own = set(base.graph.steps)
 
     def done(self, id: str, doing: Step | Swap) -> Value:
@@ -52,16 +52,15 @@ class Mixed(Chain):
         if id in self.graph.inputs:
             return self.raw(id)
         given = self._given_below(id)
-        if given is not None and id in self.kept and given[1] is None:
-            return given[0]
         shape = self.raw(id).shape[1:]
         worked_out = _settled(self.raw(id), _draws(id, consumer, shape), self.setting.places[id], self.count)
         if given is None:
             return worked_out
         values, where = given
-        if id in self.kept:
-            return np.where(where, values, worked_out)
         from_page = np.repeat(_draws(f"page {id}", consumer, shape) < _FROM_PAGE, self.count, axis=0)
+        kept = self.kept.get(id)
+        if kept is not None:
+            from_page = from_page | kept.reshape(-1, *(1,) * len(shape))
         return np.where(from_page if where is None else from_page & where, values, worked_out)
 
     def arithmetic(self, id: str) -> Any:
@@ -105,7 +104,7 @@ def _draws(id: str, consumer: str, shape: Sequence[int]) -> FloatArray:
     return found
 
 
-def hull(base: Chain, rows: Any, id: str, kept: frozenset[str]) -> tuple[FloatArray, FloatArray]:
+def hull(base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray]) -> tuple[FloatArray, FloatArray]:
     """The smallest and the largest number that mixed learners come to, for some sheets: two arrays (sheets, …)."""
     chain = Mixed(base, rows, kept)
     with np.errstate(all="ignore"):
