@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from attncli.marking.spread import Sides, Tries
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,6 @@ from attncli.marking import explain, one
 from attncli.marking.chain import Chain
 from attncli.marking.explain import affordable
 from attncli.marking.mark import Marker
-from attncli.marking.spread import Sides, Tries
 from attncli.problems import library
 from attncli.problems.answers import Sheet, answer
 

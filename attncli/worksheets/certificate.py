@@ -1,0 +1,163 @@
+"""The proof that an exercise tells mistakes apart: each is made in numbers, and marked by the marker that marks learners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attncli.marking.chain import MISFITS, Chain
+from attncli.marking.habits import BY_HEAD
+from attncli.marking.mark import Marked, Marker
+from attncli.matrix import EXACT, Matrix
+from attncli.mistakes.entry import Mistake
+from attncli.problems.answers import Answer, Sheet
+from attncli.record import Record
+
+#: Mistakes that come to the same numbers always, or whenever some matrix is square: nobody can tell them apart.
+ALWAYS_SAME = frozenset(
+    frozenset(pair)
+    for pair in (
+        ("operands-swapped", "layout-transposed"),
+        ("operands-swapped", "cells-exchanged"),
+        ("layout-transposed", "cells-exchanged"),
+        ("softmax-sign", "sign"),
+        ("mask-as-zero", "mask-tiny"),
+        ("mask-plus-infinity", "sign"),
+        ("norm-paths-missing", "path-missing"),
+        ("scale-by-d", "scale-by-model-width"),
+        ("split-without-transpose", "cells-exchanged"),
+    )
+)
+
+#: A mistake that comes to the right numbers.
+RIGHT = "right"
+
+
+class Wrong(Record):
+    """A sheet with one mistake, everything else carried on from it by hand.
+
+    Parameters
+    ----------
+    step, id : the mistake, and where it is made
+    lines : what is written, by step, as far as it can be worked out
+    """
+
+    step: str
+    id: str
+    lines: Mapping[str, Any]
+
+
+class Proof(Record):
+    """What marking says of one mistake.
+
+    Parameters
+    ----------
+    verdict : "alone", "shared", or "impossible" where operands of these shapes do not fit
+    first_wrong : the line that is marked wrong first, or None
+    shared : the other mistakes (step, id) that come to the same; ("", "right") where it comes to the right numbers
+    """
+
+    step: str
+    id: str
+    verdict: str
+    first_wrong: str | None
+    shared: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing but what is always the same comes to the same."""
+        return self.verdict != "shared" or all(
+            id == self.id or frozenset((id, self.id)) in ALWAYS_SAME for _, id in self.shared
+        )
+
+
+def by_hand(marker: Marker) -> Chain:
+    """The right calculation with every line rounded at the places asked and carried on."""
+    habit = next(one for one in BY_HEAD if one.how == "carried" and one.more == 0 and one.ties == "away")
+    return Chain(marker.setting, habit)
+
+
+def wrong_sheets(marker: Marker) -> Iterator[Wrong | Mistake]:
+    """Every mistake of the catalogue, made anywhere; one whose operands do not fit comes back as it is."""
+    chain = by_hand(marker)
+    steps = marker.graph.steps
+    with np.errstate(all="ignore"):
+        for step in steps:
+            for mistake in marker.explainer.mistakes(step):
+                fork = chain.fork(mistake.swap)
+                lines: dict[str, Any] = {}
+                for id in steps:
+                    try:
+                        lines[id] = fork.carried(id)[0]
+                    except MISFITS:
+                        continue
+                if step not in lines:
+                    yield mistake.changed(swap={step: mistake.swap[step]}) if step in mistake.swap else mistake
+                else:
+                    yield Wrong(step, mistake.id, {id: lines[id] for id in marker.points if id in lines})
+
+
+def certificate(marker: Marker) -> list[Proof]:
+    """The proof of every mistake, in the order of the calculation."""
+    made = list(wrong_sheets(marker))
+    wrong = [one for one in made if isinstance(one, Wrong)]
+    marked = dict(zip(map(id, wrong), marker.mark_many([_sheet(marker, one) for one in wrong]), strict=True))
+    found: dict[tuple[str, str], Proof] = {}
+    for one in made:
+        if isinstance(one, Wrong):
+            proof = _proof(one, marked[id(one)])
+        else:
+            proof = Proof(next(iter(one.swap)), one.id, "impossible", None)
+        key = proof.step, proof.id
+        found[key] = proof if key not in found else _both(found[key], proof)
+    return list(found.values())
+
+
+def _sheet(marker: Marker, wrong: Wrong) -> Sheet:
+    return Sheet(None, {id: Answer(_written(value, marker.setting.places[id])) for id, value in wrong.lines.items()})
+
+
+def _written(values: Any, places: int) -> Matrix:
+    values = np.asarray(values, dtype=np.float64)
+    return Matrix(values, np.where(np.isfinite(values), places, EXACT))
+
+
+def _proof(wrong: Wrong, marked: Marked) -> Proof:
+    first = marked.first_wrong
+    if first is None:
+        return Proof(wrong.step, wrong.id, "shared", None, (("", RIGHT),))
+    named = next(step for step in marked.steps if step.id == first).mistakes
+    others = tuple((one.step, one.id) for one in named if (one.step, one.id) != (wrong.step, wrong.id))
+    return Proof(wrong.step, wrong.id, "shared" if others else "alone", first, others)
+
+
+def _both(one: Proof, other: Proof) -> Proof:
+    """Of a mistake that is made in several ways: shared where one of them is; impossible where all are."""
+    if "impossible" in (one.verdict, other.verdict):
+        return one if other.verdict == "impossible" else other
+    shared = tuple(dict.fromkeys((*one.shared, *other.shared)))
+    return one.changed(
+        shared=shared, verdict="shared" if shared else "alone", first_wrong=one.first_wrong or other.first_wrong
+    )
+
+
+def collisions(sheets: Sequence[Wrong | Mistake], right: Mapping[str, Any]) -> int:
+    """How many wrong sheets come to the right numbers, or to those of another mistake that is not always the same: a first,
+    quick look at what marking will say."""
+    seen: dict[tuple[Any, ...], list[Wrong]] = {}
+    count = 0
+    target = _key(right)
+    for one in sheets:
+        if isinstance(one, Wrong):
+            key = _key(one.lines)
+            count += key == target
+            others = seen.setdefault(key, [])
+            count += any(other.id != one.id and frozenset((other.id, one.id)) not in ALWAYS_SAME for other in others)
+            others.append(one)
+    return count
+
+
+def _key(lines: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple((id, value.shape, (value + 0.0).tobytes()) for id, value in lines.items())

@@ -1,0 +1,113 @@
+"""Recipes: what an exercise is made of, before its numbers are drawn. Found by listing this folder."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attncli.message import N_, InputError, Message, unknown
+from attncli.record import Record
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Numbers(Record):
+    """A matrix whose numbers are drawn.
+
+    Parameters
+    ----------
+    shape : as the model wants it
+    least, most, step : the numbers it may hold: least, least + step, …, most
+    repeats : ids, of which one occurs twice and not all are the same
+    """
+
+    shape: tuple[int, ...]
+    least: float
+    most: float
+    step: float = 1.0
+    repeats: bool = False
+
+    @property
+    def choices(self) -> tuple[float, ...]:
+        """The numbers it may hold."""
+        return tuple(self.least + i * self.step for i in range(round((self.most - self.least) / self.step) + 1))
+
+
+class Recipe(Record):
+    """An exercise without numbers.
+
+    Parameters
+    ----------
+    inputs : by name; `gradient`: the gradient that arrives at the output, by its id
+    settings : of the model, as a problem file writes them
+    ask : steps that are handed in; empty: every step
+    decimals : places that a written number is judged at
+    effort : multiplications, divisions and powers of one variant; those of a set are within 6 % of it. None: not held to
+    ties : rows of scores may hold the same score twice (a token that occurs twice has the same key)
+    """
+
+    name: str
+    model: str
+    inputs: Mapping[str, Numbers]
+    gradient: Mapping[str, Numbers] = _NOTHING
+    settings: Mapping[str, Any] = _NOTHING
+    ask: tuple[str, ...] = ()
+    decimals: int = 3
+    effort: int | None = None
+    ties: bool = False
+    title: Mapping[str, str] = _NOTHING
+    prompt: Mapping[str, str] = _NOTHING
+
+
+def names() -> list[str]:
+    """All recipes, by the names of their files."""
+    return sorted(file.stem for file in Path(__file__).parent.glob("*.toml"))
+
+
+def load(name: str) -> Recipe:
+    """The recipe of this name.
+
+    Raises
+    ------
+    InputError
+        There is none; the likely one is suggested.
+    """
+    known = names()
+    if name not in known:
+        raise unknown(Message(N_("The recipe")), name, known)
+    return parse(name, (Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def parse(name: str, text: str) -> Recipe:
+    """The recipe in a text.
+
+    Raises
+    ------
+    InputError
+        It holds a key that no recipe has, or lacks one that all have.
+    """
+    data = tomllib.loads(text)
+    data.pop("schema", None)
+    for key in ("model", "inputs"):
+        if key not in data:
+            raise InputError("Recipe {name}: {key} is missing. Write {key} = …", name=name, key=key)
+    for key in data:
+        if key not in Recipe._fields:
+            raise unknown(Message(N_("The key")), key, list(Recipe._fields))
+    tables = {key: _numbers(data.get(key, {})) for key in ("inputs", "gradient")}
+    return Recipe(name=name, **{**data, **tables, "ask": tuple(data.get("ask", ()))})
+
+
+def _numbers(table: Mapping[str, Any]) -> dict[str, Numbers]:
+    return {
+        id: Numbers(
+            tuple(one["shape"]),
+            float(one["from"]),
+            float(one["to"]),
+            float(one.get("step", 1)),
+            one.get("repeats", False),
+        )
+        for id, one in table.items()
+    }
