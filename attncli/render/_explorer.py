@@ -21,7 +21,6 @@ from attncli.core.graph import Input, Step
 from attncli.message import N_, Message
 from attncli.render._arithmetic import OPENED
 from attncli.render._command import Command, command
-from attncli.render._mathml import mathml
 from attncli.render._names import cell_name
 from attncli.render._numbers import constant_text, plain
 from attncli.render._view import Block, Item, View, printable
@@ -164,17 +163,8 @@ class Explorer(Fragment):
         for node in self.nodes:
             self.first[node.id] = count
             count += math.prod(run.trace.numbers[node.id].shape)
-        self.numbers: dict[str, int] = {}
 
     # --- what is seen -------------------------------------------------------------------------------------------------
-
-    def body(self) -> Iterator[str]:
-        number = 0
-        for item in self.view.steps:
-            number += item.step is not None
-            if item.step is not None:
-                self.numbers[item.id] = number
-        yield from super().body()
 
     def top_of_page(self) -> Iterator[str]:
         yield "<header>\n"
@@ -213,13 +203,10 @@ class Explorer(Fragment):
 
     def item(self, item: Item) -> str:
         """A step: number and formula, what it means, its operands beside its result."""
-        code = "" if item.id == item.symbol else f" <code>{escape(item.id)}</code>"
-        number = f'<span class="number">{self.numbers[item.id]}.</span> ' if item.id in self.numbers else ""
-        formula = f"{item.symbol} = {item.formula_latex}" if item.formula else item.symbol
         kind = " calculated" if item.step is not None else ""
         out = [
             f'<section class="step {item.phase}{kind}" id="{anchor(item)}" data-step="{escape(item.id)}">\n',
-            self.heading(2, "step-title formula", f"{number}{mathml(formula, 'large')}{code}"),
+            self.step_title(item),
         ]
         if item.why is not None:
             out.append(f"<p>{self.say(item.why)}</p>\n")

@@ -479,6 +479,7 @@
 
   const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
   root.addEventListener("keydown", (event) => {
+    if (event.isComposing) return; // an input method is still at work
     if (event.key === "Escape") {
       pinned = pointed = null;
       tell();

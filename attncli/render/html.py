@@ -89,6 +89,10 @@ class Fragment:
         self.views = [view, *(view.in_language(other) for other in others)]
         self.top = top
         self.contents = contents
+        #: The number of every step, as the terminal counts them.
+        self.numbers = {
+            item.id: i for i, item in enumerate((one for one in view.steps if one.step is not None), start=1)
+        }
         self.reason = reason
 
     def text(self) -> str:
@@ -194,9 +198,7 @@ class Fragment:
     def item(self, item: Item) -> str:
         """A step: its formula as heading, what it means, its matrices, the arithmetic."""
         id = f' id="{anchor(item)}"' if self.contents else ""
-        code = "" if item.id == item.symbol else f" <code>{escape(item.id)}</code>"
-        formula = f"{item.symbol} = {item.formula_latex}" if item.formula else item.symbol
-        out = [f'<section class="step"{id}>\n', self.heading(2, "step-title formula", mathml(formula, "large") + code)]
+        out = [f'<section class="step"{id}>\n', self.step_title(item)]
         if item.why is not None:
             out.append(f"<p>{self.say(item.why)}</p>\n")
         tables = "".join(self.table(item, block) for block in item.blocks)
@@ -204,6 +206,13 @@ class Fragment:
         if item.step is not None:
             out.append(self.arithmetic(item))
         return "".join([*out, "</section>\n"])
+
+    def step_title(self, item: Item) -> str:
+        """7. A = U / z"""
+        number = f'<span class="number">{self.numbers[item.id]}.</span> ' if item.id in self.numbers else ""
+        code = "" if item.id == item.symbol else f" <code>{escape(item.id)}</code>"
+        formula = f"{item.symbol} = {item.formula_latex}" if item.formula else item.symbol
+        return self.heading(2, "step-title formula", f"{number}{mathml(formula, 'large')}{code}")
 
     def table(self, item: Item, block: Block) -> str:
         """The numbers with the names of rows and columns; attention weights shaded."""

@@ -153,6 +153,15 @@ def test_a_link_holds_the_changes(open_page: Open) -> None:
     assert again.page.evaluate("document.documentElement.lang") == "zh-Hans"
 
 
+def test_a_link_may_open_with_the_answers_hidden(open_page: Open) -> None:
+    page = open_page(example(A1), "#Q[1,1]=3&answers=hidden&view=board")
+    assert page.text("A[1,2]") == "" and page.text("Q[1,1]") == "3"
+    page.change("scores[1,1]", "3")
+    assert page.marked("right") == {"scores[1,1]"}
+    page.press("hide")
+    assert page.text("A[1,1]") == "0.670"
+
+
 def test_a_link_takes_nothing_but_numbers(open_page: Open) -> None:
     link = "#Q[1,1]=<img src=x onerror=alert(1)>&__proto__=1&A[1,1]=2&cell=constructor&view=<b>&lang=xx"
     page = open_page(example(A1), link)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from opened import Opened, example, view_of
 
+from attncli import api
 from attncli.matrix import Matrix, as_matrix
 from attncli.problems import library
 from attncli.problems.problem import Problem
@@ -32,18 +33,48 @@ def is_explored(id: str) -> bool:
     return sum(math.prod(values.shape) for values in run.trace.numbers.values()) <= _explorer.MOST_CELLS
 
 
+#: Those that the ordinary tests open; the others belong to the slow ones.
+QUICK = {
+    "a1-pronoun", "a9-causal-mask", "b6-full-backward", "c7-repeated-token", "d2-multi-query", "e3-layer-norm", "e6-feed-forward",
+    "e9-decoder-block", "f1-bare-gpt", "f2-gpt-block", "f4-cross-entropy", "aibyhand-three-heads", "candle-softmax-down-columns",
+}  # fmt: skip
 EXPLORED = [id for id in library.ids() if is_explored(id)]
 
 
 def test_most_worked_examples_can_be_explored() -> None:
     assert len(EXPLORED) > 0.9 * len(library.ids())
+    assert set(EXPLORED) >= QUICK
 
 
-@pytest.mark.parametrize("id", EXPLORED)
+@pytest.mark.parametrize("id", [pytest.param(id, marks=() if id in QUICK else pytest.mark.slow) for id in EXPLORED])
 def test_a_page_says_what_attncli_says(open_page: Callable[..., Opened], id: str) -> None:
     problem = library.load(id)
+    assert_says_the_same(open_page(example(id)), problem)
+
+
+QKV = {"Q": "1 2; 3 -1", "K": "1 0; 0 1", "V": "2 0; 0 4"}
+FEED = {"X": "0.5 -1; 2 1", "W_1": "1 -1; 0.5 2", "b_1": "0.1 -0.2", "W_2": "1 0; -1 2", "b_2": "0 0.3"}
+#: What no worked example has.
+MADE: dict[str, dict[str, Any]] = {
+    "a hidden row": {"inputs": QKV, "settings": {"keep": [[True, False], [False, False]]}, "gradient": {"G_O": "1 1; 0 1"}},
+    "softcap": {"inputs": QKV, "settings": {"softcap": 2, "causal": True}, "gradient": {"loss": "sum(O)"}},
+    "a target": {"inputs": QKV, "gradient": {"loss": "mse(O, Y)", "Y": "1 2; 3 4"}},
+    "a cache": {"inputs": {**QKV, "K_past": "1 1", "V_past": "3 1"}, "settings": {"causal": True}, "gradient": {"G_O": "1 1; 0 1"}},
+    **{
+        kind: {"model": "feed_forward", "inputs": FEED, "settings": {"activation": kind}, "gradient": {"G_Y": "1 2; -1 1"}}
+        for kind in ("relu", "gelu", "gelu_tanh", "silu")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_page_says_the_same_of_what_no_example_has(open_page: Callable[..., Opened], name: str) -> None:
+    problem = api.problem(**MADE[name])
+    assert_says_the_same(open_page(html.render(view_of(problem))), problem)
+
+
+def assert_says_the_same(page: Opened, problem: Problem) -> None:
     shown = view_of(problem)
-    page = open_page(example(id))
     said = page.page.evaluate(_SAID)
     assert page.message == ""  # no term that does not come to attncli's number
     for item in (*shown.inputs, *shown.steps):
@@ -53,7 +84,7 @@ def test_a_page_says_what_attncli_says(open_page: Callable[..., Opened], id: str
         for name, text in shown.arithmetic(item):
             cell = name.replace(item.name, item.id, 1)
             assert said["arithmetic"][cell] == f"{name} = {text}"
-    edit_three_times(page, problem, said["inputs"], random.Random(id))
+    edit_three_times(page, problem, said["inputs"], random.Random(problem.id))
 
 
 def name_of(view: View, id: str, index: tuple[int, ...]) -> str:
