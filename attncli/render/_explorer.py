@@ -88,7 +88,7 @@ _WORDS = {
     "copied": N_("Copied."),
     "foreign": N_("The link changes {name}, which cannot be changed on this page, so it was ignored."),
     "tampered": N_(
-        "Do not trust this page: at {count} numbers its arithmetic does not come to what attncli calculated, first at {cell}."
+        "Do not trust this page: its arithmetic does not come to what attncli calculated, first at {cell} ({count} in all)."
         " The file has been altered."
     ),
 }  # fmt: skip

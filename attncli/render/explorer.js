@@ -113,13 +113,20 @@
     for (const number of following) if (!isWord(cells[number])) now[number] = evaluate(cells[number].term);
   }
 
+  /** The largest number on the way through a term. */
+  function largest(term) {
+    const value = Math.abs(evaluate(term));
+    const inner = typeof term === "number" || term[0] === "#" ? [] : term.slice(1).map(largest);
+    return Math.max(Number.isFinite(value) ? value : 0, ...inner);
+  }
+
   /** Numbers at which the terms do not come to what attncli calculated: none, unless the file was altered. */
   function altered() {
     const wrong = [];
     cells.forEach((cell, number) => {
       if (cell.term === null || isWord(cell)) return;
       const worked = evaluate(cell.term);
-      const size = Math.max(Math.abs(cell.own), ...operands[number].map((one) => Math.abs(now[one])).filter(Number.isFinite));
+      const size = Math.max(Math.abs(cell.own), largest(cell.term)); // what cancels leaves the error of what it was
       const same = Object.is(worked, cell.own) || worked === cell.own || Math.abs(worked - cell.own) <= 1e-9 * size;
       if (!same) wrong.push(number);
     });

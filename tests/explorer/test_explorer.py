@@ -253,7 +253,7 @@ def test_an_altered_term_is_noticed(open_page: Open) -> None:
         r'(id="attncli-data">).*?(</script>)', lambda m: m[1] + json.dumps(data) + m[2], text, flags=re.DOTALL
     )
     page = open_page(altered)
-    assert "Do not trust this page: at 1 numbers" in page.message and "O[1,1]" in page.message
+    assert "Do not trust this page" in page.message and "first at O[1,1] (1 in all)" in page.message
     assert open_page(text).message == ""
 
 

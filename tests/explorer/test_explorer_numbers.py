@@ -58,6 +58,7 @@ FEED = {"X": "0.5 -1; 2 1", "W_1": "1 -1; 0.5 2", "b_1": "0.1 -0.2", "W_2": "1 0
 MADE: dict[str, dict[str, Any]] = {
     "a hidden row": {"inputs": QKV, "settings": {"keep": [[True, False], [False, False]]}, "gradient": {"G_O": "1 1; 0 1"}},
     "softcap": {"inputs": QKV, "settings": {"softcap": 2, "causal": True}, "gradient": {"loss": "sum(O)"}},
+    "what cancels": {"inputs": {"Q": "1e8 1e8", "K": "1e8 -1e8; 100000001 -1e8", "V": "1 2; 3 4"}, "settings": {"scale": "1e-9"}, "gradient": {"G_O": "1 1"}},
     "a target": {"inputs": QKV, "gradient": {"loss": "mse(O, Y)", "Y": "1 2; 3 4"}},
     "a cache": {"inputs": {**QKV, "K_past": "1 1", "V_past": "3 1"}, "settings": {"causal": True}, "gradient": {"G_O": "1 1; 0 1"}},
     **{
