@@ -16,6 +16,7 @@ from attncli.core.graph import Graph, Swap
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
 from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, WRONG, Line, Rules, judge
+from attncli.marking.seeds import hull
 from attncli.matrix import BoolArray
 from attncli.mistakes import Mistake, mistakes_at
 from attncli.mistakes.catalogue import rank
@@ -85,35 +86,75 @@ class Explainer:
         return self._mistakes[id]
 
     def singles(
-        self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]
+        self,
+        id: str,
+        line: Line,
+        numbers: Numbers,
+        rules: Rules,
+        open_steps: Sequence[str],
+        kept: Mapping[str, BoolArray],
     ) -> list[list[Found]]:
         """By sheet, the single mistakes that explain what was written, those at the step itself first.
+
+        To the last digit by some habit; where there are none, between habits; else by habits that are mixed.
 
         Parameters
         ----------
         open_steps : unwritten steps before this one that reach it without passing a written one
+        kept : by step, which sheets go on from a wrong line that they wrote
         """
         count = len(line.values)
         found: list[dict[tuple[str, str, bool], Found]] = [{} for _ in range(count)]
-        rules = rules.changed(widened=True)
+        looser: list[dict[tuple[str, str, bool], Found]] = [{} for _ in range(count)]
+        near: list[tuple[Family, str, Mistake, Any]] = []
         for family in filter(None, (numbers.own, numbers.right)):
             for where, mistake, rows in self._near(id, line, family.chains[0], numbers.spread, rules, open_steps):
-                fits = self._fitting(id, line.of(rows), family, rows, mistake, rules)
-                one = Found((Named(where, mistake.id),), mistake.swap, mistake.alike)
-                for row in rows[fits].tolist():
-                    found[row].setdefault((where, mistake.id, len(mistake.swap) > 1), one)
+                near.append((family, where, mistake, rows))
+                closely, loosely = self._fitting(id, line.of(rows), family, rows, mistake, rules)
+                _note(found, rows[closely], where, mistake)
+                _note(looser, rows[loosely], where, mistake)
+        found = [exact or loose for exact, loose in zip(found, looser, strict=True)]
+        if line.eps is None and rules.by_person:
+            nothing = np.array([not each for each in found])
+            for family, where, mistake, rows in near:
+                left = rows[nothing[rows]]
+                if left.size:
+                    fits = self._mixed(id, line.of(left), family.chains[0], left, mistake, rules, kept)
+                    _note(found, left[fits], where, mistake)
         return [list(each.values()) for each in found]
 
-    def _fitting(self, id: str, line: Line, family: Family, rows: Any, mistake: Mistake, rules: Rules) -> Any:
-        """Which of some sheets a mistake explains, by any habit."""
+    def _fitting(
+        self, id: str, line: Line, family: Family, rows: Any, mistake: Mistake, rules: Rules
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which of some sheets a mistake explains, by any habit to the last digit, and between habits."""
         witnesses = []
         for chain in family.chains:
             value = _value(self._reached, chain, rows, mistake.swap, id)
             if value is not None:
                 witnesses.append(either_way(value, line.values.shape))
         if not witnesses:
-            return np.zeros(len(line.values), dtype=np.bool_)
-        return judge(line, witnesses, rules).worst > WRONG
+            none = np.zeros(len(line.values), dtype=np.bool_)
+            return none, none
+        closely = judge(line, witnesses, rules.changed(widened=False)).worst > WRONG
+        return closely, closely | (judge(line, witnesses, rules).worst > WRONG)
+
+    def _mixed(
+        self,
+        id: str,
+        line: Line,
+        chain: Chain,
+        rows: Any,
+        mistake: Mistake,
+        rules: Rules,
+        kept: Mapping[str, BoolArray],
+    ) -> BoolArray:
+        """Which of some sheets a mistake explains that was made by learners who mix their habits."""
+        wrong = chain.fork(rows=rows).fork(mistake.swap)
+        bounds = _value(hull, wrong, np.arange(len(rows)), id, {at: which[rows] for at, which in kept.items()})
+        if bounds is None or bounds[0].shape != line.values.shape:
+            return np.zeros(len(rows), dtype=np.bool_)
+        fits: BoolArray = judge(line, [wrong.raw(id), *bounds], rules.changed(short=False)).worst > WRONG
+        return fits
 
     def _reached(self, chain: Chain, rows: Any, swap: Mapping[str, Swap], id: str) -> Value:
         fork = chain.fork(rows=rows)
@@ -333,6 +374,13 @@ def either_way(value: Value, shape: Sequence[int]) -> Value:
     if own == wanted or len(own) != len(wanted) or sorted(own) != sorted(wanted) or 1 not in wanted:
         return value
     return value.reshape(len(value), *wanted)
+
+
+def _note(found: Sequence[dict[tuple[str, str, bool], Found]], rows: Any, where: str, mistake: Mistake) -> None:
+    """Add a mistake to what was found about some sheets."""
+    one = Found((Named(where, mistake.id),), mistake.swap, mistake.alike)
+    for row in rows.tolist():
+        found[row].setdefault((where, mistake.id, len(mistake.swap) > 1), one)
 
 
 def may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArray:

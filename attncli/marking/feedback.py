@@ -10,7 +10,7 @@ import numpy as np
 
 from attncli.marking.chain import MISFITS
 from attncli.marking.explain import Found
-from attncli.marking.judge import CUT, IMPRECISE, WRONG, Line
+from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Line
 from attncli.marking.marked import FOLLOWED, TWO_THINGS, Marked, StepMark
 from attncli.marking.papers import Entry, Paper
 from attncli.marking.passes import Verdict, Verdicts, named
@@ -65,7 +65,7 @@ class Feedback:
         if entry.blank is not None and entry.blank.all():
             return self.worth(id, "blank")
         found = verdicts[id]
-        said = tuple(message.of("about") for message in entry.said)
+        said = tuple([message.of("about") for message in entry.said]) if entry.said else ()
         if entry.odd and not found.follows and not found.found:
             return self._malformed(id, entry, said)
         if found.refused:
@@ -77,6 +77,9 @@ class Feedback:
     def _right(self, id: str, entry: Entry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
         """The mark of a step that is right in some sense, with a word on cells cut off, short or blank."""
         verdict = _verdict(found)
+        worth = self.worth(id, verdict)
+        if not said and verdict == "correct" and found.worst == RIGHT and entry.blank is None:
+            return worth.with_words(written=entry.values, typed=entry.matrix, how=found.how, off=found.off)
         credit = credit_of(self.problem, verdict)
         if found.follows:
             said = (*said, Message(FOLLOWED).of("followed"))
@@ -92,7 +95,6 @@ class Feedback:
         if found.worst == IMPRECISE:
             said = (*said, self._imprecise(id, entry))
             credit = min(credit, credit_of(self.problem, "imprecise"))
-        worth = self.worth(id, verdict)
         if entry.blank is not None and entry.blank.any():
             credit *= Fraction(int((~entry.blank).sum()), entry.blank.size)
             said = (*said, Message(N_("Some cells are still blank.")))

@@ -7,6 +7,7 @@ if it has too few places for that. Nothing else is right: no tolerance, and no b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class Judged(Record):
     near: FloatArray
     spread: FloatArray
 
-    @property
+    @cached_property
     def worst(self) -> Any:
         """(sheets,) what the least of a sheet's cells is."""
         return self.cells.reshape(len(self.cells), -1).min(1, initial=RIGHT)

@@ -231,17 +231,22 @@ class Marker:
         for id, route, members in first.taken():
             self._go_over(papers, [rows[at] for at in members], (*gone, (id, route)), verdicts)
             left -= set(members)
-        wrong = [at for at in sorted(left) if not self._is_fine(first, at)]
+        fine = self._fine(first)
+        wrong = [at for at in sorted(left) if not fine[at]]
         for at in sorted(left.difference(wrong)):
             verdicts[rows[at]] = {id: first.verdict(id, at) for id in papers[rows[at]].entries}
         if wrong:
             for at, found in zip(wrong, OwnPass(first, wrong).run(), strict=True):
                 verdicts[rows[at]] = found
 
-    def _is_fine(self, first: Pass, row: int) -> bool:
-        """Whether every line of a sheet is right."""
-        entries = first.papers[row].entries
-        return all(not entry.odd and first.judged[id].worst[row] >= CUT for id, entry in entries.items())
+    def _fine(self, first: Pass) -> BoolArray:
+        """Which sheets are right in every line."""
+        fine = np.array(
+            [not any(entry.odd for entry in paper.entries.values()) for paper in first.papers], dtype=np.bool_
+        )
+        for id, line in first.lines.items():
+            fine &= ~line.has | (first.judged[id].worst >= CUT)
+        return fine
 
     def named(self, sheet: Sheet) -> tuple[dict[str, Answer], dict[str, Answer]]:
         """Answers by step id, under whatever name they stand, where it is unambiguous."""

@@ -7,7 +7,7 @@ right way is gone over once more with that way in the place of the usual one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,10 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Swap
 from attncli.marking.chain import MISFITS, Chain, Family
 from attncli.marking.explain import Found, Named, Numbers, either_way, may_be_slips, order
-from attncli.marking.habits import programs
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Rules, judge
 from attncli.marking.papers import Paper, stacked, trivial_rows
 from attncli.marking.seeds import hull
 from attncli.matrix import BoolArray
-from attncli.message import Message
 from attncli.mistakes.routes import Route
 from attncli.record import Record
 
@@ -62,7 +60,7 @@ class Verdict(Record):
     found: tuple[Found, ...] = ()
     chain: Any = None
 
-    @property
+    @cached_property
     def worst(self) -> int:
         return int(self.cells.min(initial=RIGHT))
 
@@ -103,7 +101,7 @@ class Pass:
         self.swap: dict[str, Swap] = {id: one for _, route in routes for id, one in route.swap.items()}
         self.lines = stacked(papers, marker.ids, marker.shapes)
         self.judged: dict[str, Judged] = {}
-        self.how: dict[str, list[str | None]] = {}
+        self._known: dict[tuple[str, str], Verdict] = {}
         self._right: dict[float | None, Family] = {}
         self._head: dict[float | None, Family] = {}
         self._begin()
@@ -208,22 +206,22 @@ class Pass:
                 yield id, constant, [row]
 
     def verdict(self, id: str, row: int) -> Verdict:
-        """What this pass has found about one line of one sheet."""
+        """What this pass has found about one line of one sheet; one object for all that are plainly right alike."""
         judged = self.judged[id]
-        cells = judged.cells[row]
+        worst = int(judged.worst[row])
         at = next((route for step, route in self.routes if step == id), None)
+        if worst == RIGHT and at is None:
+            return self._plainly_right(id, "full" if judged.witness[row] == 0 else "carried")
+        how = None if worst < CUT else at.id if at is not None else "cut off" if worst == CUT else "carried"
         off = float(judged.near[row])
-        return Verdict(cells, route=at, how=self._how(id, row, judged, at), off=off if np.isfinite(off) else None)
+        return Verdict(judged.cells[row], route=at, how=how, off=off if np.isfinite(off) else None)
 
-    def _how(self, id: str, row: int, judged: Judged, route: Route | None) -> str | None:
-        worst = judged.worst[row]
-        if worst < CUT:
-            return None
-        if route is not None:
-            return route.id
-        if worst == CUT:
-            return "cut off"
-        return "full" if judged.witness[row] == 0 else "carried"
+    def _plainly_right(self, id: str, how: str) -> Verdict:
+        found = self._known.get((id, how))
+        if found is None:
+            cells = np.full(self.marker.shapes[id], RIGHT, dtype=np.int8)
+            found = self._known[id, how] = Verdict(cells, how=how, off=0.0)
+        return found
 
 
 def _with_mixed(judged: Judged, line: Line, low: Any, rows: Any, bounds: tuple[Any, Any], rules: Rules) -> Judged:
@@ -267,6 +265,8 @@ class OwnPass:
         self.bad: dict[str, BoolArray] = {}
         self.astray: dict[str, BoolArray] = {}
         self.trivial: dict[str, BoolArray] = {}
+        #: Which sheets hold a line that no known calculation leads to.
+        self.unnamed: BoolArray = np.zeros(len(rows), dtype=np.bool_)
         self.ways: list[Way] = []
         self._families: dict[int, Family] = {}
 
@@ -296,9 +296,10 @@ class OwnPass:
         if not_right.any():
             self.bad[id] = not_right
             self.astray[id] = not_right & ~followed
-            self.trivial[id] = self._trivial(id, line, self.astray[id])
+            self.trivial[id] = self._trivial(id, line, not_right)
         if wrong.any():
             self._explain(id, line, np.flatnonzero(wrong), apart)
+        self.unnamed |= not_right & ~followed & ~wrong
         for families, rows in ((self.page, line.has), (self.head, not_right & ~followed)):
             if rows.any():
                 where = line.shown(np.broadcast_to(rows.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape))
@@ -325,8 +326,8 @@ class OwnPass:
         """Which of some sheets have made the rest trivial here, in some row or in all of them."""
         found = np.zeros(len(self.rows), dtype=np.bool_)
         for row in np.flatnonzero(rows).tolist():
-            some, _ = trivial_rows(self.marker.full[id], line.values[row])
-            found[row] = some
+            some, whole = trivial_rows(self.marker.full[id], line.values[row])
+            found[row] = some if self.unnamed[row] or self.astray[id][row] else whole
         return found
 
     def _followed(self, id: str, line: Line, rows: BoolArray) -> BoolArray:
@@ -424,7 +425,7 @@ class OwnPass:
                 self.first.judged[id].spread[self.rows[index]] * 10.0 ** -self.marker.setting.places[id],
             )
             rules = self.first.rules(id)
-            singles = self.marker.explainer.singles(id, part, numbers, rules, open_steps)
+            singles = self.marker.explainer.singles(id, part, numbers, rules, open_steps, self._kept(index))
             slipped = self._may_be_slips(id, part, numbers)
             early = self._too_early(id, part, numbers, [at for at, found in enumerate(singles) if not found])
             in_full: dict[int, Value] = {}
@@ -477,10 +478,13 @@ class OwnPass:
     def _slips(self, id: str, line: Line, numbers: Numbers, at: int) -> list[tuple[str, Value]]:
         """The slips of writing that explain one sheet's line, and what it then is with all its digits."""
         found: dict[str, Value] = {}
+        rules = self.first.rules(id)
         for witnesses in self._witnesses_of_one(id, self._one(numbers, at)):
-            wrong = judge(line, witnesses, self.first.rules(id)).cells == WRONG
-            for slip, value in self.marker.explainer.slips(id, line, witnesses, wrong, self.first.rules(id)):
-                found.setdefault(slip, value)
+            wrong = judge(line, witnesses, rules).cells == WRONG
+            for closely in (True, False):
+                if not found:
+                    exact = rules.changed(widened=not closely)
+                    found.update(self.marker.explainer.slips(id, line, witnesses, wrong, exact))
         return list(found.items())
 
     def _two(self, id: str, line: Line, numbers: Numbers, at: int, open_steps: Sequence[str]) -> list[Found]:
@@ -502,6 +506,7 @@ class OwnPass:
             expected, full = None, self.first.right(None).chains[0].fork(rows=self.rows[[row]])
         verdict = self.verdicts[row][id]
         self.verdicts[row][id] = verdict.changed(found=tuple(found), expected=expected, chain=full, how=None)
+        self.unnamed[row] |= not found
         if found and self.trivial[id][row]:
             _, whole = trivial_rows(self.marker.full[id], self.first.lines[id].values[self.rows[row]])
             self.trivial[id][row] = whole
@@ -551,7 +556,7 @@ class OwnPass:
         )
         open_steps = self.marker.open_steps(id, paper.entries)
         rules = self.first.rules(id)
-        found = self.marker.explainer.singles(id, line, numbers, rules, open_steps)[0]
+        found = self.marker.explainer.singles(id, line, numbers, rules, open_steps, self._kept(index))[0]
         for witnesses in self._witnesses_of_one(id, numbers):
             if witnesses:
                 found += [
@@ -584,20 +589,3 @@ def named(found: Sequence[Found], id: str) -> list[Named]:
         return list(found[0].named)
     unique = {(one.step, one.id): one for each in found for one in each.named}
     return sorted(unique.values(), key=lambda one: order(one, id))
-
-
-__all__ = [
-    "CUT",
-    "IMPRECISE",
-    "MISFITS",
-    "RIGHT",
-    "WRONG",
-    "Fraction",
-    "Message",
-    "OwnPass",
-    "Pass",
-    "Verdict",
-    "Verdicts",
-    "named",
-    "programs",
-]

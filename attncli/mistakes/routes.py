@@ -14,8 +14,9 @@ from attncli.message import N_, Message
 from attncli.mistakes.entry import backward_of, instead, number, passing, together, with_operands
 from attncli.record import Record
 
-#: How well a constant must be known to be one.
+#: How well a constant must be known to be one, and units that it must be away from the maximum.
 _SURE = 0.25
+_OWN = 8
 
 #: Said where another constant was taken away.
 OTHER_CONSTANT = N_("Right: you took away a constant of your own. Any constant leaves the weights as they are.")
@@ -251,7 +252,11 @@ def other_constant(source: FloatArray, written: FloatArray, unit: float, powers:
     if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
         return False
     rounded = written - unit / 2, written + unit / 2
-    cut = np.where(written > 0, written, written - unit), np.where(written < 0, written, written + unit)
+    # Cut off, or worked out from shifted scores that were rounded themselves.
+    cut = (
+        np.where(written > 0, written - unit / 2, written - unit),
+        np.where(written < 0, written + unit / 2, written + unit),
+    )
     return any(_is_constant(source, visible, lo, hi, powers, unit / 2) for lo, hi in (rounded, cut))
 
 
@@ -261,16 +266,19 @@ def _is_constant(
     """The same, for numbers between these bounds."""
     if powers:
         lo, hi = np.log(np.maximum(lo, 0.0)), np.log(hi)
-    least = np.where(visible, source - hi, -np.inf).max(-1)
-    most = np.where(visible, source - lo, np.inf).min(-1)
-    top = source.max(-1)
-    several = visible.sum(-1) > 1
-    if not ((least <= most) & (most - least <= _SURE)).all() or not several.any():
+    least = np.where(visible, source - hi, -np.inf).max(-1).ravel()
+    most = np.where(visible, source - lo, np.inf).min(-1).ravel()
+    top = source.max(-1).ravel()
+    if not ((least <= most) & (most - least <= _SURE)).all():
         return False
+    several = visible.sum(-1).ravel() > 1
+    far = _OWN * 2 * half
     usual = (least <= top + half) & (most >= top - half)
-    own = several & ~usual
+    own = ~usual & ((least > top + far) | (most < top - far))
     # A line with one visible score alone would agree with any number: it takes one that another line shows, the same
     # constant or the same distance from the maximum.
-    shown = (least[..., None] <= most[own]) & (most[..., None] >= least[own])
-    shown |= ((least - top)[..., None] <= (most - top)[own]) & ((most - top)[..., None] >= (least - top)[own])
-    return bool(own.any() and (several | usual | shown.any(-1)).all())
+    others = ~np.eye(len(own), dtype=np.bool_) & (own & several if several.any() else own)
+    same = (least[:, None] <= most) & (most[:, None] >= least)
+    same |= ((least - top)[:, None] <= most - top) & ((most - top)[:, None] >= least - top)
+    shown = (others & same).any(1)
+    return bool(own.any() and (usual | (own & (several | shown))).all())
