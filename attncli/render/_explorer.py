@@ -198,7 +198,7 @@ class Explorer(Fragment):
         return (
             f'<div class="tools" role="group" aria-label="View · 视图"><form class="views">{views}</form>{shown}</div>\n'
             '<p class="handed" hidden><span data-role="handed"></span>'
-            '<textarea readonly rows="1" data-role="copy"></textarea></p>\n'
+            '<textarea readonly rows="2" data-role="copy"></textarea></p>\n'
         )
 
     def item(self, item: Item) -> str:

@@ -159,8 +159,9 @@ class Sheet:
 
     def _numbers(self, book: Any, sheet: Any, item: Item) -> None:
         values = self.view.run.trace.numbers[item.id]
+        number = _format(item.decimals, hidden=bool(np.isneginf(values).any()))
         fixed, given = (
-            book.add_format({"num_format": _format(item.decimals), **how})
+            book.add_format({"num_format": number, **how})
             for how in ({}, {"font_color": "#0550AE", "bg_color": _INPUT})
         )
         for index in np.ndindex(*values.shape):
@@ -254,9 +255,13 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-def _format(decimals: int) -> str:
-    """How a number is shown: its decimals, and what stands for −∞ as −∞."""
-    return f'[<{_HIDDEN_BELOW.replace("E8", "00000000")}]"−∞";{"0." + "0" * decimals if decimals else "0"}'
+def _format(decimals: int, *, hidden: bool) -> str:
+    """How a number is shown: its decimals; in a matrix with hidden scores also what stands for −∞, as −∞.
+
+    The minus of other numbers is written out: with conditions LibreOffice leaves it to the format.
+    """
+    plain = "0." + "0" * decimals if decimals else "0"
+    return f'[<-500000000]"−∞";[<0]-{plain};{plain}' if hidden else plain
 
 
 def _constant(value: float) -> str:

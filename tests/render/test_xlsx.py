@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import os
@@ -111,8 +112,8 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 # --- recalculated -----------------------------------------------------------------------------------------------------
 
 
-def recalculated(books: dict[str, bytes], folder: Path) -> dict[str, dict[str, float]]:
-    """Every number of these workbooks as LibreOffice calculates it on opening."""
+def converted(books: dict[str, bytes], folder: Path, to: str) -> Path:
+    """The folder with these workbooks as LibreOffice writes them in another format."""
     program = shutil.which("soffice") or shutil.which("libreoffice")
     if program is None:
         if os.environ.get(REQUIRED):
@@ -121,17 +122,31 @@ def recalculated(books: dict[str, bytes], folder: Path) -> dict[str, dict[str, f
     for name, data in books.items():
         (folder / f"{name}.xlsx").write_bytes(data)
     out = folder / "out"
-    words = [
-        program,
-        f"-env:UserInstallation={(folder / 'profile').as_uri()}",
-        "--headless",
-        "--convert-to",
-        "xlsx",
-        "--outdir",
-        out,
-    ]
+    words = [program, f"-env:UserInstallation={(folder / 'profile').as_uri()}", "--headless", "--convert-to", to]
     files = sorted(folder.glob("*.xlsx"))
-    subprocess.run([*map(str, words), *map(str, files)], check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        [*map(str, words), "--outdir", str(out), *map(str, files)], check=True, capture_output=True, timeout=300
+    )
+    return out
+
+
+def test_what_is_shown_are_the_numbers_with_their_signs(tmp_path: Path) -> None:
+    sheets = {id: xlsx.Sheet(shown(library.load(id))) for id in ("a9-causal-mask", "b6-full-backward")}
+    utf_8 = "csv:Text - txt - csv (StarCalc):44,34,76"
+    out = converted({id: sheet.content() for id, sheet in sheets.items()}, tmp_path, utf_8)
+    for id, sheet in sheets.items():
+        with (out / f"{id}.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+        for item in sheet.items:
+            for index in np.ndindex(*item.values.shape):
+                row, column = sheet.place(item.id, index)
+                text, expected = rows[row][column], item.text(item.values[index])
+                assert text == expected or float(text) == float(expected), (id, item.id, index)
+
+
+def recalculated(books: dict[str, bytes], folder: Path) -> dict[str, dict[str, float]]:
+    """Every number of these workbooks as LibreOffice calculates it on opening."""
+    out = converted(books, folder, "xlsx")
     return {
         name: {at: float(value) for at, (_, value) in cells((out / f"{name}.xlsx").read_bytes()).items() if is_number(value)}
         for name in books
