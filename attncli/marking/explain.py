@@ -355,7 +355,8 @@ def _value(work: Callable[..., Any], *args: Any) -> Any:
 
 def _is_near(values: Any, lo: Any, hi: Any, wrong: Any, reach: float) -> bool:
     """Whether every wrong cell would lie close to the witnesses with these values."""
-    return bool(((values >= 2 * lo - hi - reach) & (values <= 2 * hi - lo + reach) | ~wrong).all())
+    near = (values >= 2 * lo - hi - reach) & (values <= 2 * hi - lo + reach) | (values == lo)
+    return bool((near | ~wrong).all())
 
 
 def _moved(line: Line, power: int) -> Line:
@@ -395,7 +396,7 @@ def may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArr
     same = (np.abs(line.values - right) <= wide) | (line.values == right)
     if line.blank is not None:
         same |= line.blank
-    slipped = np.abs(written + right) <= wide
+    slipped = (np.abs(written + right) <= wide) | (line.values == -right)
     for power in POWERS:
         slipped |= np.abs(written * 10.0**power - right) <= wide * max(1.0, 10.0**power)
     count = len(written)

@@ -85,12 +85,14 @@ class Judged(Record):
     witness : (sheets,) the first witness that shows every cell; −1 where none does alone
     near : (sheets,) the distance of the farthest cell from the nearest witness, in units of the last place asked
     spread : (sheets,) how far the witnesses lie apart, in the same units; not more than those near the full value
+    exact : (sheets, …) where all of them are one and the same number
     """
 
     cells: Any
     witness: Any
     near: FloatArray
     spread: FloatArray
+    exact: Any = True
 
     @cached_property
     def worst(self) -> Any:
@@ -143,7 +145,7 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
         fine |= line.blank
         near = np.where(line.blank, 0.0, near)
     cells = np.where(right, RIGHT, WRONG).astype(np.int8)
-    spread = np.zeros(len(line.values))
+    spread, exact = np.zeros(len(line.values)), np.True_
     if not right.all():
         open_ = ~right
         if rules.widened and len(stack) > 1:
@@ -151,6 +153,7 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
             between = open_ & _between(line.values, lo, hi, unit)
             cells[between] = RIGHT
             open_ &= ~between
+            exact = hi - lo <= unit * _TIE
             spread = _largest(np.where(hi > lo, hi - lo, 0.0)) / unit
         if rules.by_person and open_.any():
             cut = open_ & _cut_off(line, stack, rules)
@@ -161,7 +164,7 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
     flat = fine.reshape(len(stack), len(line.values), -1).all(-1)
     witness = np.where(flat.any(0), flat.argmax(0), -1)
     far = _largest(near) / unit
-    return Judged(cells, witness, np.where(np.isnan(far), np.inf, far), spread)
+    return Judged(cells, witness, np.where(np.isnan(far), np.inf, far), spread, np.broadcast_to(exact, cells.shape))
 
 
 def _half(stack: Any, rules: Rules) -> Any:

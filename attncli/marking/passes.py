@@ -32,6 +32,8 @@ _MOST_ROUTES = 3
 _CLOSE = 4.0
 #: Shares of the distance between mixed learners by which a right number may lie beyond them, and an imprecise one.
 _WIDENED = 0.5
+#: What is put down to the computer at the end of half a unit.
+_TIE = 1e-6
 _BEYOND = 1.5
 
 
@@ -232,7 +234,10 @@ def _with_mixed(judged: Judged, line: Line, low: Any, rows: Any, bounds: tuple[A
     half = 0.5 * unit * (1 + 1e-7)
     with np.errstate(all="ignore"):
         distance = np.where(hi > lo, hi - lo, 0.0)
-        inside = (values >= lo - half - distance * _WIDENED) & (values <= hi + half + distance * _WIDENED)
+        # A number that comes out the same by every habit is right only as far as mixed ones really go.
+        exact = np.broadcast_to(judged.exact, judged.cells.shape)[rows]
+        around = np.where(exact, -half * _TIE, distance * _WIDENED)
+        inside = (values >= lo - half - around) & (values <= hi + half + around)
         beyond = (values >= lo - half - distance * _BEYOND) & (values <= hi + half + distance * _BEYOND)
     zero = np.abs(values) < 0.5 * unit
     reaches = (lo <= half) & (hi >= -half)
@@ -244,7 +249,7 @@ def _with_mixed(judged: Judged, line: Line, low: Any, rows: Any, bounds: tuple[A
     part[open_ & beyond & (part == WRONG)] = IMPRECISE
     part[open_ & inside] = RIGHT
     cells[rows] = part
-    return Judged(cells, judged.witness, judged.near, judged.spread)
+    return judged.changed(cells=cells)
 
 
 class OwnPass:
@@ -265,6 +270,8 @@ class OwnPass:
         self.bad: dict[str, BoolArray] = {}
         self.astray: dict[str, BoolArray] = {}
         self.trivial: dict[str, BoolArray] = {}
+        #: Which sheets went on from a line with too few places.
+        self.short: BoolArray = np.zeros(len(rows), dtype=np.bool_)
         #: Which sheets hold a line that no known calculation leads to.
         self.unnamed: BoolArray = np.zeros(len(rows), dtype=np.bool_)
         self.ways: list[Way] = []
@@ -300,6 +307,9 @@ class OwnPass:
         if wrong.any():
             self._explain(id, line, np.flatnonzero(wrong), apart)
         self.unnamed |= not_right & ~followed & ~wrong
+        if line.places is not None:
+            fewer = (line.places >= 0) & (line.places < self.first.rules(id).decimals)
+            self.short |= not_right & fewer.reshape(len(fewer), -1).any(1)
         for families, rows in ((self.page, line.has), (self.head, not_right & ~followed)):
             if rows.any():
                 where = line.shown(np.broadcast_to(rows.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape))
@@ -345,13 +355,23 @@ class OwnPass:
                     found[row] = True
                     how = "carried" if judged.worst[at] > CUT else "cut off"
                     self.verdicts[row][id] = self.verdicts[row][id].changed(
-                        cells=judged.cells[at], follows=True, refused=bool(refused[row]), how=how
+                        cells=self._as_short(id, row, line, judged.cells[at]),
+                        follows=True,
+                        refused=bool(refused[row]),
+                        how=how,
                     )
             if found[index].all():
                 break
         for row in np.flatnonzero(found & refused).tolist():
             found[row] = True
         return found
+
+    def _as_short(self, id: str, row: int, line: Line, cells: Any) -> Any:
+        """A number with too few places stays one, also where the learner's own lines have no more."""
+        if line.places is None or not self.short[row]:
+            return cells
+        fewer = (line.places[row] >= 0) & (line.places[row] < self.first.rules(id).decimals) & (line.values[row] != 0)
+        return np.where(fewer & (cells > IMPRECISE), IMPRECISE, cells)
 
     def _judged_own(self, id: str, line: Line, index: Any) -> Iterator[tuple[Any, Judged]]:
         """The line of some sheets against what follows from their own numbers, way after way: which of them, and how."""
@@ -363,7 +383,7 @@ class OwnPass:
         if hidden is not None:
             cells = judged.cells.copy()
             cells[np.broadcast_to(hidden, cells.shape) & (part.values == 0)] = RIGHT
-            judged = Judged(cells, judged.witness, judged.near, judged.spread)
+            judged = judged.changed(cells=cells)
         judged = self.first._reconsidered(id, part, judged, own.chains[0], self._kept(index))
         yield np.arange(len(index)), judged
         for number, way in enumerate(self.ways):
@@ -481,11 +501,18 @@ class OwnPass:
         rules = self.first.rules(id)
         for witnesses in self._witnesses_of_one(id, self._one(numbers, at)):
             wrong = judge(line, witnesses, rules).cells == WRONG
-            for closely in (True, False):
+            for more, closer in (([], True), ([], False), (self._mixed_bounds(id, numbers, at), False)):
                 if not found:
-                    exact = rules.changed(widened=not closely)
-                    found.update(self.marker.explainer.slips(id, line, witnesses, wrong, exact))
+                    how = rules.changed(widened=not closer)
+                    found.update(self.marker.explainer.slips(id, line, [*witnesses, *more], wrong, how))
         return list(found.items())
+
+    def _mixed_bounds(self, id: str, numbers: Numbers, at: int) -> Sequence[Value]:
+        """The smallest and the largest number that mixed learners come to, from one sheet's own numbers."""
+        try:
+            return hull(numbers.own.chains[0], np.array([at]), id, {})
+        except MISFITS:
+            return ()
 
     def _two(self, id: str, line: Line, numbers: Numbers, at: int, open_steps: Sequence[str]) -> list[Found]:
         """Two things at once that explain one sheet's line."""
