@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attncli.marking.judge import Line
-from attncli.matrix import EXACT, FloatArray, Matrix
+from attncli.matrix import EXACT, BoolArray, FloatArray, Matrix
 from attncli.message import N_, Message
 from attncli.problems.answers import Answer, Sheet
 from attncli.record import Record
@@ -171,24 +171,25 @@ def _line(entries: Sequence[Entry | None], rows: Sequence[int], shape: tuple[int
     return Line(values, places, blank, has, eps)
 
 
-def trivial_rows(values: FloatArray, own: FloatArray) -> tuple[bool, bool]:
-    """Whether a learner's line makes what follows trivial where the true one does not: in some row, in all of them.
+def trivial_rows(true: FloatArray, own: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Which sheets' lines make what follows trivial where the true one does not: in some row, in all of them.
 
-    Trivial is a row of zeros, of one number again and again, with a single entry that is not 0 (one-hot), or not
-    finite; and an identity matrix.
+    Trivial is a row of zeros, of one number again and again, with a single 1 among zeros (one-hot), or not finite.
 
     Parameters
     ----------
-    values : (…, i, j) the true numbers
-    own : (…, i, j) the learner's
+    true : (…, i, j) the true numbers
+    own : (sheets, …, i, j) the learners'
     """
-    theirs, true = np.atleast_2d(own), np.atleast_2d(values)
-    if theirs.shape != true.shape:
-        return False, False
-    here = _is_trivial(theirs) & ~_is_trivial(true)
-    lost = (~np.isfinite(theirs) & np.isfinite(true)).any(-1)
-    found = here | lost
-    return bool(found.any()), bool(found.all())
+    if own.shape[1:] != true.shape:
+        none = np.zeros(len(own), dtype=np.bool_)
+        return none, none
+    if true.ndim < 2:
+        true, own = true.reshape(1, -1), own.reshape(len(own), 1, -1)
+    found = _is_trivial(own) & ~_is_trivial(true)
+    found |= (~np.isfinite(own) & np.isfinite(true)).any(-1)
+    flat = found.reshape(len(own), -1)
+    return flat.any(1), flat.all(1)
 
 
 def _is_trivial(matrix: FloatArray) -> Any:

@@ -198,7 +198,7 @@ class Pass:
             judged = judge(self.lines[id].of(index), witnesses, self.rules(id).changed(widened=False, short=False))
             fits = judged.worst >= CUT
             # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
-            fits &= [not trivial_rows(self.marker.full[id], self.lines[id].values[row])[0] for row in left]
+            fits &= ~trivial_rows(self.marker.full[id], self.lines[id].values[index])[0]
             if fits.any():
                 yield id, route, index[fits].tolist()
                 left = index[~fits].tolist()
@@ -335,9 +335,9 @@ class OwnPass:
     def _trivial(self, id: str, line: Line, rows: BoolArray) -> BoolArray:
         """Which of some sheets have made the rest trivial here, in some row or in all of them."""
         found = np.zeros(len(self.rows), dtype=np.bool_)
-        for row in np.flatnonzero(rows).tolist():
-            some, whole = trivial_rows(self.marker.full[id], line.values[row])
-            found[row] = some if self.unnamed[row] or self.astray[id][row] else whole
+        index = np.flatnonzero(rows)
+        some, whole = trivial_rows(self.marker.full[id], line.values[index])
+        found[index] = np.where(self.unnamed[index] | self.astray[id][index], some, whole)
         return found
 
     def _followed(self, id: str, line: Line, rows: BoolArray) -> BoolArray:
@@ -501,9 +501,10 @@ class OwnPass:
         rules = self.first.rules(id)
         for witnesses in self._witnesses_of_one(id, self._one(numbers, at)):
             wrong = judge(line, witnesses, rules).cells == WRONG
-            for more, closer in (([], True), ([], False), (self._mixed_bounds(id, numbers, at), False)):
+            for closely, mixed in ((True, False), (False, False), (False, True)):
                 if not found:
-                    how = rules.changed(widened=not closer)
+                    more = self._mixed_bounds(id, numbers, at) if mixed else ()
+                    how = rules.changed(widened=not closely)
                     found.update(self.marker.explainer.slips(id, line, [*witnesses, *more], wrong, how))
         return list(found.items())
 
@@ -535,8 +536,8 @@ class OwnPass:
         self.verdicts[row][id] = verdict.changed(found=tuple(found), expected=expected, chain=full, how=None)
         self.unnamed[row] |= not found
         if found and self.trivial[id][row]:
-            _, whole = trivial_rows(self.marker.full[id], self.first.lines[id].values[self.rows[row]])
-            self.trivial[id][row] = whole
+            _, whole = trivial_rows(self.marker.full[id], self.first.lines[id].values[self.rows[[row]]])
+            self.trivial[id][row] = whole[0]
 
     def _remember(self, id: str, index: Any, singles: Sequence[Sequence[Found]]) -> None:
         """Ways on from a wrong line that was explained: the mistake made alike later, or carried on with all digits."""

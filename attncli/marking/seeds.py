@@ -14,13 +14,14 @@ import numpy as np
 
 from attncli.arithmetic import Value
 from attncli.arithmetic.floating import Floating
-from attncli.arithmetic.rounding import round_decimal, truncate_decimal
 from attncli.core.graph import Step, Swap
 from attncli.marking.chain import Chain
 from attncli.matrix import BoolArray, FloatArray
 
 #: Learners drawn.
 LEARNERS = 48
+#: What a computer may have lost, in units.
+_LOST = 1e-9
 #: Share of the learners who read a written number off the page.
 _FROM_PAGE = 0.5
 #: Shares of the habits in a cell: all digits, the places asked, one more, two more, cut off.
@@ -53,7 +54,7 @@ class Mixed(Chain):
             return self.raw(id)
         given = self._given_below(id)
         shape = self.raw(id).shape[1:]
-        worked_out = _settled(self.raw(id), _draws(id, consumer, shape), self.setting.places[id], self.count)
+        worked_out = _settled(self.raw(id), _plan(id, consumer, shape, self.setting.places[id]), self.count)
         if given is None:
             return worked_out
         values, where = given
@@ -64,30 +65,37 @@ class Mixed(Chain):
         return np.where(from_page if where is None else from_page & where, values, worked_out)
 
     def arithmetic(self, id: str) -> Any:
-        return _Beside(self.setting.places[id], self.count, 1 + self.setting.axes[id], _draws("√", id, ()))
+        return _Beside(_plan("√", id, (), self.setting.places[id]), self.count, self.setting.axes[id])
 
 
 class _Beside(Floating):
     """Floats whose numbers beside a step (√d_k) are rounded by some of the learners."""
 
-    def __init__(self, decimals: int, count: int, axes: int, draw: FloatArray) -> None:
-        self.decimals, self.count, self.axes, self.draw = decimals, count, axes, draw
+    def __init__(self, plan: tuple[Any, Any, Any], count: int, axes: int) -> None:
+        self.plan, self.count, self.axes = plan, count, axes
 
     def aside(self, value: Value) -> Value:
-        settled = _settled(np.asarray(value).reshape(1, *np.shape(value)), self.draw, self.decimals, self.count)
-        return settled.reshape(-1, *(1,) * (self.axes - 1)) if np.ndim(value) == 0 else value
+        if np.ndim(value):
+            return value
+        return _settled(np.asarray(value), self.plan, self.count).reshape(-1, *(1,) * self.axes)
 
 
-def _settled(value: Value, draw: FloatArray, decimals: int, count: int) -> Value:
+def _settled(value: Value, plan: tuple[Any, Any, Any], count: int) -> Value:
     """Each cell by its learner's habit."""
-    if len(value) == 1:
-        value = np.broadcast_to(value, (LEARNERS * count, *value.shape[1:]))
-    draw = np.repeat(draw, count, axis=0)
+    as_it_is, power, added = (np.repeat(one, count, axis=0) if count > 1 else one for one in plan)
+    with np.errstate(invalid="ignore"):
+        units = np.floor(np.abs(value) * power + added) / power
+    return np.where(as_it_is | ~np.isfinite(value), value, np.copysign(units, value))
+
+
+@lru_cache(maxsize=2048)
+def _plan(id: str, consumer: str, shape: Sequence[int], decimals: int) -> tuple[Any, Any, Any]:
+    """(learners, …) which cells keep all digits, the units they are counted in, and what rounding adds (cutting: nothing,
+    but what the computer has lost)."""
+    draw = _draws(id, consumer, shape)
     edges = np.cumsum(_HABITS)
-    out = np.where(draw < edges[0], value, round_decimal(value, decimals))
-    out = np.where((draw >= edges[1]) & (draw < edges[2]), round_decimal(value, decimals + 1), out)
-    out = np.where((draw >= edges[2]) & (draw < edges[3]), round_decimal(value, decimals + 2), out)
-    return np.where(draw >= edges[3], truncate_decimal(value, decimals), out)
+    more = (draw >= edges[1]) * 1.0 + ((draw >= edges[2]) & (draw < edges[3])) * 1.0 - (draw >= edges[3]) * 1.0
+    return draw < edges[0], 10.0 ** (decimals + more), np.where(draw >= edges[3], _LOST, 0.5 + _LOST)
 
 
 @lru_cache(maxsize=2048)
