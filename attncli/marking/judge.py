@@ -109,12 +109,20 @@ class Rules(Record):
     by_person : numbers may be cut off
     widened : a number may lie between witnesses, and beyond them by their distance
     short : numbers with fewer places than asked may be imprecise
+    as_written : each number is read at the places it was written with; one without a point at those asked for
     """
 
     decimals: int
     by_person: bool = True
     widened: bool = True
     short: bool = True
+    as_written: bool = False
+
+    def places(self, line: Line) -> Any:
+        """Places at which the cells of a line are read: one number, or one for each cell."""
+        if not self.as_written or line.places is None:
+            return self.decimals
+        return np.where(line.places > 0, line.places, self.decimals)
 
 
 def judge(line: Line, witnesses: Sequence[Value], rules: Rules) -> Judged:
@@ -132,12 +140,13 @@ def judge(line: Line, witnesses: Sequence[Value], rules: Rules) -> Judged:
 
 
 def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
-    unit = 10.0**-rules.decimals
+    places = rules.places(line)
+    unit = 10.0 ** -np.asarray(places, dtype=np.float64)
     off = np.abs(line.values - stack)
     same = line.values == stack
     slack = (np.abs(stack) + unit) * _SLACK + unit * _TIE
     # Beside −∞ the slack is infinite: what is infinitely far off is never near.
-    fine = (off <= _half(stack, rules) + slack) & (off < np.inf) | same
+    fine = (off <= _half(stack, unit, rules) + slack) & (off < np.inf) | same
     right = fine.any(0)
     near = np.where(same, 0.0, off).min(0)
     if line.blank is not None:
@@ -154,28 +163,28 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
             cells[between] = RIGHT
             open_ &= ~between
             exact = hi - lo <= unit * _TIE
-            spread = _largest(np.where(hi > lo, hi - lo, 0.0)) / unit
+            spread = _largest(np.where(hi > lo, hi - lo, 0.0) / unit)
         if rules.by_person and open_.any():
-            cut = open_ & _cut_off(line, stack, rules)
+            cut = open_ & _cut_off(line, stack, places)
             cells[cut] = CUT
             open_ &= ~cut
         if rules.short and line.places is not None and open_.any():
             cells[open_ & _short(line, stack, rules)] = IMPRECISE
     flat = fine.reshape(len(stack), len(line.values), -1).all(-1)
     witness = np.where(flat.any(0), flat.argmax(0), -1)
-    far = _largest(near) / unit
+    far = _largest(near / unit)
     return Judged(cells, witness, np.where(np.isnan(far), np.inf, far), spread, np.broadcast_to(exact, cells.shape))
 
 
-def _half(stack: Any, rules: Rules) -> Any:
+def _half(stack: Any, unit: Any, rules: Rules) -> Any:
     """Half a unit of the last place asked; where whole numbers are counted out (ids), none lies between two of them."""
-    half = 0.5 * 10.0**-rules.decimals
+    half = 0.5 * unit
     if rules.decimals:
         return half
     return np.where((stack == stack[0]).all(0) & (np.rint(stack[0]) == stack[0]), _COUNTED, half)
 
 
-def _ends(stack: Any, unit: float) -> tuple[Any, Any]:
+def _ends(stack: Any, unit: Any) -> tuple[Any, Any]:
     """The smallest and the largest witness of each cell; one that is far off everything (by a divisor that was rounded
     to nearly nothing) shows its own number only."""
     full = stack[0]
@@ -183,7 +192,7 @@ def _ends(stack: Any, unit: float) -> tuple[Any, Any]:
     return np.where(near, stack, np.inf).min(0), np.where(near, stack, -np.inf).max(0)
 
 
-def _between(values: Any, lo: Any, hi: Any, unit: float) -> Any:
+def _between(values: Any, lo: Any, hi: Any, unit: Any) -> Any:
     """Where a number lies between the smallest and the largest witness, or beyond them by the distance between these.
 
     Where all witnesses round to the same, nothing lies between them; and no widening reaches a 0.
@@ -201,11 +210,11 @@ def _largest(cells: Any) -> Any:
     return cells.reshape(len(cells), -1).max(1, initial=0.0)
 
 
-def _cut_off(line: Line, stack: Any, rules: Rules) -> Any:
+def _cut_off(line: Line, stack: Any, places: Any) -> Any:
     """Where a number of enough places is a witness's number cut off; a line of nothing but zeros shows no cutting."""
-    cut = (truncate_decimal(stack, rules.decimals) == line.values).any(0)
+    cut = (truncate_decimal(stack, places) == line.values).any(0)
     if line.places is not None:
-        cut &= (line.places >= rules.decimals) | (line.places == EXACT)
+        cut &= (line.places >= places) | (line.places == EXACT)
     return cut & _not_nothing(line)
 
 

@@ -45,10 +45,16 @@ _OWN_ROUTES = frozenset({"where-fill"})
 
 
 class Marker:
-    """Marks sheets of one problem. Made once, used for a whole class; of a sheet it keeps nothing."""
+    """Marks sheets of one problem. Made once, used for a whole class; of a sheet it keeps nothing.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    settled : the places of the problem are those of the sheet, where each cell is judged as it was written
+    """
+
+    def __init__(self, problem: Problem, *, settled: bool = False) -> None:
         self.problem = problem
+        self.settled = settled or not problem.as_written
         self.graph: Graph = problem.graph()
         self.ids = [*self.graph.inputs, *self.graph.steps]
         self.shapes = {id: self.graph.shape(id) for id in self.ids}
@@ -56,10 +62,10 @@ class Marker:
         self.rounding = problem.marking.get("rounding", "hand")
         self.reads_page = self.rounding != "printed"
         by_person = self.rounding == "hand"
-        self.rules = {id: Rules(problem.decimals_of(id), by_person) for id in self.ids}
+        self.rules = {id: _rules(problem, id, by_person) for id in self.ids}
         self.points = points_of(problem, self.graph.steps)
         self.full = self.graph.evaluate(FLOATING).numbers
-        self.reader = Reader(self.shapes, self.full, self.setting.places)
+        self.reader = Reader(self.shapes, self.full, self.setting.places, problem.is_as_written)
         self.names = Names(self.graph, self.points)
         self._heads: dict[float | None, Family] = {}
         self.explainer = Explainer(self.graph, self.setting)
@@ -172,11 +178,22 @@ class Marker:
 
     def mark_many(self, sheets: Sequence[Sheet]) -> list[Marked]:
         """Every sheet, marked; those of a kind side by side."""
+        if not self.settled:
+            return [self._as_written(sheet) for sheet in sheets]
         done: list[Marked] = []
         with np.errstate(all="ignore"):
             for start in range(0, len(sheets), CHUNK):
                 done += self._chunk(sheets[start : start + CHUNK])
         return done
+
+    def _as_written(self, sheet: Sheet) -> Marked:
+        """A sheet marked at the places that stand on it: of a step the most that one of its cells has; of steps in between
+        the most of all."""
+        found = {id: _most_places(answer) for id, answer in self.named(sheet)[0].items()}
+        most = max((places for places in found.values() if places), default=self.problem.decimals)
+        by_step = {id: found.get(id) or most for id in self.ids if self.problem.is_as_written(id)}
+        settled = self.problem.changed(step_decimals={**self.problem.step_decimals, **by_step}, as_written=frozenset(by_step))
+        return Marker(settled, settled=True).mark_many([sheet])[0]
 
     def _chunk(self, sheets: Sequence[Sheet]) -> list[Marked]:
         papers = [self._paper(sheet) for sheet in sheets]
@@ -286,6 +303,19 @@ class Marker:
             if judge(line, self.head(None).raws(id), self.rules[id]).worst[0] < CUT:
                 return False
         return bool(asked)
+
+
+def _rules(problem: Problem, id: str, by_person: bool) -> Rules:
+    """How answers to a step are read."""
+    own = problem.is_as_written(id)
+    return Rules(problem.decimals_of(id), by_person, short=not own, as_written=own)
+
+
+def _most_places(answer: Answer) -> int:
+    """The most places that a cell of an answer has; 0 where none has a point."""
+    if answer.matrix is None or answer.matrix.decimals is None:
+        return 0
+    return int(answer.matrix.decimals.max(initial=0))
 
 
 def _as_given(graph: Graph, id: str, line: Line) -> dict[str, Swap]:

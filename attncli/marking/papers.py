@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,13 +70,19 @@ class Reader:
     shapes : of every step and input
     full : their right numbers
     places : decimals asked for, by step
+    as_written : whether a step's cells are judged at the places they were written with
     """
 
     def __init__(
-        self, shapes: Mapping[str, tuple[int, ...]], full: Mapping[str, Any], places: Mapping[str, int]
+        self,
+        shapes: Mapping[str, tuple[int, ...]],
+        full: Mapping[str, Any],
+        places: Mapping[str, int],
+        as_written: Callable[[str], bool],
     ) -> None:
         self.shapes = shapes
         self.places = places
+        self.as_written = as_written
         self.hidden = {id: np.isneginf(values) for id, values in full.items() if np.isneginf(values).any()}
 
     def paper(self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer], turned: bool) -> Paper:
@@ -109,7 +115,7 @@ class Reader:
             if rounded is not None:
                 eps, places = None, np.full(values.shape, rounded)
         asked = self.places[id]
-        if places is not None and (places.min() >= asked):
+        if places is not None and places.min() >= asked and not self.as_written(id):
             places = None  # nothing is short
         hidden = None if odd else self.hidden.get(id)
         if hidden is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from attncli.message import N_
 from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, passing, together, with_operands
 from attncli.names import part_of
 from attncli.ops import rotate, sinusoid
-from attncli.ops._waves import angles
+from attncli.ops._waves import angles, usual
 
 _ANGLE = N_("Look again at the angle p/10000^(2i/d): which i belongs to which {column}?")
 _PAIRS = N_("Look again at which two {columns} are turned together.")
@@ -29,15 +29,23 @@ _BASES = (100.0, 1000.0, 10000.0, 100000.0, 500000.0)
 
 def _angles(step: Step, exponents: Sequence[int] | None = None, width: int = 0, **other: Matrix) -> dict[str, Swap]:
     """At the step of the angles, others: of other exponents (over `width`), another base, another first position."""
-    known = {**step.params, **other}
-    pairs = step.params["pairs"]
-    usual = range(0, 2 * pairs, 2) if exponents is None else exponents
-    matrix = angles(known["start"], known["count"], known["base"], usual, width or step.params["width"])
+    matrix = _matrix({**step.params, **other}, exponents, width)
     return instead(step, lambda xp: xp.enter(matrix))
 
 
+def _matrix(params: Mapping[str, Any], exponents: Sequence[int] | None = None, width: int = 0) -> Matrix:
+    """The angles by these parameters, with their own exponents or with others."""
+    powers, over = usual(params) if exponents is None else (exponents, width or params["width"])
+    return angles(params["start"], params["count"], params["base"], powers, over, params["position_scale"])
+
+
+def _by_pairs(step: Step) -> bool:
+    """Whether the exponents are 2i/d: what the words of other exponents say is then true."""
+    return bool(step.params["exponents"] == "pairs")
+
+
 def _doubled_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
-    if step.op.name == "angle" and step.params["pairs"] > 1:
+    if step.op.name == "angle" and step.params["pairs"] > 1 and _by_pairs(step):
         yield _angles(step, range(0, 4 * step.params["pairs"], 4))
     elif step.op.name == "sinusoid":
         yield from _waves(graph, step, lambda column: 2 * column)
@@ -51,7 +59,7 @@ def _other_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
     """Other published ones: i/d, i/(d/2 − 1); the number of the column taken for the pair in one of the two waves."""
     if step.op.name == "angle":
         pairs = step.params["pairs"]
-        if pairs > 1:
+        if pairs > 1 and _by_pairs(step):
             yield _angles(step, range(pairs))
             yield _angles(step, range(pairs), pairs - 1)
         return
@@ -62,11 +70,14 @@ def _other_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
 def _waves(graph: Graph, step: Step, exponent: Any) -> Iterator[Swaps]:
     """Sine and cosine in turn, of angles whose exponent goes by the column."""
     angle = graph.steps.get(step.inputs[0])
-    if angle is None or angle.op.name != "angle" or step.params["arrangement"] != "interleaved":
+    if (
+        angle is None
+        or angle.op.name != "angle"
+        or step.params["arrangement"] != "interleaved"
+        or not _by_pairs(angle)
+    ):
         return
-    known = angle.params
-    exponents = [exponent(column) for column in range(step.params["width"])]
-    matrix = angles(known["start"], known["count"], known["base"], exponents, known["width"])
+    matrix = _matrix(angle.params, [exponent(column) for column in range(step.params["width"])])
     is_sine = np.arange(matrix.shape[-1]) % 2 == 0
 
     def waves(xp: Arithmetic) -> Value:
@@ -97,8 +108,7 @@ def _other_base(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 def _of_base(step: Step, base: Matrix) -> dict[str, Swap]:
-    known = step.params
-    matrix = angles(known["start"], known["count"], base, range(0, 2 * known["pairs"], 2), known["width"])
+    matrix = _matrix({**step.params, "base": base})
     return instead(step, lambda xp, base: xp.enter(matrix), base=base)
 
 

@@ -15,6 +15,21 @@ MOST_ANGLES = 1 << 17
 
 BASE = Setting("base", "positive", N_("the base of the angles (default: 10000)"))
 START = Setting("start", "number", N_("the position of the first row (default: 0)"))
+POSITION_SCALE = Setting(
+    "position_scale",
+    "positive",
+    N_("what every position is multiplied by before its angles are taken (default: 1); 1/5 fits five times as many in"),
+)
+#: Of sines and cosines that are added; in a rotation two columns share one angle.
+EXPONENTS = Setting(
+    "exponents",
+    "choice",
+    N_(
+        "the exponent of the base: 2i/d with i the pair (pairs, default), 2j/d with j the column (columns), or"
+        " i/(d/2 − 1) with i the pair (pairs-minus-one); all counted from 0"
+    ),
+    ("pairs", "columns", "pairs-minus-one"),
+)
 PAIRING = Setting(
     "pairing",
     "choice",
@@ -29,11 +44,14 @@ ROTARY = (
     BASE,
     PAIRING,
     START,
+    POSITION_SCALE,
     ROTARY_DIM,
 )
 
 
-def angles(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0) -> str:
+def angles(
+    graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0, exponents: str = "pairs"
+) -> str:
     """The step angle (token pair) for `rows` positions and columns of `width`; returns its id.
 
     Angles that stand in the graph already (of an earlier layer) are used again, so that they are worked out once.
@@ -41,8 +59,9 @@ def angles(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", 
     Parameters
     ----------
     past : tokens before the first row, which are in a cache
+    exponents : see the setting of this name; by "columns", each column has an angle of its own
     """
-    pairs = (width + 1) // 2
+    pairs = width if exponents == "columns" else (width + 1) // 2
     if rows * pairs > MOST_ANGLES:
         raise LimitError(
             "{rows} positions with {pairs} angles each are too many; the limit is {limit} angles. Take a smaller example.",
@@ -56,13 +75,22 @@ def angles(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", 
         "base": given.setting("base", as_matrix(10000.0)),
         "pairs": pairs,
         "width": width,
+        "exponents": exponents,
+        "position_scale": given.setting("position_scale", as_matrix(1.0)),
     }
     for step in graph.steps.values():
         if step.op is angle.OP and _same(step, params):
             return step.id
     # Sinusoidal positions and rotary heads in one part of a model have angles of their own.
     id = f"{prefix}angle" if f"{prefix}angle" not in graph else f"{prefix}rotary_angle"
-    return graph.apply(angle.OP, id, symbol=r"\theta", **params)
+    why = Message(_BY_COLUMN) if exponents == "columns" else None
+    return graph.apply(angle.OP, id, symbol=r"\theta", why=why, **params)
+
+
+_BY_COLUMN = N_(
+    "Position p gives each {column} j an angle of its own (both are counted from 0), so that a sine and the cosine beside"
+    " it turn at different speeds."
+)
 
 
 def _later(start: Matrix, past: int) -> Matrix:
@@ -78,16 +106,22 @@ def _later(start: Matrix, past: int) -> Matrix:
 
 def _same(step: Step, params: dict[str, Any]) -> bool:
     """Whether a step's angles are those of these parameters."""
-    plain = ("count", "pairs", "width")
+    plain = ("count", "pairs", "width", "exponents")
     return all(step.params[name] == params[name] for name in plain) and all(
-        float(step.params[name].values) == float(params[name].values) for name in ("start", "base")
+        float(step.params[name].values) == float(params[name].values) for name in ("start", "base", "position_scale")
     )
 
 
 def positions(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0) -> str:
     """The steps angle and PE (token d_model); returns the id of PE. With a cache, positions count from `past`."""
-    turned = angles(graph, given, rows, width, prefix, past)
+    exponents = given.setting("exponents", "pairs")
     arrangement = given.setting("arrangement", "interleaved")
+    if exponents == "columns" and arrangement != "interleaved":
+        raise InputError(
+            "exponents = columns goes with sine and cosine in turn: with all sines first, the number of a column says nothing"
+            " of its pair. Write arrangement = interleaved, or leave exponents out."
+        )
+    turned = angles(graph, given, rows, width, prefix, past, exponents)
     return graph.apply(sinusoid.OP, f"{prefix}PE", turned, symbol="P", width=width, arrangement=arrangement)
 
 

@@ -15,7 +15,7 @@ from attncli.matrix import Matrix
 from attncli.message import N_, InputError, Message, ShapeError
 from attncli.models import Argument, Given, Model, Setting, _block, _embed, _heads, _optimise, _project
 from attncli.models._attend import past_keys
-from attncli.models._positions import BASE, positions
+from attncli.models._positions import BASE, EXPONENTS, positions
 from attncli.models._vector import vector
 from attncli.ops import add_positions, affine, look_up, product
 
@@ -69,6 +69,7 @@ SETTINGS = (
     ),
     Setting("tied", "flag", N_("the logits use the embedding table again, transposed, instead of W_out")),
     BASE,
+    EXPONENTS,
     *(s for s in _block.SETTINGS if s.name not in ("causal", "base")),
     *_optimise.SETTINGS,
 )

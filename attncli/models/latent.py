@@ -9,7 +9,7 @@ from attncli.models import Argument, Given, Model, Setting
 from attncli.models._attend import SETTINGS as ATTENTION
 from attncli.models._attend import attend
 from attncli.models._heads import evenly, joined, output, split_why
-from attncli.models._positions import BASE, PAIRING, START, rotated, rotation
+from attncli.models._positions import BASE, PAIRING, POSITION_SCALE, START, rotated, rotation
 from attncli.ops import join_columns, join_rows, product, split_heads
 
 ARGUMENTS = (
@@ -39,6 +39,7 @@ SETTINGS = (
     BASE,
     PAIRING,
     START,
+    POSITION_SCALE,
 )
 
 _WHY = {
@@ -283,7 +284,7 @@ class Latent:
                     given=self._id(here[0]),
                     missing=self._id(pair[1 - pair.index(here[0])]),
                 )
-        for name in ("base", "pairing", "start"):
+        for name in ("base", "pairing", "start", "position_scale"):
             if not self.rotary and self.given.setting(name) is not None:
                 raise InputError(
                     "{setting} is given, but nothing is turned. Add W_QR and W_KR, or leave {setting} out.",

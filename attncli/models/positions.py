@@ -27,6 +27,8 @@ MODEL = Model(
         Setting("d_model", "count", N_("how many columns")),
         _positions.BASE,
         _positions.START,
+        _positions.POSITION_SCALE,
+        _positions.EXPONENTS,
         Setting(
             "arrangement",
             "choice",

@@ -7,7 +7,7 @@ import numpy as np
 from attncli.core.graph import Graph
 from attncli.message import N_, Message
 from attncli.models import Argument, Given, Model, Setting, _block
-from attncli.models._positions import BASE, positions
+from attncli.models._positions import BASE, EXPONENTS, positions
 from attncli.models._vector import vector
 from attncli.ops import add_positions, affine, product
 
@@ -22,6 +22,7 @@ SETTINGS = (
         ("sinusoidal", "none"),
     ),
     BASE,
+    EXPONENTS,
     *(s for s in _block.SETTINGS if s.name not in ("causal", "base")),
     *_block.CROSS_SETTINGS,
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def compute(xp: Arithmetic, a: Value, *, width: int, arrangement: str) -> Value:
-    """sin and cos of a (n pairs), as (n width): in turn, or all sines first."""
+    """sin and cos of a (n pairs), as (n width): in turn, or all sines first; of a (n width), each column of its own."""
     both = xp.concatenate([xp.sin(a), xp.cos(a)], -1)
     return _columns(xp, both, _order(width, a.shape[-1], arrangement))
 
@@ -30,7 +30,9 @@ def _columns(xp: Arithmetic, a: Value, order: Any) -> Value:
 def _order(width: int, pairs: int, arrangement: str) -> Any:
     """For every column, its place in the sines followed by the cosines."""
     column = np.arange(width)
-    return column if arrangement == "concatenated" else column // 2 + (column % 2) * pairs
+    if arrangement == "concatenated":
+        return column
+    return (column if pairs == width else column // 2) + (column % 2) * pairs
 
 
 def formula(params: Params, columns: bool) -> str:

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from attncli import models
 from attncli.core.graph import Graph
@@ -33,7 +41,24 @@ from attncli.reasons import of_toml
 #: Cells that a seeded random input may have.
 MOST_RANDOM = 1_000_000
 
-Decimals = Annotated[int, Field(ge=0, le=15, strict=True)]
+#: Each cell at the places it was written with: for proofreading what somebody printed.
+AS_WRITTEN = "as written"
+_AS_WRITTEN = -1
+
+
+def _or_as_written(value: Any, places: ValidatorFunctionWrapHandler) -> Any:
+    """A number of places; -1 for the words “as written”."""
+    if value == AS_WRITTEN:
+        return _AS_WRITTEN
+    if isinstance(value, str):
+        raise InputError(
+            "decimals: “{value}” does not work here. Write a whole number from 0 to 15, or “as written”.",
+            value=brief(value),
+        )
+    return places(value)
+
+
+Decimals = Annotated[int, Field(ge=0, le=15, strict=True), WrapValidator(_or_as_written)]
 Fraction01 = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0, le=1000)]
 LearnerText = dict[Literal["en", "zh"], str]
@@ -251,7 +276,7 @@ def _problem(file: ProblemFile, base: Path | None) -> Problem:
         read_settings(model, file.settings, file.layout, places)
     except AttnError as error:
         raise error if error.message.fields.get("where") in places.values() else error.at("settings") from None
-    by_step = file.decimals
+    by_step = {name: places for name, places in file.decimals.items() if places != _AS_WRITTEN}
     upstream, loss, extras = _gradient(file.gradient, base)
     return Problem(
         model=file.model,
@@ -264,6 +289,7 @@ def _problem(file: ProblemFile, base: Path | None) -> Problem:
         id=file.id,
         decimals=by_step.get("default", 3),
         step_decimals={name: places for name, places in by_step.items() if name != "default"},
+        as_written=frozenset(file.decimals) - frozenset(by_step),
         source=_plain(file.source),
         title=_plain(file.title),
         prompt=_plain(file.prompt),

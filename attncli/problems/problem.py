@@ -34,6 +34,7 @@ class Problem(Record):
     settings : as written; the model says what they may be
     upstream : the gradient at the output; or `loss`: a loss as text, with `extras` (targets)
     decimals : places a written answer is judged and shown at; `step_decimals` by step
+    as_written : steps of whose answers each cell is judged at the places it was written with; "default": all others
     title, prompt, hint, notice, source : learner-facing text by language
     labels : names of rows by axis ("query", "key", "token")
     published : a source's printed numbers by step, as text; `how` by step: "rounded", "carried", "truncated", "wrong: why"
@@ -53,6 +54,7 @@ class Problem(Record):
     id: str = ""
     decimals: int = DEFAULT_DECIMALS
     step_decimals: Mapping[str, int] = NOTHING
+    as_written: frozenset[str] = frozenset()
     source: Text = NOTHING
     title: Text = NOTHING
     prompt: Text = NOTHING
@@ -75,6 +77,10 @@ class Problem(Record):
     def decimals_of(self, step: str) -> int:
         """Places that this step is judged and shown at."""
         return self.step_decimals.get(step, self.decimals)
+
+    def is_as_written(self, step: str) -> bool:
+        """Whether each cell of this step is judged at the places it was written with."""
+        return step in self.as_written or ("default" in self.as_written and step not in self.step_decimals)
 
     def graph(self, *, backward: bool | None = None) -> Graph:
         """The calculation, with its backward steps where a gradient is given (or as `backward` says).

@@ -31,14 +31,14 @@ class Asked(Record):
     symbol : LaTeX
     shape : as it is written on the sheet (with tokens as columns, the last two sizes exchanged)
     points : what it is worth; 0 where it is asked for and earns nothing
-    decimals : places that are judged
+    decimals : places that are judged; None: those that were written
     """
 
     step: str
     symbol: str
     shape: tuple[int, ...]
     points: Fraction
-    decimals: int
+    decimals: int | None
 
     def blanks(self) -> str:
         """The matrix with every cell left blank: “? ?; ? ?”; of a large one a single “?”."""
@@ -70,9 +70,9 @@ class Question(Record):
     loss: str | None
 
     @property
-    def decimals(self) -> tuple[int, ...]:
-        """The places that are judged, each once, in rising order."""
-        return tuple(sorted({one.decimals for one in self.asked}))
+    def decimals(self) -> tuple[int | None, ...]:
+        """The places that are judged, each once, in rising order; last None: those that were written."""
+        return tuple(sorted({one.decimals for one in self.asked}, key=lambda places: (places is None, places or 0)))
 
     def sheet(self) -> str:
         """An empty sheet, TOML: a line a step."""
@@ -100,7 +100,13 @@ def question_of(problem: Problem) -> Question:
     derived = [id for id in graph.inputs if id not in written and not _is_upstream(problem, graph, id)]
     wanted = {**points, **{id: Fraction(0) for id in problem.published if id in derived and id not in points}}
     asked = tuple(
-        Asked(id, graph.symbol(id), _as_shown(problem, graph.shape(id)), wanted[id], problem.decimals_of(id))
+        Asked(
+            id,
+            graph.symbol(id),
+            _as_shown(problem, graph.shape(id)),
+            wanted[id],
+            None if problem.is_as_written(id) else problem.decimals_of(id),
+        )
         for id in (*graph.inputs, *graph.steps)
         if id in wanted
     )

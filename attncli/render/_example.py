@@ -192,6 +192,8 @@ def _to_hand_in(asked: Question) -> Message:
     places = asked.decimals
     if len(places) != 1:
         return Message(N_("To hand in"))
+    if places[0] is None:
+        return Message(N_("To hand in, each number judged at the decimals it is written with"))
     if places[0] == 1:
         return Message(N_("To hand in, with 1 decimal"))
     return Message(N_("To hand in, with {places} decimals"), places=places[0])
@@ -223,8 +225,10 @@ def points(count: Fraction) -> Message:
     return Message(N_("1 point")) if count == 1 else Message(N_("{count} points"), count=f"{float(count):g}")
 
 
-def decimals(places: int) -> Message:
+def decimals(places: int | None) -> Message:
     """“3 decimals”."""
+    if places is None:
+        return Message(N_("as written"))
     return Message(N_("1 decimal")) if places == 1 else Message(N_("{count} decimals"), count=places)
 
 

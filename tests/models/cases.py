@@ -214,11 +214,16 @@ CASES: dict[str, list[Case]] = {
     "positions": [
         Case({}, {"n": 4, "d_model": 6}),
         Case({}, {"n": 3, "d_model": 5, "base": 100, "start": 2, "arrangement": "concatenated"}),
+        Case({}, {"n": 3, "d_model": 5, "base": 100, "exponents": "columns", "position_scale": "1/3"}),
+        Case({}, {"n": 3, "d_model": 6, "exponents": "pairs-minus-one", "arrangement": "concatenated"}),
     ],
     "rotary": [
         Case({"X": some(3, 4)}),
         Case({"X": some(2, 3, 4)}, {"pairing": "half", "base": 50, "start": 5}),
         Case({"X": some(3, 5), "K": some(3, 5) * 1.3}, {"rotary_dim": 4, "start": "1/2"}),
+        Case({"X": some(3, 4), "angle": some(3, 2)}),
+        Case({"X": some(2, 3), "cos": some(2, 1), "sin": some(2, 1)}, {"pairing": "half"}),
+        Case({"X": some(2, 4)}, {"start": 12, "position_scale": "1/5"}),
     ],
     "feed_forward": [Case(layers(3, 2, 4, 2), {"activation": kind}) for kind in ("relu", "gelu", "gelu_tanh", "silu")]
     + [

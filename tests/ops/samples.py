@@ -84,8 +84,14 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "unbiased": [Sample({"a": A, "c": [[0.19]]})],
     "angle": [
-        Sample({}, {"start": as_matrix(0.0), "count": 3, "base": as_matrix(10000.0), "pairs": 2, "width": 4}),
-        Sample({}, {"start": as_matrix(1.5), "count": 2, "base": as_matrix(7.0), "pairs": 2, "width": 3}),
+        Sample({}, {"start": as_matrix(start), "count": 3, "base": as_matrix(base), "pairs": pairs, "width": 4}
+               | {"exponents": exponents, "position_scale": as_matrix(scale)})
+        for start, base, pairs, exponents, scale in (
+            (0.0, 10000.0, 2, "pairs", 1.0),
+            (1.5, 7.0, 2, "pairs", 0.25),
+            (0.0, 100.0, 4, "columns", 1.0),
+            (2.0, 50.0, 2, "pairs-minus-one", 3.0),
+        )
     ],
     "centre": [Sample({"a": A, "b": some(2, 1)}, {"column": True})],
     "column_sum": [Sample({"a": A}), Sample({"a": H})],
@@ -176,6 +182,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "sinusoid": [
         Sample({"a": some(3, 2)}, {"width": 4, "arrangement": "interleaved"}),
         Sample({"a": some(3, 2)}, {"width": 3, "arrangement": "concatenated"}),
+        Sample({"a": some(3, 4)}, {"width": 4, "arrangement": "interleaved"}),
     ],
     "slice_columns": [
         Sample({"a": some(2, 4)}, {"start": 1, "length": 2}),
