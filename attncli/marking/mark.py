@@ -192,7 +192,9 @@ class Marker:
         found = {id: _most_places(answer) for id, answer in self.named(sheet)[0].items()}
         most = max((places for places in found.values() if places), default=self.problem.decimals)
         by_step = {id: found.get(id) or most for id in self.ids if self.problem.is_as_written(id)}
-        settled = self.problem.changed(step_decimals={**self.problem.step_decimals, **by_step}, as_written=frozenset(by_step))
+        settled = self.problem.changed(
+            step_decimals={**self.problem.step_decimals, **by_step}, as_written=frozenset(by_step)
+        )
         return Marker(settled, settled=True).mark_many([sheet])[0]
 
     def _chunk(self, sheets: Sequence[Sheet]) -> list[Marked]:

@@ -70,12 +70,7 @@ def _other_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
 def _waves(graph: Graph, step: Step, exponent: Any) -> Iterator[Swaps]:
     """Sine and cosine in turn, of angles whose exponent goes by the column."""
     angle = graph.steps.get(step.inputs[0])
-    if (
-        angle is None
-        or angle.op.name != "angle"
-        or step.params["arrangement"] != "interleaved"
-        or not _by_pairs(angle)
-    ):
+    if angle is None or angle.op.name != "angle" or step.params["arrangement"] != "interleaved" or not _by_pairs(angle):
         return
     matrix = _matrix(angle.params, [exponent(column) for column in range(step.params["width"])])
     is_sine = np.arange(matrix.shape[-1]) % 2 == 0

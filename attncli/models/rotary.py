@@ -57,7 +57,7 @@ def _waves(graph: Graph, given: Given, x: str) -> tuple[str, str]:
             "{names}: give either the angles (angle), or both their cosines and sines (cos and sin).",
             names=", ".join(own),
         )
-    *_, rows, width = graph.axes(x)
+    width = graph.axes(x)[-1]
     for name in own:
         graph.input(name, given.inputs[name], ("token", "pair"), symbol=_SYMBOLS[name], differentiable=False)
         count, pairs = graph.shape(name)
@@ -86,7 +86,9 @@ MODEL = Model(
     arguments=(
         Argument("X", ("token", "d"), N_("the queries (or whatever is turned), one row per position")),
         Argument("K", ("token", "d"), N_("keys at the same positions: adds their scores"), required=False),
-        Argument("angle", ("token", "pair"), N_("angles of your own, in place of those of the positions"), required=False),
+        Argument(
+            "angle", ("token", "pair"), N_("angles of your own, in place of those of the positions"), required=False
+        ),
         Argument("cos", ("token", "pair"), N_("cosines from a table, together with sin"), required=False),
         Argument("sin", ("token", "pair"), N_("sines from a table, together with cos"), required=False),
     ),

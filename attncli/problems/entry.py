@@ -142,10 +142,17 @@ class _Parser:
         while True:
             if self.peek() in ("*", "/"):
                 left = (self.take(), left, self.signed())
-            elif self.peek() in ("√", "sqrt", "exp", "e") and self.next and self.tokens[self.next - 1][-1].isdigit():
-                left = ("*", left, self._next_to_number())  # 2√2, 3e^-1
+            elif self._stands_next_to_number():
+                left = ("*", left, self._next_to_number())  # 2√2, 3e^-1, (1/2)√2
             else:
                 return left
+
+    def _stands_next_to_number(self) -> bool:
+        """Whether a root or a power of e follows a number, or a root what stands in brackets: a factor without a sign."""
+        before = self.tokens[self.next - 1] if self.next else ""
+        if self.peek() in ("√", "sqrt"):
+            return before[-1:].isdigit() or before == ")"
+        return self.peek() in ("exp", "e") and before[-1:].isdigit()
 
     def _next_to_number(self) -> Entry:
         """A factor without a sign before it. 1e alone is refused: it is as likely the start of 1e3."""

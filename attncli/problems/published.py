@@ -81,7 +81,15 @@ class Published:
     @cached_property
     def carried(self) -> list[Trace]:
         """By hand, ties away from zero and ties to even."""
-        return [self.graph.evaluate(Hand(self.problem.decimals, ties)) for ties in ROUNDINGS]
+        return [self.graph.evaluate(Hand(self._places_carried(), ties)) for ties in ROUNDINGS]
+
+    def _places_carried(self) -> int:
+        """Places that a source rounds its lines to; of “as written”, the most that one of its numbers has."""
+        if "default" not in self.problem.as_written:
+            return self.problem.decimals
+        printed = [parse_matrix(_one_line(text), blanks=True).decimals for text in self.problem.published.values()]
+        most = max((int(places.max(initial=0)) for places in printed if places is not None), default=0)
+        return most or self.problem.decimals
 
     def check(self) -> list[Checked]:
         published = self.problem.published.items()

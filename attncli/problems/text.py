@@ -29,13 +29,14 @@ _WIDE.update({code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if code
 #: Taken once, in this order: the row separator first, since its second backslash may stand before a space or a bracket.
 _LATEX = (
     (r"\\\\(?:\s*\[-?[0-9.]{1,9}\s?[a-z]{2}\])?", ";"),
-    (r"\\begin\s*\{array\}\s*\{[^{}]*\}|\\(?:begin|end)\s*\{[bpBvV]?matrix\*?\}|\\end\s*\{array\}", " "),
-    (r"\\left\s*[\[(|.]|\\right\s*[\])|.]|\\[\[\]]|\$+", " "),
+    (r"\\begin\s*\{array\}\s*\{[^{}]*\}|\\(?:begin|end)\s*\{(?:[bpBvV]|small)?matrix\*?\}|\\end\s*\{array\}", " "),
+    (r"\\left\s*[\[(|.]|\\right\s*[\])|.]|\\[\[\]()]|\$+", " "),
+    (r"(?<=\d)\{,\}(?=\d)", "."),
     (r"\\sqrt\s*(\d)", r"sqrt(\1)"),
     (r"\\exp\b", "exp"),
     (r"\\infty", "inf"),
     (r"\\(?:cdot|times)", "*"),
-    (r"\\(?:hline|displaystyle)|\\[,;:! ]|~", " "),
+    (r"\\(?:displaystyle|q?quad)\b|\\[,;:! ]|~", " "),
     (r"&", ","),
 )
 #: Taken from the inside out, until nothing changes.
@@ -57,6 +58,9 @@ BLANK: Cell = (float("nan"), EXACT, ("num", "?"))
 def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
     """The matrix a text stands for: rows × columns, or heads × rows × columns.
 
+    A comma separates entries: "1,2" are two, and so are the four of "0,330 0,670". Whether it is a decimal comma is seen
+    only where the shape is known, in answers (`answers.in_shape_of`); LaTeX's {,} is one wherever it stands.
+
     Parameters
     ----------
     blanks : accept “?” and “_” as cells that were left open
@@ -71,7 +75,7 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
             "This text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_CHARACTERS
         )
     plain = text.translate(_WIDE)
-    if "\\" in plain or "$" in plain or "^{" in plain:
+    if any(sign in plain for sign in ("\\", "$", "^{", "{,}", "&")):
         plain = _without_latex(plain)
     nested = _Reader(plain.strip(), blanks).read()
     return _matrix(with_blank_rows(nested) if blanks else nested)
@@ -193,6 +197,11 @@ def _without_latex(text: str) -> str:
         for pattern, plain in _LATEX_NESTED:
             text = re.sub(pattern, plain, text)
     text = re.sub(r"\\[lr]brace|\\[{}]", " ", text).translate(_LATEX_BRACES)
+    if re.search(r"\\[hc]line\b", text):
+        raise InputError(
+            "\\hline draws a line, and a matrix of numbers has none: which side of it is meant is not said. Take it away,"
+            " and the rows that are no numbers with it."
+        )
     if "\\" in text:
         word = re.search(r"\\[A-Za-z]*", text)
         raise InputError(

@@ -24,6 +24,8 @@ QKV = [*Q, *K, *V]
 FORWARD = ["forward", *QKV]
 BACKWARD = ["backward", *QKV]
 SELF = ["forward", "--set", "X=1 2; 3 4", "--set", "W_Q=1 0; 0 1", "--set", "W_K=1 0; 0 1"]
+SCORES = ["forward", "--model", "softmax", "--set"]
+ROTARY = ["forward", "--model", "rotary", "--set"]
 TABLE = ["forward", "--set", "E=1 2; 3 4; 5 6"]
 TOML = 'model = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n'
 NUMBERS = "Write numbers like -0.5, 1/3, √2, e^-1 or -inf."
@@ -154,7 +156,7 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "an ambiguous 0/1 mask": ([*FORWARD, "--mask", "0 1"], ("--mask: this mask holds only 0 and 1", "If 1 means “may be seen”, give it as keep", "if 1 means “hidden”, give it as hide")),
     "a mask of +inf": ([*FORWARD, "--mask", "inf 0"], ("--mask: a mask of +∞", "Write -inf to hide a key")),
     "a mask that is no matrix": ([*FORWARD, "--mask", "x"], ("--mask: row 1, column 1: “x” is not a number",)),
-    "marks that are numbers": ([*FORWARD, "--set", "keep=1 2"], ("--set keep: only true and false (or 1 and 0)",)),
+    "marks that are numbers": ([*FORWARD, "--set", "keep=1 2"], ("--set keep: write only true and false (or 1 and 0) here",)),
     "marks that are words": ([*FORWARD, "--set", "keep=true maybe"], ("--set keep: row 1, column 2: “maybe”", "true and false")),
     "an empty keep": ([*FORWARD, "--set", "keep="], ("--set keep: The matrix is empty",)),
     "causal maybe": ([*FORWARD, "--set", "causal=maybe"], ("--set causal: “maybe” is neither true nor false. Write true or false.",)),
@@ -188,7 +190,7 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "text and ids": ([*TABLE, "--set", "text=我", "--set", "T=0", "--set", "vocabulary=我爱你"], ("Both T and text are given. Keep one",)),
     # models, steps, formats, commands, options
     "nothing to calculate": (["forward"], ('Give matrices, -Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4", or a problem file',)),
-    "K and V missing": (["forward", *Q], ('Model attention needs K, V. Give it like this: -K "1 2; 3 4" -V "1 2; 3 4"',)),
+    "K and V missing": (["forward", *Q], ('Model attention needs K. Give it like this: -K "1 2; 3 4"',)),
     "no model fits": (["forward", "--set", "W_V=1", "--set", "E=1"], ("No model takes exactly E, W_V. Choose one with --model",)),
     "a model misspelt": ([*FORWARD, "--model", "atention"], ("The model “atention” does not exist. Did you mean “attention”?",)),
     "a model that is a path": ([*FORWARD, "--model", "../graph"], ("The model “../graph” does not exist",)),
@@ -225,8 +227,8 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "two problems": (["forward", "a1-pronoun", "a2-first-by-hand"], ("“a2-first-by-hand” is more than was expected",)),
     "an example misspelt": (["forward", "a1-pronoum"], ("The worked example “a1-pronoum” does not exist. Did you mean “a1-pronoun”?",)),
     "the beginning of an example": (["examples", "show", "a1-p"], ("Did you mean “a1-pronoun”?",)),
-    "an example that is a path": (["examples", "run", "../../etc/passwd"], ("does not exist",)),
-    "an example missing": (["examples", "show"], ("ID is missing. See attncli examples show --help.",)),
+    "an example that is a path": (["examples", "run", "../../etc/none"], ("../../etc/none: there is no such file",)),
+    "an example missing": (["examples", "show"], ("ID|FILE is missing. See attncli examples show --help.",)),
     "a model to describe misspelt": (["models", "atention"], ("Did you mean “attention”?",)),
     # why
     "why nothing": (["why"], ("STEP [ROW COL] is missing",)),
@@ -244,6 +246,24 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "upstream and loss": ([*BACKWARD, "--upstream", "1 2", "--loss", "sum(O)"], ("Both an upstream gradient and a loss are given. Keep one",)),
     "an infinite upstream": ([*BACKWARD, "--upstream", "inf 1"], ("G_O[1,1] is not a finite number",)),
     "an upstream of letters": ([*BACKWARD, "--upstream", "x"], ("--upstream: row 1, column 1: “x” is not a number",)),
+    # settings that do not go together
+    "an average of no heads": ([*FORWARD, "--set", "average_heads=true"], ("average_heads is given, but there are no heads to average.",)),
+    "log of a row without anything": ([*SCORES, "scores=1 2; -inf -inf", "--set", "log=true"], ("has no log-softmax", "show it a key")),
+    "log and a hidden row": ([*SCORES, "scores=1 2; 3 4", "--set", "hide=false false; true true", "--set", "log=true"], ("has no log-softmax",)),
+    "cached values without V": (["forward", *Q, *K, "--set", "K_past=1 1", "--set", "V_past=1 2"], ("V_past is given without V.",)),
+    "a temperature of 0": ([*SCORES, "scores=1 2", "--set", "temperature=0"], ("--set temperature: “0” does not work here. Write a finite number above 0",)),
+    "a temperature below 0": ([*SCORES, "scores=1 2", "--set", "temperature=-1"], ("--set temperature: “-1” does not work here",)),
+    "a temperature without end": ([*SCORES, "scores=1 2", "--set", "temperature=inf"], ("--set temperature: “inf” does not work here",)),
+    "eps in an unknown place": (["forward", "--model", "layer_norm", "--set", "X=1 2", "--set", "eps_place=beside"], ("eps_place: The value “beside” does not exist. Did you mean “inside”? Choose from: inside, outside.",)),
+    "positions times 0": ([*ROTARY, "X=1 2", "--set", "position_scale=0"], ("--set position_scale: “0” does not work here",)),
+    "exponents unknown": (["forward", "--model", "positions", "--set", "n=2", "--set", "d_model=4", "--set", "exponents=odd"], ("exponents: The value “odd” does not exist. Choose from: pairs, columns, pairs-minus-one.",)),
+    "exponents by column, sines first": (["forward", "--model", "positions", "--set", "n=2", "--set", "d_model=4", "--set", "exponents=columns", "--set", "arrangement=concatenated"], ("exponents = columns goes with sine and cosine in turn", "leave exponents out")),
+    "cosines without sines": ([*ROTARY, "X=1 2", "--set", "cos=1"], ("cos: give either the angles (angle), or both their cosines and sines",)),
+    "angles and cosines": ([*ROTARY, "X=1 2", "--set", "cos=1", "--set", "sin=0", "--set", "angle=0"], ("angle, cos, sin: give either the angles",)),
+    "more angles than pairs": ([*ROTARY, "X=1 2", "--set", "angle=1 2"], ("angle is 1×2: 2 pairs need 4 columns, but X has 2.",)),
+    "angles for other rows": ([*ROTARY, "X=1 2; 3 4", "--set", "angle=1"], ("angle", "token")),
+    "angles and a base": ([*ROTARY, "X=1 2", "--set", "angle=1", "--set", "base=5"], ("base is given, but this calculation does not use it",)),
+    "a scale of positions that are not turned": ([*SELF, "--set", "W_V=1 0; 0 1", "--model", "multi_head", "--set", "position_scale=2"], ("position_scale is given, but nothing is turned. Add rotary = true",)),
     "gradients of ids alone": (["backward", "c1-encode", "--upstream", "1"], ("has no gradients",)),
 }  # fmt: skip
 

@@ -214,11 +214,55 @@ def test_what_is_no_exercise_is_refused(tmp_path: Path) -> None:
     refused(["examples", "show", "zzzz"], "does not exist")
 
 
+PRINTED = 'model = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n[published]\nA = "0.330 0.670"\n'
+
+
+def test_places_as_written_are_said(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text('decimals = "as written"\n' + PRINTED, "utf-8")
+    out = run("examples", "show", str(tmp_path / "p.toml")).out
+    assert "To hand in, each number judged at the decimals it is written with" in out
+    (tmp_path / "p.toml").write_text(
+        'decimals = { default = 3, A = "as written" }\n' + PRINTED + 'O = "0.66 2.68"\n', "utf-8"
+    )
+    out = run("examples", "show", str(tmp_path / "p.toml")).out
+    assert re.search(r"A +1×2 +1 point +as written", out), out
+    assert re.search(r"O +1×2 +1 point +3 decimals", out), out
+
+
 def test_a_published_example_of_ones_own_is_verified(tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
-    text = 'model = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n[published]\nA = "0.330 0.670"\n'
-    path.write_text(text, "utf-8")
+    path.write_text(PRINTED, "utf-8")
     assert run("examples", "verify", str(path)).status == 0
-    path.write_text(text.replace("0.670", "0.671"), "utf-8")
-    assert run("examples", "verify", str(path)).status == 1
+    path.write_text(PRINTED.replace("0.670", "0.671"), "utf-8")
+    ran = run("examples", "verify", str(path))
+    assert (ran.status, ran.err) == (1, "")
+    assert "cell [1,2] is printed as 0.671, but the calculation gives 0.669762" in ran.out
     assert attncli.load(path).published == {"A": "0.330 0.671"}
+
+
+def test_several_published_examples_toml_and_json(tmp_path: Path) -> None:
+    right, wrong = tmp_path / "right.toml", tmp_path / "wrong.json"
+    right.write_text(PRINTED, "utf-8")
+    inputs = {"Q": "1 2", "K": "1 0; 0 1", "V": "2 0; 0 4"}
+    published = {"A": "0.33 0.6698", "O": "0.660 2.690"}
+    wrong.write_text(json.dumps({"model": "attention", "inputs": inputs, "published": published}), "utf-8")
+    assert run("examples", "verify", str(right), "a1", str(right)).status == 0
+    ran = run("examples", "verify", str(right), str(wrong), "a1")
+    assert (ran.status, ran.err) == (1, "")
+    assert f"✓ {right}: 1 published result" in ran.out
+    assert f"✗ {wrong}: 2 published results\n    O: 0.660 2.690\n" in ran.out
+    assert "1 of 7" in ran.out  # each other result of the three follows
+    broken = tmp_path / "broken.toml"
+    broken.write_text(PRINTED + 'B = "1"\n', "utf-8")
+    refused(["examples", "verify", str(right), str(broken)], "broken.toml", "published: the step “B” does not exist")
+    refused(["examples", "verify", str(right), str(tmp_path / "none.toml")], "none.toml", "no such file")
+
+
+def test_a_source_that_carries_is_carried_at_the_places_it_printed(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(
+        'decimals = "as written"\n' + PRINTED.replace("0.330 0.670", "0.33 0.67") + 'O = "0.66 2.68"\n', "utf-8"
+    )
+    assert run("examples", "verify", str(path)).status == 0
+    path.write_text(path.read_text("utf-8") + '[published_how]\nO = "carried"\n', "utf-8")
+    assert "not needed" not in run("examples", "verify", str(path)).out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,32 @@ def test_what_positions_need() -> None:
     assert message("positions", {}, n=2, d_model=4, base=0).startswith("base: “0” does not work here.")
 
 
+def waves(n: int, d: int, exponent: Callable[[int], float], scale: float = 1.0, base: float = 10000.0) -> np.ndarray:
+    """sin, cos, sin, … of scale·p / base^exponent(column): written down once more, entry by entry."""
+    return np.array(
+        [[(np.cos if j % 2 else np.sin)(scale * p / base ** exponent(j)) for j in range(d)] for p in range(n)]
+    )
+
+
+def test_other_exponents() -> None:
+    by_column = trace_of("positions", {}, n=4, d_model=6, exponents="columns")
+    np.testing.assert_allclose(by_column["PE"], waves(4, 6, lambda j: 2 * j / 6), rtol=1e-12)
+    assert by_column["angle"].shape == (4, 6)
+    minus_one = trace_of("positions", {}, n=4, d_model=6, exponents="pairs-minus-one", base=100)["PE"]
+    np.testing.assert_allclose(minus_one, waves(4, 6, lambda j: (j // 2) / 2, base=100), rtol=1e-12)
+    pairs = trace_of("positions", {}, n=4, d_model=6, exponents="pairs")["PE"]
+    np.testing.assert_array_equal(pairs, trace_of("positions", {}, n=4, d_model=6)["PE"])
+
+
+def test_scaled_positions() -> None:
+    scaled = trace_of("positions", {}, n=4, d_model=6, position_scale="1/5", start=2)["PE"]
+    np.testing.assert_allclose(scaled, waves(6, 6, lambda j: j // 2 * 2 / 6, scale=0.2)[2:], rtol=1e-12, atol=1e-16)
+    x = {"X": some(3, 4)}
+    np.testing.assert_allclose(
+        trace_of("rotary", x, start=15, position_scale="1/5")["angle"][0], trace_of("rotary", x, start=3)["angle"][0]
+    )
+
+
 # --- rotary -----------------------------------------------------------------------------------------------------------
 
 
@@ -107,6 +134,18 @@ def test_the_gradient_is_turned_back() -> None:
     trace = Case({"X": some(3, 4)}).with_upstream("rotary").graph().evaluate()
     turned = trace_of("rotary", {"X": trace["G_X"]})["rotated"]
     np.testing.assert_allclose(turned, trace["G_rotated"], rtol=1e-13)
+
+
+def test_angles_of_ones_own() -> None:
+    x = some(3, 4)
+    usual = trace_of("rotary", {"X": x, "K": x[::-1]})
+    own = trace_of("rotary", {"X": x, "K": x[::-1], "angle": usual["angle"]})
+    table = trace_of("rotary", {"X": x, "K": x[::-1], "cos": usual["cos"], "sin": usual["sin"]})
+    for id in ("rotated", "K_rotated", "scores"):
+        np.testing.assert_allclose(own[id], usual[id], rtol=1e-12)
+        np.testing.assert_allclose(table[id], usual[id], rtol=1e-12)
+    part = trace_of("rotary", {"X": x, "angle": usual["angle"][:, :1]})["rotated"]
+    np.testing.assert_array_equal(part[:, 2:], x[:, 2:])  # fewer pairs: the rest stays
 
 
 def test_columns_beyond_the_rotary_part_stay() -> None:

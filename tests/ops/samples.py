@@ -84,8 +84,11 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "unbiased": [Sample({"a": A, "c": [[0.19]]})],
     "angle": [
-        Sample({}, {"start": as_matrix(start), "count": 3, "base": as_matrix(base), "pairs": pairs, "width": 4}
-               | {"exponents": exponents, "position_scale": as_matrix(scale)})
+        Sample(
+            {},
+            {"start": as_matrix(start), "count": 3, "base": as_matrix(base), "pairs": pairs, "width": 4}
+            | {"exponents": exponents, "position_scale": as_matrix(scale)},
+        )
         for start, base, pairs, exponents, scale in (
             (0.0, 10000.0, 2, "pairs", 1.0),
             (1.5, 7.0, 2, "pairs", 0.25),

@@ -166,12 +166,38 @@ def test_heads(text: str) -> None:
         ("inf", np.inf), ("-inf", -np.inf), ("-∞", -np.inf), ("−∞", -np.inf), ("2^3^2", 512), ("-2^2", -4), ("(-2)^2", 4), ("2^-1", 0.5),
         ("1 - 2", -1), ("1 / 3", 1 / 3), ("(1 + 2) * 3", 9), ("2×3", 6), ("6÷3", 2), ("2·3", 6), ("（1＋2）／3", 1), ("－1．5", -1.5),
         (r"\frac{1}{3}", 1 / 3), (r"\dfrac{\sqrt{2}}{2}", 2**0.5 / 2), (r"\frac{1}{1+\frac{1}{2}}", 1 / 1.5), (r"\sqrt2", 2**0.5),
+        (r"\frac{1}{2}\sqrt{2}", 2**0.5 / 2), (r"-\sqrt{\frac{1}{4}}", -0.5), ("(1/2)√2", 2**0.5 / 2), ("1{,}5", 1.5),
         (r"e^{-1}", np.exp(-1)), (r"2 \cdot 3", 6), (r"-\infty", -np.inf), (r"\exp(1)", np.e), ("0" * 500 + "1", 1),
     ],
 )  # fmt: skip
 def test_entries(text: str, value: float) -> None:
     assert float(parse_matrix(text).values[0, 0]) == pytest.approx(value, rel=1e-15)
     assert parse_matrix(text).shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"$$\begin{bmatrix} 1 & 2 \\ 3 & 4 \end{bmatrix}$$", r"\[\begin{pmatrix} 1 & 2 \\[2pt] 3 & 4 \end{pmatrix}\]",
+        r"\(\begin{smallmatrix} 1 & 2 \\ 3 & 4 \end{smallmatrix}\)", r"\left( 1 & 2 \\ 3 & 4 \right)", r"1 & 2 \\ 3 & 4 \\",
+        r"\left[\begin{array}{c|c} 1 \quad & 2 \\ 3 & 4 \end{array}\right]", "1 & 2 ; 3 & 4", r"$1$ & $2$ \\ $3$ & $4$",
+    ],
+)  # fmt: skip
+def test_latex_around_a_matrix(text: str) -> None:
+    assert parse_matrix(text).values.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("command", ["hline", "cline{1-2}"])
+def test_lines_of_a_table_are_refused(command: str) -> None:
+    with pytest.raises(InputError, match="draws a line, and a matrix of numbers has none"):
+        parse_matrix(rf"\begin{{array}}{{cc}} a & b \\ \{command} 1 & 2 \end{{array}}")
+
+
+def test_a_comma_is_never_guessed_to_be_a_decimal_comma() -> None:
+    assert parse_matrix("1,2").values.tolist() == [[1, 2]]
+    assert parse_matrix("0,330 0,670").values.tolist() == [[0, 330, 0, 670]]
+    assert parse_matrix("1,5; 2,5").values.tolist() == [[1, 5], [2, 5]]
+    assert parse_matrix("1{,}5 & 2{,}5").values.tolist() == [[1.5, 2.5]]
 
 
 def test_spaces_and_signs_part_entries_as_people_mean_them() -> None:

@@ -108,7 +108,7 @@ def test_numbers_of_files_keep_their_decimals() -> None:
 def test_a_file_may_be_completed_by_options() -> None:
     """What a file lacks is said when it is calculated, not when it is read."""
     problem = file.parse('model = "attention"\ndecimals = { A = 2 }\n[inputs]\nQ = "1 2"\n')
-    with pytest.raises(InputError, match="needs K, V"):
+    with pytest.raises(InputError, match="needs K"):
         attncli.forward(problem)
 
 
