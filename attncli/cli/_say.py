@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import re
@@ -98,7 +99,7 @@ class Say:
             while left:  # with PYTHONUNBUFFERED a pipe takes only what fits into it
                 written = stream.write(left)
                 if not written:
-                    raise OutputError("standard output takes nothing")
+                    raise OutputError(errno.EAGAIN, os.strerror(errno.EAGAIN))  # a pipe that does not wait is full
                 left = left[written:]
             stream.flush()
         except BrokenPipeError:

@@ -137,8 +137,9 @@ def test_templates_are_written_out(path: catalogue.Path) -> None:
 
 #: Words that are not for learners: styles of Rich, markup, regular expressions, and what is typed as it stands.
 NOT_TEXT = re.compile(
-    r"^(bold|on|white|italic)( (bold|on|white|red|cyan|magenta|dim|underline|italic|\w*blue\d?))+$"
+    r"^(bold|on|white|italic|grey\d+)( (bold|on|white|red|cyan|magenta|dim|underline|italic|grey\d+|\w*blue\d?))+$"
     r"|^on grey23$|</?\w+[ >]|^ *attncli [a-z]|^\[PROBLEM\] STEP|^No such command|^Got unexpected|does not take a value"
+    r"|^cut off$"  # `how` of a mark, a word of the JSON format
     r"|^step-title formula$|^% Put this into|^'Fira Code'"
 )
 WORDS = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}")
