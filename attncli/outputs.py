@@ -15,7 +15,16 @@ from attncli.message import InputError
 from attncli.reasons import of_system
 
 #: What files are written for. A calculation does not take the place of a saved training.
-RUN, MARKS, CLASS, REPORT, TRAINING, FEEDBACK, WHY = "run", "marks", "class", "report", "training", "feedback", "why"
+RUN, MARKS, CLASS, REPORT, TRAINING, FEEDBACK, WHY, SHEET = (
+    "run",
+    "marks",
+    "class",
+    "report",
+    "training",
+    "feedback",
+    "why",
+    "sheet",
+)
 
 #: How files of ours begin.
 _FIRST = {
@@ -44,6 +53,11 @@ _FIRST = {
         "(# )?(MHA|MQA|GQA|MLA)( · (MHA|MQA|GQA|MLA))* ".encode(),
     ),
     WHY: (),
+    SHEET: (
+        rb'<!DOCTYPE html>\n<html[^>]*>\n<head>\n<meta name="generator" content="attncli worksheet">',
+        rb"% attncli worksheet: ",
+        rb'student = "[^"\n]*"\n(problem = "[^"\n]*"\n)?\n\[answers\]\n',
+    ),
     TRAINING: (rb"(?s:PK\x03\x04.{22}\x08\x00..meta\.npy)",),
     FEEDBACK: (rb"(?s:.*)\n<!-- attncli: feedback -->\n\Z",),
 }  # fmt: skip

@@ -24,6 +24,7 @@ COMMANDS = (
     "why",
     "check",
     "grade",
+    "worksheet",
     "examples",
     "models",
     "compare",

@@ -1,0 +1,342 @@
+"""A set: the variants of a recipe for a class, as a folder that can be printed, handed out, and graded."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from attncli import __version__
+from attncli.message import N_, AttnError, InputError, Message
+from attncli.problems.problem import Problem
+from attncli.record import Record
+from attncli.worksheets import generator, recipes
+from attncli.worksheets.certificate import Proof
+
+#: Variants that one set may have.
+MOST_VARIANTS = 2000
+
+
+class Order(Record):
+    """What a set is made from.
+
+    Parameters
+    ----------
+    students : whose variants they are; empty: numbered ones, `variants` of them
+    decimals, ask : where not as the recipe says
+    """
+
+    recipe: str
+    seed: str
+    variants: int = 0
+    students: tuple[str, ...] = ()
+    decimals: int | None = None
+    ask: tuple[str, ...] = ()
+    language: str = "en"
+
+    def sheets(self) -> list[Job]:
+        """The sheets, in order. A student's follows from the set and the name alone, whoever else is in the class."""
+        if not self.students:
+            width = len(str(self.variants))
+            return [
+                Job(self, f"{self.recipe}-{number:0{width}}", str(number), "") for number in range(1, self.variants + 1)
+            ]
+        return [
+            Job(self, f"{self.recipe}-{_short(self.seed, name)}", f"student {name}", name) for name in self.students
+        ]
+
+
+class Job(Record):
+    """One sheet to make."""
+
+    order: Order
+    id: str
+    seed: str
+    student: str
+
+
+class Made(Record):
+    """One sheet, made: its problem file, its empty answers, its page and its key, and what its numbers tell apart."""
+
+    id: str
+    student: str
+    problem: str
+    answers: str
+    page: Any
+    key: Any
+    proofs: tuple[Proof, ...]
+
+
+def _short(seed: str, student: str) -> str:
+    return hashlib.sha256(f"{seed}/{student}".encode()).hexdigest()[:8]
+
+
+def make(job: Job) -> Made:
+    """One sheet."""
+    from attncli.locale import language
+    from attncli.marking.mark import Marker
+    from attncli.problems.question import question_of
+    from attncli.render._worksheet import page
+    from attncli.worksheets.key import key_of
+
+    order = job.order
+    problem, proofs = generator.drawn(
+        recipes.load(order.recipe), f"{order.seed}/{job.seed}", decimals=order.decimals, ask=order.ask, id=job.id
+    )
+    question = question_of(problem)
+    words = language(order.language)
+    key = key_of(Marker(problem), [one.step for one in question.asked])
+    return Made(
+        job.id,
+        job.student,
+        problem_text(problem),
+        answers_text(problem, job.student),
+        page(question, words, student=job.student),
+        page(question, words, key),
+        tuple(proofs),
+    )
+
+
+def make_all(order: Order, jobs: int = 1) -> Iterator[Made]:
+    """The sheets of a set, in order, by one process or several."""
+    waiting = order.sheets()
+    if jobs == 1 or len(waiting) == 1:
+        yield from map(make, waiting)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ExitStack() as stack:
+        pool = ProcessPoolExecutor(min(jobs, len(waiting)), get_context("spawn"))
+        stack.callback(pool.shutdown, cancel_futures=True)
+        yield from pool.map(make, waiting)
+
+
+def write(folder: Path, order: Order, made: Iterable[Made], put: Callable[[Path, bytes], None]) -> list[Made]:
+    """Write the folder of a set (FORMATS).
+
+    Parameters
+    ----------
+    put : what writes a file
+    """
+    from attncli.render._worksheet import html, latex, markdown
+
+    sheets = list(made)
+    for one in sheets:
+        put(folder / "problems" / f"{one.id}.toml", one.problem.encode())
+        answers = folder / "answers" / f"{one.id}.toml"
+        if not answers.exists():  # it may be filled in already
+            put(answers, one.answers.encode())
+    pages = [one.page for one in sheets]
+    for name, text in (
+        ("sheets.html", html(pages)),
+        ("sheets.tex", latex(pages)),
+        ("sheets.md", markdown(pages)),
+        ("teacher/key.html", html([one.key for one in sheets])),
+        ("teacher/certificate.json", _certificates(sheets)),
+        ("students.csv", _students(sheets)),
+        ("set.toml", set_text(order, [one.id for one in sheets])),
+    ):
+        put(folder / name, text.encode())
+    return sheets
+
+
+def set_text(order: Order, ids: Sequence[str]) -> str:
+    """set.toml: what the set was made from."""
+    lines = [
+        "# attncli worksheet: a set of variants",
+        "schema = 1",
+        f"recipe = {_quoted(order.recipe)}",
+        f"seed = {_quoted(order.seed)}",
+        f"generator = {generator.VERSION}",
+        f"version = {_quoted(__version__)}",
+    ]
+    if order.decimals is not None:
+        lines.append(f"decimals = {order.decimals}")
+    if order.ask:
+        lines.append(f"ask = {json.dumps(list(order.ask))}")
+    return "\n".join([*lines, f"ids = {json.dumps(list(ids))}"]) + "\n"
+
+
+def _students(sheets: Sequence[Made]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["student", "sheet"])
+    writer.writerows([one.student, one.id] for one in sheets)
+    return out.getvalue()
+
+
+def _certificates(sheets: Sequence[Made]) -> str:
+    data = {
+        "schema": 1,
+        "sheets": {
+            one.id: [
+                {"step": proof.step, "id": proof.id, "verdict": proof.verdict, "first_wrong": proof.first_wrong}
+                | ({"with": [{"step": step, "id": id} for step, id in proof.shared]} if proof.shared else {})
+                for proof in one.proofs
+            ]
+            for one in sheets
+        },
+    }
+    return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+
+
+def problem_text(problem: Problem) -> str:
+    """A complete problem file of what was drawn."""
+    from attncli.gradient import gradient_id
+    from attncli.problems.text import write_matrix
+
+    lines = [
+        "schema = 1",
+        f"id = {_quoted(problem.id)}",
+        f"model = {_quoted(problem.model)}",
+        f"decimals = {problem.decimals}",
+    ]
+    for table in ("title", "prompt"):
+        texts: Mapping[str, str] = getattr(problem, table)
+        if texts:
+            lines += ["", f"[{table}]", *(f"{code} = {_quoted(text)}" for code, text in texts.items())]
+    lines += ["", "[inputs]", *(f"{id} = {_quoted(write_matrix(m.values))}" for id, m in problem.inputs.items())]
+    if problem.settings:
+        lines += ["", "[settings]", *(f"{id} = {json.dumps(value)}" for id, value in problem.settings.items())]
+    if problem.upstream is not None:
+        arriving = gradient_id(problem.graph().output)
+        lines += ["", "[gradient]", f"{arriving} = {_quoted(write_matrix(problem.upstream.values))}"]
+    points = problem.marking["points"]
+    lines += ["", "[marking.points]", *(f"{_key(step)} = {count}" for step, count in points.items())]
+    return "\n".join(lines) + "\n"
+
+
+def answers_text(problem: Problem, student: str = "") -> str:
+    """An empty sheet, TOML, that says whose it is and which problem it answers."""
+    from attncli.problems.question import question_of
+
+    head = [f"student = {_quoted(student)}"] if student or not problem.id else ['student = ""']
+    if problem.id:
+        head.append(f"problem = {_quoted(problem.id)}")
+    return "\n".join(head) + f"\n\n[answers]\n{question_of(problem).sheet()}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(step: str) -> str:
+    return _quoted(step) if "." in step else step
+
+
+def students_of(path: str) -> tuple[str, ...]:
+    """The names in a CSV with a column student.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, has no such column, names nobody, or somebody twice.
+    """
+    from attncli.problems.source import MOST_TEXT_BYTES, as_text, read_bounded
+
+    try:
+        text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
+    except AttnError as error:
+        raise error.at(path) from None
+    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    header = [cell.strip().casefold() for cell in rows[0]] if rows else []
+    if "student" not in header:
+        raise InputError(
+            "{path}: the first line names no column student. Write student there, and a name on each line below.",
+            path=path,
+        )
+    at = header.index("student")
+    names = [row[at].strip() for row in rows[1:] if len(row) > at and row[at].strip()]
+    if not names:
+        raise InputError("{path}: there is no name below student. Write one on each line.", path=path)
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise InputError("{path}: “{name}” stands there twice. Tell the two apart.", path=path, name=twice[:60])
+    return tuple(names)
+
+
+class Set(Record):
+    """A set as it is read back.
+
+    Parameters
+    ----------
+    problems : by id
+    owners : the id of each student's sheet
+    """
+
+    problems: Mapping[str, Problem]
+    owners: Mapping[str, str]
+
+
+def is_set(path: str) -> bool:
+    """Whether this is the folder of a set."""
+    return (Path(path) / "set.toml").is_file()
+
+
+def read(path: str) -> Set:
+    """The set in a folder.
+
+    Raises
+    ------
+    InputError
+        A problem is missing or cannot be read.
+    """
+    import tomllib
+
+    from attncli.problems import file
+
+    folder = Path(path)
+    try:
+        ids = tomllib.loads((folder / "set.toml").read_text(encoding="utf-8"))["ids"]
+        problems = {str(id): file.load(folder / "problems" / f"{id}.toml") for id in ids}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            "{path}: set.toml cannot be read ({reason}). Make the folder again with attncli worksheet.",
+            path=path,
+            reason=str(error)[:120],
+        ) from None
+    if not problems:
+        raise InputError("{path}: set.toml names no sheet. Make the folder again with attncli worksheet.", path=path)
+    owners: dict[str, str] = {}
+    table = folder / "students.csv"
+    if table.is_file():
+        with table.open(encoding="utf-8-sig", newline="") as lines:
+            for row in csv.DictReader(lines):
+                student, sheet = (row.get("student") or "").strip(), (row.get("sheet") or "").strip()
+                if student and sheet not in problems:
+                    raise InputError(
+                        "{path}: students.csv gives {student} the sheet “{sheet}”, which is not in the set.",
+                        path=path,
+                        student=student[:60],
+                        sheet=sheet[:80],
+                    )
+                if student:
+                    owners[student] = sheet
+    return Set(problems, owners)
+
+
+NOT_IN_SET = N_(
+    'This sheet names no problem of the set, and students.csv gives {student} none. Write problem = "…" into it.'
+)
+
+
+def whose(a_set: Set, problem: str | None, student: str) -> str:
+    """The id of the problem that a sheet answers.
+
+    Raises
+    ------
+    InputError
+        Neither the sheet nor the list of students says.
+    """
+    if problem is not None and problem in a_set.problems:
+        return problem
+    found = a_set.owners.get(student)
+    if found is None:
+        raise InputError(Message(NOT_IN_SET).template, student=student[:60])
+    return found

@@ -1,0 +1,103 @@
+"""A key: what stands on a right sheet, how far right numbers may lie apart, and what each mistake would have given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic.rounding import round_decimal
+from attncli.marking.chain import MISFITS
+from attncli.marking.mark import Marker
+from attncli.message import Message
+from attncli.mistakes.catalogue import did
+from attncli.record import Record
+from attncli.worksheets.certificate import Wrong, by_hand, wrong_sheets
+
+
+class Instead(Record):
+    """What a mistake gives at the first line that shows it.
+
+    Parameters
+    ----------
+    ids : all mistakes that come to these numbers
+    said : what was done
+    values : what is then written
+    """
+
+    ids: tuple[str, ...]
+    said: tuple[Message, ...]
+    values: Any
+
+
+class KeyLine(Record):
+    """One line of the key.
+
+    Parameters
+    ----------
+    values : carried on by hand: what a learner writes who rounds every line
+    least, most : between these lie the numbers of those who round elsewhere, all of them right
+    wrong : what mistakes would have given
+    """
+
+    step: str
+    values: Any
+    least: Any
+    most: Any
+    wrong: tuple[Instead, ...]
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether there is only one right number in every cell."""
+        return bool((self.least == self.most).all())
+
+
+def key_of(marker: Marker, asked: Sequence[str]) -> dict[str, KeyLine]:
+    """The key of everything that is asked for."""
+    chain = by_hand(marker)
+    with np.errstate(all="ignore"):
+        right = {id: chain.carried(id)[0] for id in asked}
+        spans = {id: _span(marker, id, right[id]) for id in asked}
+    wrong: dict[str, list[Instead]] = {id: [] for id in asked}
+    for one in wrong_sheets(marker):
+        if isinstance(one, Wrong):
+            at = next((id for id, value in one.lines.items() if not _same(value, right[id])), None)
+            if at is not None and np.isfinite(one.lines[at]).any():
+                unit = 10.0 ** -marker.setting.places[at]
+                _note(wrong[at], one, one.lines[at], did(one.id, marker.graph, one.step), _NEAR * unit)
+    return {id: KeyLine(id, right[id], *spans[id], tuple(wrong[id])) for id in asked}
+
+
+#: Units of the last place within which two ways of one mistake are not told apart in the key.
+_NEAR = 2.5
+
+
+def _note(known: list[Instead], one: Wrong, values: Any, said: Message, near: float) -> None:
+    for at, before in enumerate(known):
+        if (
+            before.ids == (one.id,)
+            and before.values.shape == values.shape
+            and np.allclose(before.values, values, 0, near)
+        ):
+            return
+        if _same(before.values, values):
+            if one.id not in before.ids:
+                known[at] = Instead((*before.ids, one.id), (*before.said, said), values)
+            return
+    known.append(Instead((one.id,), (said,), values))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one.shape == other.shape and bool((one == other).all())
+
+
+def _span(marker: Marker, id: str, right: Any) -> tuple[Any, Any]:
+    """The smallest and the largest number that a person comes to who makes no mistake, rounded."""
+    places = marker.setting.places[id]
+    try:
+        raws = [np.broadcast_to(one[0], right.shape) for one in marker.head(None).raws(id)]
+    except MISFITS:
+        raws = []
+    stack = np.stack([right, *(round_decimal(one, places) for one in raws)])
+    return stack.min(0), stack.max(0)
