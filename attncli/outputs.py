@@ -54,8 +54,8 @@ _FIRST = {
     ),
     WHY: (),
     SHEET: (
-        rb'<!DOCTYPE html>\n<html[^>]*>\n<head>\n<meta name="generator" content="attncli worksheet">',
-        rb"% attncli worksheet: ",
+        rb'<!DOCTYPE html>\n<html[^>]*>\n<head>\n<meta name="generator" content="attncli-worksheet">',
+        rb"% attncli-worksheet: ",
         rb'student = "[^"\n]*"\n(problem = "[^"\n]*"\n)?\n\[answers\]\n',
     ),
     TRAINING: (rb"(?s:PK\x03\x04.{22}\x08\x00..meta\.npy)",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
@@ -18,6 +18,7 @@ from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Results
 from attncli.marking.submissions import unknown_columns
 from attncli.message import N_, InputError, Message, unknown
 from attncli.outputs import CLASS, check_output
+from attncli.problems.problem import Problem
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
 
@@ -44,13 +45,14 @@ def grade(
     processes = whole_number("-j", jobs, 1, 256) or 1
     if dask is not None and jobs is not None:
         raise InputError("--dask and -j: a cluster has its own processes. Give one of them.")
-    problem = problem_of(exercise, {}, say)
+    problems, owners = _set_of(exercise)
+    problem = next(iter(problems.values())) if problems else problem_of(exercise, {}, say)
     inputs = (exercise, *sheets)
     if output is not None and chosen == "table":
         check_output(output, CLASS, inputs, force=True)
     order = Order(
         problem, tuple(sheets), _stdin(), say.language, chosen, sheet_layout(layout), output, feedback, inputs,
-        mapping_for(problem, map_ or ()), processes, dask, force,
+        mapping_for(problem, map_ or ()), processes, dask, force, problems, owners,
     )  # fmt: skip
     with ExitStack() as stack:
         # Lines that run over the screen by themselves show how far it is.
@@ -62,6 +64,16 @@ def grade(
     if chosen == "table":
         _table(say, picture, grading.grader, output, force=force)
     return 2 if grading.faults else 0
+
+
+def _set_of(exercise: str) -> tuple[Mapping[str, Problem], Mapping[str, str]]:
+    """The problems of a folder that `attncli worksheet` has written, and whose they are; nothing of anything else."""
+    from attncli.worksheets import folder
+
+    if not folder.is_set(exercise):
+        return {}, {}
+    found = folder.read(exercise)
+    return found.problems, found.owners
 
 
 def _format(format: str | None, output: str | None) -> str:

@@ -22,7 +22,7 @@ def command(say: Say) -> Any:
     one = str | None
     own: dict[str, tuple[Any, Any]] = {
         "exercise": (
-            Annotated[str, typer.Argument(metavar="PROBLEM", help=t("A problem file, or the id of a worked example."), autocompletion=_complete.examples)],
+            Annotated[str, typer.Argument(metavar="PROBLEM|WORKSHEETS", help=t("A problem file, the id of a worked example, or a folder of worksheets."), autocompletion=_complete.examples)],
             ...,
         ),
         "sheets": (

@@ -37,7 +37,7 @@ def command(say: Say) -> Any:
     own: dict[str, tuple[Any, Any]] = {
         "what": (Annotated[one, typer.Argument(metavar="[PROBLEM|EXAMPLE|RECIPE]", help=t("A problem file, the id of a worked example, or a recipe (--list shows them)."), autocompletion=_complete.examples, show_default=False)], None),
         "output": (Annotated[one, typer.Option("-o", "--output", metavar="FILE|FOLDER", help=t("Where to write: .html (to print), .tex, .md, .txt or .toml (an empty sheet); for variants a folder."))], None),
-        "key": (Annotated[bool, typer.Option("--key", help=t("The key instead: what belongs in every box, how far right answers may lie apart, and what each mistake would have given."))], False),
+        "key": (Annotated[bool, typer.Option("--key", help=t("The answer key instead: what belongs in every box, how far right answers may lie apart, and what each mistake would have given."))], False),
         "variants": (Annotated[one, typer.Option("--variants", metavar="N", help=t("So many sheets with different numbers and equal effort."))], None),
         "students": (Annotated[one, typer.Option("--students", metavar="FILE.csv", help=t("A sheet for every name in the column student; the same name gets the same sheet again."))], None),
         "seed": (Annotated[one, typer.Option("--seed", metavar="TEXT", help=t("Where drawing starts: the same seed gives the same numbers (1, if nothing is said)."))], None),
@@ -49,7 +49,7 @@ def command(say: Say) -> Any:
     }  # fmt: skip
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command(
-        "worksheet", help=t("Print an exercise with boxes to fill in, its key, or variants for a whole class.")
+        "worksheet", help=t("Print an exercise with boxes to fill in, its answer key, or variants for a whole class.")
     )(with_options(worksheet, NAMES, {**options(say), **own}))
     return command_of(app)
 
@@ -129,7 +129,8 @@ def _single(say: Say, problem: Any, words: dict[str, Any]) -> int:
         raise InputError("-o {path}: a worksheet ends in .html, .tex, .md, .txt or .toml.", path=target)
     if ending == ".toml" and words["key"]:
         raise InputError(
-            "-o {path}: an empty sheet has no key. Write the key to .html, .tex, .md or .txt.", path=target
+            "-o {path}: an empty sheet has no answer key. Write the answer key to .html, .tex, .md or .txt.",
+            path=target,
         )
     question = question_of(problem)
     if ending == ".toml":
@@ -163,7 +164,9 @@ def _set(say: Say, order: Any, words: dict[str, Any]) -> int:
     if words["output"] is None:
         raise InputError("Variants are written into a folder. Give one: -o sheets")
     if words["key"]:
-        raise InputError("--key: the key of variants lies in their folder, as teacher/key.html. Leave --key out.")
+        raise InputError(
+            "--key: the answer key of variants lies in their folder, as teacher/key.html. Leave --key out."
+        )
     folder = Path(words["output"])
     jobs = whole_number("-j", words["jobs"], 1, 256) or 1
     _check_folder(folder, set_text(order, [job.id for job in order.sheets()]), force=words["force"])
@@ -180,7 +183,7 @@ def _set(say: Say, order: Any, words: dict[str, Any]) -> int:
             made = counting(made, sys.stderr, stack, 0, len(order.sheets()))
         sheets = write(folder, order, made, put)
     hidden = {(proof.step, proof.id) for one in sheets for proof in one.proofs if not proof.is_alone}
-    say.out(say.text("{count} sheets in {folder}: print sheets.html; the key is teacher/key.html. Mark them: attncli grade {folder} ANSWERS", count=len(sheets), folder=words["output"]) + "\n")  # fmt: skip
+    say.out(say.text("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html. To mark: attncli grade {folder} ANSWERS", count=len(sheets), folder=words["output"]) + "\n")  # fmt: skip
     if hidden:
         names = ", ".join(sorted(f"{step}: {id}" for step, id in hidden))
         say.out(say.text("Not told apart on every sheet (teacher/certificate.json): {names}.", names=names) + "\n")

@@ -132,6 +132,56 @@ class Grader:
         }
 
 
+class SetGrader(Grader):
+    """The same for sheets of several problems that ask for the same steps: each is marked by its own.
+
+    Parameters
+    ----------
+    problems : by id
+    owners : the id of each student's problem, where the sheet itself does not name it
+    """
+
+    def __init__(self, problems: Mapping[str, Problem], owners: Mapping[str, str], *args: Any) -> None:
+        super().__init__(next(iter(problems.values())), *args)
+        self.problems = problems
+        self.owners = owners
+        self._others = args
+        self._graders: dict[str, Grader] = {}
+
+    def knows(self, name: str) -> bool:
+        return name == "problem" or super().knows(name)
+
+    def results(self, chunk: Iterable[Submission]) -> list[dict[str, Any]]:
+        sheets = list(chunk)
+        found: dict[int, dict[str, Any]] = {}
+        groups: dict[str, list[int]] = {}
+        for at, sheet in enumerate(sheets):
+            id = self._id(sheet)
+            if id is None:
+                student = sheet.student()
+                found[at] = self._without_steps(
+                    sheet, malformed=Message(_WHOSE, student=student[:60], problem=(sheet.problem() or "")[:60])
+                )
+            else:
+                groups.setdefault(id, []).append(at)
+        for id, places in groups.items():
+            if id not in self._graders:
+                self._graders[id] = Grader(self.problems[id], *self._others)
+            found.update(zip(places, self._graders[id].results([sheets[at] for at in places]), strict=True))
+        return [found[at] for at in range(len(sheets))]
+
+    def _id(self, sheet: Submission) -> str | None:
+        """Which problem a sheet answers: the one it names, or its student's."""
+        named = sheet.problem()
+        if named is not None:
+            return named if named in self.problems else None
+        return self.owners.get(sheet.student())
+
+
+_WHOSE = N_(
+    'Which sheet of the set this answers is not known: it names the problem “{problem}”, and students.csv has none for {student}. Write problem = "…", as on the empty sheet.'
+)
+
 _FAULT = N_(
     "attncli itself failed at this sheet ({what}). It has no points yet: mark it by hand, and please report it."
 )

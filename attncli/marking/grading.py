@@ -17,7 +17,7 @@ from typing import IO, Any
 from attncli import __version__
 from attncli.marking import class_csv, junit
 from attncli.marking.earlier import Kept, Ledger, Pairs, Sheet, fingerprint
-from attncli.marking.grade import CHUNK, Grader, Picture, chunks
+from attncli.marking.grade import CHUNK, Grader, Picture, SetGrader, chunks
 from attncli.marking.report import json_text
 from attncli.marking.submissions import BESIDE, Submission, submissions
 from attncli.message import N_, InputError, Language, Listed, Message
@@ -58,6 +58,7 @@ class Order(Record):
     names : names on the sheets that mean steps
     jobs, dask : processes, or the address of a cluster
     force : write over what stands there, whoever wrote it
+    problems, owners : of a set of variants: the problems by id, and the id of each student's; `problem` is one of them
     """
 
     problem: Problem
@@ -73,6 +74,8 @@ class Order(Record):
     jobs: int = 1
     dask: str | None = None
     force: bool = False
+    problems: Mapping[str, Problem] = NOTHING
+    owners: Mapping[str, str] = NOTHING
 
 
 class Grading:
@@ -94,8 +97,9 @@ class Grading:
         self.tell = tell
         self.watched = watched
         self.work = Work(
-            order.problem, order.language, layout=order.layout, feedback=order.feedback is not None, names=order.names
-        )
+            order.problem, order.language, layout=order.layout, feedback=order.feedback is not None, names=order.names,
+            problems=order.problems, owners=order.owners,
+        )  # fmt: skip
         self.grader = self.work.grader
         self.picture = Picture(list(self.grader.marker.points))
         self.names = Names()
@@ -297,7 +301,13 @@ class Grading:
     def _fingerprint(self) -> str:
         order = self.order
         return fingerprint(
-            __version__, order.problem, order.language.code, self.grader.layout, order.format, dict(order.names)
+            __version__,
+            order.problem,
+            order.language.code,
+            self.grader.layout,
+            order.format,
+            dict(order.names),
+            *((order.problems, order.owners) if order.problems else ()),
         )
 
     def _known(self, waiting: Iterator[Submission | None], ledger: Ledger) -> Pairs:
@@ -436,8 +446,18 @@ class Work:
     """What a worker needs: the problem and the language. It travels to other processes and machines."""
 
     def __init__(
-        self, problem: Problem, language: Language, *, layout: str | None, feedback: bool, names: Mapping[str, str]
+        self,
+        problem: Problem,
+        language: Language,
+        *,
+        layout: str | None,
+        feedback: bool,
+        names: Mapping[str, str],
+        problems: Mapping[str, Problem] = NOTHING,
+        owners: Mapping[str, str] = NOTHING,
     ) -> None:
+        self.problems = dict(problems)
+        self.owners = dict(owners)
         self.names = dict(names)
         self.problem = problem
         self.language = language.code
@@ -455,7 +475,11 @@ class Work:
             from attncli.locale import language
 
             feedback = _feedback_text if self.feedback else None
-            self._grader = Grader(self.problem, language(self.language), self.layout, feedback, self.names)
+            how = language(self.language), self.layout, feedback, self.names
+            if self.problems:
+                self._grader = SetGrader(self.problems, self.owners, *how)
+            else:
+                self._grader = Grader(self.problem, *how)
         return self._grader
 
     def __call__(self, chunk: list[Submission]) -> list[dict[str, Any]]:

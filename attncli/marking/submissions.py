@@ -94,6 +94,19 @@ class Submission(Record):
             pass
         return self.name
 
+    def problem(self) -> str | None:
+        """The id of the problem that it says it answers."""
+        try:
+            if self.kind == "row":
+                return dict(zip(self.header, self.cells, strict=False)).get("problem", "").strip() or None
+            if self.kind == "line" or (self.kind == "file" and self._ending != ".npz"):
+                data = self._data()
+                name = data.get("problem") if isinstance(data, dict) else None
+                return name if isinstance(name, str) and name else None
+        except (AttnError, MemoryError, RecursionError, OSError):
+            pass
+        return None
+
     def carried(self) -> Submission:
         """The same with the file's bytes in it, to be read where the file is not."""
         if self.kind != "file" or self.content is not None:
@@ -153,6 +166,7 @@ class Submission(Record):
     def _row(self) -> Sheet:
         cells = dict(zip(self.header, self.cells, strict=False))
         student = cells.pop("student", "").strip() or self.name
+        cells.pop("problem", None)
         return Sheet(student, {name: answer(text) for name, text in cells.items() if name and text.strip()})
 
 

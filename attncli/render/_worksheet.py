@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,9 @@ from attncli.worksheets.key import KeyLine
 
 GIVEN = Message(N_("Given"))
 TO_FILL_IN = Message(N_("To fill in"))
-KEY = Message(N_("Key"))
+KEY = Message(N_("Answer key"))
 _NAME = Message(N_("Name"))
-_DATE = Message(N_("Date"))
+_CLASS = Message(N_("Class"))
 _CARRY_ON = N_(
     "Write {decimals} in every box, and carry on what you have written: your next line is judged from your own numbers."
 )
@@ -128,7 +129,7 @@ def page(question: Question, language: Language, key: Mapping[str, KeyLine] | No
         for one in question.asked
         for grid in _asked(one, question.graph, turned, say, None if key is None else key.get(one.step))
     ]
-    fields = [f"{say(_NAME)}: {printable(student)}" if student else say(_NAME), say(_DATE)]
+    fields = [f"{say(_NAME)}: {printable(student)}" if student else say(_NAME), say(_CLASS)]
     return Page(
         title, language.code, () if key is not None else tuple(fields), tuple(before), say(GIVEN), tuple(given), tuple(under),
         say(TO_FILL_IN if key is None else KEY), tuple(asked), key is not None,
@@ -182,39 +183,21 @@ def _one_line(values: Any, text: Callable[[Any], str]) -> str:
 
 # Printers.
 
-_CSS = """
-@page { size: A4; margin: 14mm 15mm }
-body { font: 11pt/1.45 "Noto Serif", "Times New Roman", "Noto Serif CJK SC", "Source Han Serif SC", "Songti SC", SimSun, serif; margin: 0 auto; max-width: 180mm; color: #000; background: #fff }
-:lang(zh) { font-family: "Noto Sans CJK SC", "Source Han Sans SC", "PingFang SC", "Microsoft YaHei", sans-serif }
-section.sheet { break-after: page }
-section.sheet:last-of-type { break-after: auto }
-h1 { font-size: 15pt; margin: 0 0 2mm } h2 { font-size: 12pt; margin: 5mm 0 2mm; break-after: avoid }
-p { margin: 1mm 0 }
-.fields { display: flex; gap: 10mm; margin: 2mm 0 3mm } .fields span { flex: 1; border-bottom: .3mm solid #000; padding-bottom: 1mm }
-.grids { display: flex; flex-wrap: wrap; gap: 4mm 8mm; align-items: flex-end }
-figure { margin: 0; break-inside: avoid } figcaption { margin-bottom: .8mm }
-figcaption small { color: #444 } code { font-size: 10pt }
-table { border-collapse: collapse } th { font-weight: normal; font-size: 9pt; color: #444; padding: 0 1.2mm }
-td { border: .25mm solid #000; min-width: 9mm; height: 6mm; padding: 0 1.2mm; text-align: right; font-variant-numeric: tabular-nums }
-td.box { min-width: 15mm; height: 8mm }
-.key figure { width: 100% } .key ul { margin: 1mm 0 2mm; padding-left: 5mm; font-size: 9.5pt }
-@media screen { body { padding: 8mm } }
-"""
-
 _TAGS = {"en": "en", "zh": "zh-Hans"}
 
 
 def html(pages: Sequence[Page]) -> str:
     """Pages to print, A4, in one file that needs nothing from outside."""
     tag = _TAGS.get(pages[0].code, pages[0].code)
+    style = Path(__file__).with_name("worksheet.css").read_text(encoding="utf-8")
     title = escape(pages[0].title)
     body = "\n".join(map(_html_page, pages))
     return (
-        f'<!DOCTYPE html>\n<html lang="{tag}">\n<head>\n<meta name="generator" content="attncli worksheet">\n'
+        f'<!DOCTYPE html>\n<html lang="{tag}">\n<head>\n<meta name="generator" content="attncli-worksheet">\n'
         '<meta charset="utf-8">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 
@@ -287,9 +270,9 @@ def latex(pages: Sequence[Page]) -> str:
     body = "\n\\clearpage\n".join("\n\n".join(_latex_page(one)) for one in pages)
     chinese = any(one.code == "zh" for one in pages) or any(columns(sign) == 2 for sign in set(body))
     font = "\\usepackage[UTF8,scheme=plain]{ctex}\n" if chinese else "\\usepackage[T1]{fontenc}\n"
-    engine = "XeLaTeX or LuaLaTeX" if chinese else "any LaTeX"
+    engine = "XeLaTeX, LuaLaTeX" if chinese else "pdfLaTeX, XeLaTeX, LuaLaTeX"
     return (
-        f"% attncli worksheet: compile with {engine}.\n\\documentclass[11pt,a4paper]{{article}}\n"
+        f"% attncli-worksheet: {engine}\n\\documentclass[11pt,a4paper]{{article}}\n"
         f"\\usepackage[margin=16mm]{{geometry}}\n{font}\\usepackage{{amsmath,array}}\n"
         "\\setlength{\\parindent}{0pt}\\setlength{\\parskip}{4pt}\\pagestyle{empty}\\raggedright\n"
         "\\newcommand{\\blank}{\\rule[-2.5mm]{0pt}{8mm}\\hspace*{14mm}}\n"

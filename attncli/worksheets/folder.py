@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attncli import __version__
-from attncli.message import N_, AttnError, InputError, Message
+from attncli.message import AttnError, InputError
 from attncli.problems.problem import Problem
 from attncli.record import Record
 from attncli.worksheets import generator, recipes
@@ -149,7 +149,7 @@ def write(folder: Path, order: Order, made: Iterable[Made], put: Callable[[Path,
 def set_text(order: Order, ids: Sequence[str]) -> str:
     """set.toml: what the set was made from."""
     lines = [
-        "# attncli worksheet: a set of variants",
+        "# attncli-worksheet",
         "schema = 1",
         f"recipe = {_quoted(order.recipe)}",
         f"seed = {_quoted(order.seed)}",
@@ -216,7 +216,7 @@ def answers_text(problem: Problem, student: str = "") -> str:
     """An empty sheet, TOML, that says whose it is and which problem it answers."""
     from attncli.problems.question import question_of
 
-    head = [f"student = {_quoted(student)}"] if student or not problem.id else ['student = ""']
+    head = [f"student = {_quoted(student)}"]
     if problem.id:
         head.append(f"problem = {_quoted(problem.id)}")
     return "\n".join(head) + f"\n\n[answers]\n{question_of(problem).sheet()}"
@@ -238,7 +238,8 @@ def students_of(path: str) -> tuple[str, ...]:
     InputError
         It cannot be read, has no such column, names nobody, or somebody twice.
     """
-    from attncli.problems.source import MOST_TEXT_BYTES, as_text, read_bounded
+    from attncli.limits import MOST_TEXT_BYTES
+    from attncli.problems.source import as_text, read_bounded
 
     try:
         text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
@@ -319,24 +320,3 @@ def read(path: str) -> Set:
                 if student:
                     owners[student] = sheet
     return Set(problems, owners)
-
-
-NOT_IN_SET = N_(
-    'This sheet names no problem of the set, and students.csv gives {student} none. Write problem = "…" into it.'
-)
-
-
-def whose(a_set: Set, problem: str | None, student: str) -> str:
-    """The id of the problem that a sheet answers.
-
-    Raises
-    ------
-    InputError
-        Neither the sheet nor the list of students says.
-    """
-    if problem is not None and problem in a_set.problems:
-        return problem
-    found = a_set.owners.get(student)
-    if found is None:
-        raise InputError(Message(NOT_IN_SET).template, student=student[:60])
-    return found

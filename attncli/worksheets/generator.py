@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,7 +84,7 @@ def drawn(
 ) -> tuple[Problem, list[Proof]]:
     """The same, with its certificate (empty where it was not asked for)."""
     draws = Draws(VERSION, recipe.name, seed)
-    start = _problem(recipe, _drawn(recipe, draws), decimals, ask, id or f"{recipe.name}-{seed}")
+    start = _problem(recipe, _drawn(recipe, draws), decimals, ask, id or _id(recipe, seed))
     climb = _Climb(recipe, start.graph())
     best: tuple[int, Problem, list[Proof]] | None = None
     tried = 0
@@ -281,6 +282,11 @@ def _problem(recipe: Recipe, cells: Cells, decimals: int | None, ask: Sequence[s
         if step not in known:
             raise unknown(Message(N_("The step")), step, list(known))
     return from_data({**data, "marking": {"points": {step: 1 for step in known if step in asked}}})
+
+
+def _id(recipe: Recipe, seed: object) -> str:
+    """An id that a problem file may have."""
+    return f"{recipe.name}-{re.sub('[^A-Za-z0-9._-]+', '-', str(seed))[:30]}"
 
 
 def _with(problem: Problem, recipe: Recipe, cells: Cells) -> Problem:

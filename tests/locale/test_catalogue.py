@@ -84,7 +84,7 @@ SUBJECT = {
     "softmax": "softmax",
     r"\btokens?\b": "token",
     r"\bquer(?:y|ies)\b": "查询",
-    r"\bkeys?\b": "键",
+    r"(?<!answer )\bkeys?\b": "键",
     "gradient": "梯度",
     "variance": "方差",
     "diagonal": "对角线",
