@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph
 from attncli.locale.wrap import columns, wrap
 from attncli.message import N_, Language, Listed, Localized, Message
 from attncli.names import show_shape
@@ -37,6 +36,7 @@ _CARRY_ON = N_(
     "Write {decimals} in every box, and carry on what you have written: your next line is judged from your own numbers."
 )
 _RANGE = N_("Right is everything from {least} to {most}: it depends on where one rounds.")
+_AS_ASKED = Message(N_("the decimals asked for"))
 _HEAD = N_("head {number}")
 #: Signs of a text page.
 _WIDTH = 78
@@ -110,7 +110,7 @@ def page(question: Question, language: Language, key: Mapping[str, KeyLine] | No
     places = question.decimals
     before = [say(Localized(problem.prompt))] if problem.prompt else []
     if key is None and places:
-        shown = _example.decimals(places[0]) if len(places) == 1 else Message(N_("the decimals asked for"))
+        shown = _example.decimals(places[0]) if len(places) == 1 and places[0] is not None else _AS_ASKED
         before.append(say(Message(_CARRY_ON, decimals=shown)))
     result = run(problem, steps=question.given)  # nothing but what is given
     given = [
@@ -127,7 +127,7 @@ def page(question: Question, language: Language, key: Mapping[str, KeyLine] | No
     asked = [
         grid
         for one in question.asked
-        for grid in _asked(one, question.graph, turned, say, None if key is None else key.get(one.step))
+        for grid in _asked(one, question, say, None if key is None else key.get(one.step))
     ]
     fields = [f"{say(_NAME)}: {printable(student)}" if student else say(_NAME), say(_CLASS)]
     return Page(
@@ -148,14 +148,18 @@ def _grids(
         yield Grid(name, symbol, note + head, block.rows, block.columns, cells)
 
 
-def _asked(one: Asked, graph: Graph, turned: bool, say: Say, key: KeyLine | None) -> Iterator[Grid]:
+def _asked(one: Asked, question: Question, say: Say, key: KeyLine | None) -> Iterator[Grid]:
     """The boxes of a step, or its answer with what belongs to it."""
+    graph, turned = question.graph, question.problem.layout == "columns"
+    places = question.problem.decimals_of(one.step)
     values = np.zeros(graph.shape(one.step)) if key is None else key.values
     blocks = list(_blocks(values, graph.axes(one.step), graph.labels, turned))
     note = f"{show_shape(one.shape)} · {say(_example.points(one.points))}"
+    if len(question.decimals) > 1:
+        note += f" · {say(_example.decimals(one.decimals))}"
 
     def text(value: Any) -> str:
-        return number_text(value, one.decimals)
+        return number_text(value, places)
 
     grids = list(_grids(one.step, one.symbol, note, blocks, None if key is None else text, say))
     if key is None:
@@ -209,7 +213,7 @@ def _html_page(one: Page) -> str:
     if one.given or one.under:
         lines += [f"<h2>{escape(one.given_title)}</h2>", '<div class="grids">', *map(_html_grid, one.given), "</div>"]
     lines += [f"<p>{escape(text)}</p>" for text in one.under]
-    lines += [f"<h2>{escape(one.asked_title)}</h2>", '<div class="grids">', *map(_html_grid, one.asked), "</div>"]
+    lines += [f"<h2>{escape(one.asked_title)}</h2>", '<div class="grids asked">', *map(_html_grid, one.asked), "</div>"]
     return "\n".join([*lines, "</section>"])
 
 
