@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from attncli.cli._calculation import Stdin, problem_of
-from attncli.cli._output import write_file
+from attncli.cli._output import format_of, write_file
 from attncli.cli._say import Say
-from attncli.message import N_, AttnError, InputError, Listed, Message, unknown
+from attncli.message import N_, AttnError, InputError, Listed, Message
 from attncli.outputs import MARKS
 from attncli.problems.answers import Answer, Sheet, answer, csv_text, renamed, sheet, sheet_data, sheet_from_arrays
 from attncli.problems.names import Names
@@ -42,9 +42,7 @@ def check(
         raise InputError("Only one input can come from standard input (-). Give the others as files.")
     if hint and reveal:
         raise InputError("--hint shows no right number and --reveal shows them all. Choose one of them.")
-    chosen = "table" if format is None else format
-    if chosen not in FORMATS:
-        raise unknown(Message(N_("The format")), chosen, list(FORMATS))
+    chosen = format_of(format, output, FORMATS)
     problem = problem_of(exercise, {}, say)
     way = sheet_layout(layout) or problem.layout
     marker = marker_of(problem)
@@ -52,13 +50,13 @@ def check(
     check_names(marker, given)
     marked = shown_as(marker.mark(oriented(in_shape(given, marker, way), way)), way)
     how = "hint" if hint else "all" if reveal else "first"
-    author = tuple(marker.undetectable()) if chosen == "table" and _is_own(exercise) else ()
     if chosen == "json":
-        text = _marks.as_json(marked, say.language) + "\n"
+        right = marker.expected(marked) if reveal else None
+        text = _marks.as_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
     elif chosen == "markdown":
         text = _marks.as_markdown(marked, say.language, reveal=how)
     else:
-        text = _table(say, marked, how, author)
+        text = _table(say, marked, how)
     if output is None:
         say.out(text)
     else:
@@ -66,20 +64,13 @@ def check(
     return 0 if marked.ok else 1
 
 
-def _is_own(exercise: str) -> bool:
-    """Whether this is somebody's own file and none of the worked examples, whose author needs no advice."""
-    from attncli.problems import library
-
-    return library.find(exercise) is None
-
-
-def _table(say: Say, marked: Any, how: str, author: tuple[Any, ...]) -> str:
+def _table(say: Say, marked: Any, how: str) -> str:
     from attncli.cli._terminal import console
     from attncli.render._marks import Sheet as Shown
     from attncli.render.table import print_parts, trimmed
 
     screen, buffer = console()
-    shown = Shown(marked, say.language, reveal=how, width=screen.width, encoding=screen.encoding, author=author)
+    shown = Shown(marked, say.language, reveal=how, width=screen.width, encoding=screen.encoding)
     print_parts(shown.parts(), screen)
     return trimmed(buffer.getvalue())
 

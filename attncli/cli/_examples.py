@@ -135,9 +135,11 @@ def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
     lines: list[str] = []
     results = wrong = 0
     chosen = ids or library.ids()
+    remarks: list[str] = []
     for id in chosen:
         try:
-            checks = check(named(id))
+            problem = named(id)
+            checks = check(problem)
         except AttnError as error:
             if ids:
                 raise
@@ -156,6 +158,8 @@ def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
             lines.append(f"    {checked.step}: {checked.printed}")
             if checked.message is not None:
                 lines.append(wrap(checked.message.text(say.language), width(), "    ", "    "))
+        if ids:
+            remarks += _for_the_author(say, problem)
     if wrong:
         last = say.text(
             "Published results that the inputs do not give: {wrong} of {results}.", wrong=wrong, results=results
@@ -166,5 +170,18 @@ def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
             results=results,
             count=len(chosen),
         )
-    say.out("\n".join([*lines, "", wrap(last, width())]) + "\n")
+    say.out("\n".join([*lines, "", wrap(last, width()), *remarks]) + "\n")
     return 1 if wrong else 0
+
+
+def _for_the_author(say: Say, problem: Problem) -> list[str]:
+    """What an exercise cannot tell from the right answer, for whoever is about to give it."""
+    from attncli.cli._terminal import width
+    from attncli.locale.wrap import wrap
+    from attncli.marking.mark import Marker
+    from attncli.render._marks import for_the_author
+
+    found = Marker(problem).undetectable()
+    if not found:
+        return []
+    return ["", wrap(f"{problem.id}: {for_the_author(found).text(say.language)}", width())]

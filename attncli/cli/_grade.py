@@ -63,6 +63,8 @@ def grade(
         picture = grading.run(say.out)
     if chosen == "table":
         _table(say, picture, grading.grader, output, force=force)
+    else:
+        _say_to_the_author(say, exercise, grading.grader)
     return 2 if grading.faults else 0
 
 
@@ -93,6 +95,17 @@ def _say_strange_columns(say: Say, sheets: Sequence[str], grader: Grader) -> Non
             strange = unknown_columns(path, grader.knows, grader.marker.ids)
             if strange is not None:
                 say.error(strange)
+
+
+def _say_to_the_author(say: Say, exercise: str, grader: Grader) -> None:
+    """Once, after the results: what an exercise of one's own cannot tell."""
+    from attncli.problems import library
+    from attncli.render._marks import for_the_author
+
+    if library.find(exercise) is None:
+        author = grader.marker.undetectable()
+        if author:
+            say.error(for_the_author(author))
 
 
 def _stdin() -> IO[bytes]:

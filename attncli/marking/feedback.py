@@ -12,7 +12,7 @@ from attncli.marking.chain import MISFITS
 from attncli.marking.explain import Found
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Line
 from attncli.marking.marked import FOLLOWED, TWO_THINGS, Marked, StepMark
-from attncli.marking.papers import Entry, Paper
+from attncli.marking.papers import Entry, Paper, precisions
 from attncli.marking.passes import Verdict, Verdicts, named
 from attncli.message import N_, Message
 from attncli.mistakes.catalogue import did, without_vaguer
@@ -43,7 +43,7 @@ class Feedback:
         steps = [self._step(paper, id, verdicts) for id in self.marker.ids if self._is_shown(paper, id)]
         unknown = [self._unknown(name) for name in paper.unknown]
         sheet = paper.sheet
-        return Marked(self.problem, sheet.student, (*steps, *unknown), sheet.notes)
+        return Marked(self.problem, sheet.student, (*steps, *unknown), (*sheet.notes, *precisions(paper)))
 
     def _is_shown(self, paper: Paper, id: str) -> bool:
         return id in self.marker.points or id in paper.answers
@@ -133,7 +133,8 @@ class Feedback:
                 own=self.marker.full[id],
             )
         mistakes = named(found.found, id)
-        cells = _cells(found.cells == WRONG)
+        # What a mistake explains is no right number either where it is near one.
+        cells = _cells(found.cells < CUT if mistakes else found.cells == WRONG)
         operands: Mapping[str, Any] = {}
         if mistakes:
             said = (*said, *_told(found.found, id, self.graph))

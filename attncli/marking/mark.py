@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.papers import Paper, Reader
 from attncli.marking.parts import parts_wrong
 from attncli.marking.passes import OwnPass, Pass, Verdicts
-from attncli.matrix import BoolArray
+from attncli.matrix import BoolArray, FloatArray
 from attncli.message import N_, Message
 from attncli.mistakes.entry import instead
 from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constant, routes
@@ -65,7 +66,7 @@ class Marker:
         self.rules = {id: _rules(problem, id, by_person) for id in self.ids}
         self.points = points_of(problem, self.graph.steps)
         self.full = self.graph.evaluate(FLOATING).numbers
-        self.reader = Reader(self.shapes, self.full, self.setting.places, problem.is_as_written)
+        self.reader = Reader(self.shapes, self.full, self.setting.places, problem.is_as_written, self.rounding)
         self.names = Names(self.graph, self.points)
         self._heads: dict[float | None, Family] = {}
         self.explainer = Explainer(self.graph, self.setting)
@@ -278,6 +279,24 @@ class Marker:
             else:
                 known[id] = answer if id == name else answer.changed(read_as=name)
         return known, unknown
+
+    def expected(self, marked: Marked) -> dict[str, FloatArray]:
+        """What every step should have come to: from the learner's own lines where these are wrong, else with all digits."""
+        own = Chain(self.setting, FULL)
+        found: dict[str, FloatArray] = {}
+        with np.errstate(all="ignore"):
+            for step in marked.steps:
+                if step.id not in self.shapes:
+                    continue
+                found[step.id] = self.full[step.id]
+                if step.own is not None:
+                    found[step.id] = step.own
+                elif step.verdict == "follow_through":
+                    with contextlib.suppress(*MISFITS):
+                        found[step.id] = own.raw(step.id)[0]
+                if step.written is not None and step.written.shape == self.shapes[step.id]:
+                    own.give(step.id, step.written[None], ~np.isnan(step.written[None]))
+        return found
 
     def undetectable(self) -> list[Named]:
         """Mistakes, made at any step, that this exercise cannot tell from the right answer: a remark for its author."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from attncli.marking.judge import Line
 from attncli.matrix import EXACT, BoolArray, FloatArray, Matrix
-from attncli.message import N_, Message
+from attncli.message import N_, Listed, Message
 from attncli.problems.answers import Answer, Sheet
 from attncli.record import Record
 
@@ -20,6 +20,9 @@ _HUGE = -1e3
 _MOST_ROUNDED = 6
 _HALF = float(np.finfo(np.float16).eps)
 _SINGLE = float(np.finfo(np.float32).eps)
+
+#: The coarsest precision an array may have where a problem says what its numbers come from.
+_COARSEST = {"printed": _SINGLE, "float32": _SINGLE, "float16": _HALF}
 
 _AS_HIDDEN = N_("{number} stands for −∞ here: its e^x is 0 as well.")
 _READ_AS = N_("(written as {name})")
@@ -71,6 +74,7 @@ class Reader:
     full : their right numbers
     places : decimals asked for, by step
     as_written : whether a step's cells are judged at the places they were written with
+    rounding : what the problem says its numbers come from; by hand an array's own precision counts
     """
 
     def __init__(
@@ -79,10 +83,12 @@ class Reader:
         full: Mapping[str, Any],
         places: Mapping[str, int],
         as_written: Callable[[str], bool],
+        rounding: str,
     ) -> None:
         self.shapes = shapes
         self.places = places
         self.as_written = as_written
+        self.coarsest = _COARSEST.get(rounding, _HALF)
         self.hidden = {id: np.isneginf(values) for id, values in full.items() if np.isneginf(values).any()}
 
     def paper(self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer], turned: bool) -> Paper:
@@ -114,6 +120,8 @@ class Reader:
             rounded = _rounded_to(values)
             if rounded is not None:
                 eps, places = None, np.full(values.shape, rounded)
+            else:
+                eps = min(eps, self.coarsest)
         asked = self.places[id]
         if places is not None and places.min() >= asked and not self.as_written(id):
             places = None  # nothing is short
@@ -124,6 +132,28 @@ class Reader:
                 said = (*said, Message(_AS_HIDDEN, number=f"{float(values[large][0]):g}".replace("-", "−")))
                 values = np.where(large, -np.inf, values)
         return Entry(values, places, blank, eps, matrix, odd, said)
+
+
+def precisions(paper: Paper) -> tuple[Message, ...]:
+    """Said once: that a program's arrays hold fewer digits than float64, and which ones where it is not all of them."""
+    kinds = {id: paper.answers[id].eps for id, entry in paper.entries.items() if entry.eps is not None}
+    said = []
+    for eps, all_of_them, some in (
+        (
+            _HALF,
+            N_("These numbers are float16: about three digits."),
+            N_("Float16, which holds about three digits: {steps}."),
+        ),
+        (
+            _SINGLE,
+            N_("These numbers are float32: about seven digits."),
+            N_("Float32, which holds about seven digits: {steps}."),
+        ),
+    ):
+        ids = [id for id, kind in kinds.items() if kind == eps]
+        if ids:
+            said.append(Message(all_of_them) if len(ids) == len(kinds) else Message(some, steps=Listed(ids)))
+    return tuple(said)
 
 
 def _may_be(shape: Sequence[int], expected: Sequence[int]) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from attncli.marking.mark import Marked, StepMark
+from attncli.marking.explain import Named
+from attncli.marking.marked import Marked, StepMark
 from attncli.message import Language
 
 #: What JSON allows as it is and a terminal or a log should not get: C1 controls, line separators, marks that turn the
@@ -15,8 +17,17 @@ from attncli.message import Language
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def data(marked: Marked, language: Language) -> dict[str, Any]:
-    """What `attncli check --format json` prints, and a line of `attncli grade --format jsonl`."""
+#: Digits after the point that a distance is given with.
+_PLACES_OFF = 3
+
+
+def data(marked: Marked, language: Language, right: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What `attncli check --format json` prints, and a line of `attncli grade --format jsonl`.
+
+    Parameters
+    ----------
+    right : by step what it should have come to, as nested lists, where that is to be told
+    """
     out: dict[str, Any] = {
         "schema": 1,
         "problem": marked.problem.id,
@@ -24,7 +35,7 @@ def data(marked: Marked, language: Language) -> dict[str, Any]:
         "score": _sum([step.points for step in marked.steps]),
         "max_score": _sum([step.max_points for step in marked.steps]),
         "first_wrong": marked.first_wrong,
-        "steps": [_step(step, language) for step in marked.steps],
+        "steps": [_step(step, language, right) for step in marked.steps],
     }
     if marked.notes:
         out["notes"] = [note.text(language) for note in marked.notes]
@@ -45,13 +56,23 @@ def json_text(value: Any, indent: int | None = None) -> str:
     return _UNSAFE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
-def _step(step: StepMark, language: Language) -> dict[str, Any]:
-    return {
+def _step(step: StepMark, language: Language, right: Mapping[str, Any] | None) -> dict[str, Any]:
+    out: dict[str, Any] = {
         "id": step.id,
         "verdict": step.verdict,
+        "how": step.how,
         "points": step.points.numerator / step.points.denominator,
         "max_points": step.max_points.numerator / step.max_points.denominator,
-        "mistakes": [{"step": named.step, "id": named.id} for named in step.mistakes],
+        "mistakes": named(step.mistakes),
         "cells": list(map(list, step.cells)),
+        "off": None if step.off is None else round(step.off, _PLACES_OFF),
         "message": " ".join([message.text(language) for message in step.said]),
     }
+    if right is not None:
+        out["right"] = right.get(step.id)
+    return out
+
+
+def named(mistakes: Iterable[Named]) -> list[dict[str, str]]:
+    """Mistakes by the step they were made at, and by name."""
+    return [{"step": one.step, "id": one.id} for one in mistakes]

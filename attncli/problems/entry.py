@@ -272,4 +272,40 @@ def _apply(kind: str, parts: list[float]) -> float | complex:
     raise AssertionError(kind)
 
 
+#: How tightly each kind of expression holds together; a part of a looser kind needs brackets.
+_TIGHT = {"+": 1, "-": 1, "*": 2, "/": 2, "neg": 3, "^": 4}
+
+
+def entry_text(entry: Entry) -> str:
+    """An expression as it was written: 1.50, 1/3, √2/2, e^-1."""
+    return _text(entry, 0)
+
+
+def _text(entry: Entry, needed: int) -> str:
+    kind = str(entry[0])
+    parts = [part for part in entry[1:] if isinstance(part, tuple)]
+    match kind:
+        case "num":
+            return str(entry[1])
+        case "inf":
+            return "∞"
+        case "e":
+            return "e"
+        case "sqrt":
+            return f"√{_text(parts[0], 5)}"
+        case "exp":
+            return f"exp({_text(parts[0], 0)})"
+        case "neg":
+            text = "−∞" if parts[0] == ("inf",) else f"-{_text(parts[0], 3)}"
+        case "^":
+            text = f"{_text(parts[0], 5)}^{_text(parts[1], 3)}"
+        case "*" if parts[0][0] == "num" and parts[1][0] == "sqrt":
+            text = f"{_text(parts[0], 2)}{_text(parts[1], 3)}"
+        case _:
+            own = _TIGHT[kind]
+            gap = " " if own == 1 else ""
+            text = f"{_text(parts[0], own)}{gap}{kind}{gap}{_text(parts[1], own + 1)}"
+    return f"({text})" if _TIGHT[kind] < needed else text
+
+
 ALLOWED = Message(N_("Write numbers like -0.5, 1/3, √2, e^-1 or -inf."))

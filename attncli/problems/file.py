@@ -115,7 +115,7 @@ class Marking(_Table):
     points: Annotated[dict[str, Positive], Flat] = {}
     follow_through: Fraction01 = 1.0
     imprecise: Fraction01 = 0.5
-    rounding: Literal["hand", "printed"] = "hand"
+    rounding: Literal["hand", "printed", "float32", "float16"] = "hand"
 
 
 class Contrast(_Table):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,18 @@ from rich.text import Text
 
 from attncli.locale.wrap import wrap
 from attncli.marking.explain import Named
-from attncli.marking.mark import Marked, StepMark
-from attncli.marking.report import data, json_text
+from attncli.marking.marked import Marked, StepMark
+from attncli.marking.report import data, json_text, named
+from attncli.matrix import Matrix
 from attncli.message import N_, Language, Listed, Message
 from attncli.mistakes.catalogue import look, varies, without_vaguer
+from attncli.problems.entry import entry_text
 from attncli.record import Record
 from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._equals import ABOUT, WHY_ABOUT_IN_MARKS, sign
 from attncli.render._glyphs import fitted
 from attncli.render._names import cell_name
-from attncli.render._numbers import constant_text, number_text, padded
+from attncli.render._numbers import constant_text, number_text, padded, plain
 from attncli.render._view import localized, printable
 
 _MARKS = {
@@ -41,13 +43,25 @@ _MOST = 16
 _MOST_CELLS = 8
 #: Cells that the arithmetic of a cell may refer to and still be shown.
 _MOST_TERMS = 12
-#: Pairs that an exercise's author is told of.
-_MOST_PAIRS = 6
+#: Wrong cells that are named beside a matrix that shows them.
+_MOST_NAMED = 6
+#: Units from which on a distance is given without decimals.
+_WHOLE_UNITS = 100
+#: Characters of a cell beyond which a matrix is written cell by cell.
+_LEAST_ROOM = 8
 
 
-def as_json(marked: Marked, language: Language) -> str:
-    """One line (FORMATS): verdicts, points, mistakes by name, wrong cells."""
-    return json_text(data(marked, language))
+def as_json(
+    marked: Marked, language: Language, *, right: Mapping[str, Any] | None = None, undetectable: Sequence[Named] = ()
+) -> str:
+    """One line (FORMATS): verdicts, points, mistakes by name, wrong cells, what this exercise cannot tell.
+
+    Parameters
+    ----------
+    right : by step, what it should have come to, where that was asked for
+    """
+    right = None if right is None else {id: plain(values) for id, values in right.items()}
+    return json_text({**data(marked, language, right), "undetectable": named(undetectable)})
 
 
 def number(value: float) -> str:
@@ -79,7 +93,6 @@ class Sheet:
     Parameters
     ----------
     reveal : "first" (open up the first wrong step), "hint" (no right number at all), or "all"
-    author : mistakes that the exercise cannot tell from the right answer, for whom that concerns
     """
 
     def __init__(
@@ -90,14 +103,12 @@ class Sheet:
         reveal: str,
         width: int = 80,
         encoding: str = "utf-8",
-        author: Sequence[Named] = (),
     ) -> None:
         self.marked = marked
         self.language = language.with_columns() if marked.layout == "columns" else language
         self.reveal = reveal
         self.width = width
         self.encoding = encoding
-        self.author = author
 
     def say(self, message: Message | str) -> str:
         return _clean((message if isinstance(message, Message) else Message(message)).text(self.language))
@@ -111,17 +122,21 @@ class Sheet:
         marked = self.marked
         yield self.text(self.title(), "bold")
         yield Text()
+        departure = list(self.departure())
+        if departure:
+            yield from (self._shown(line, "") for line in departure)
+            yield Text()
         for step in marked.steps:
             if step.verdict != "blank":
                 yield self._heading(step)
                 for line in self.lines(step):
                     yield self._shown(line)
-        yield from self._blank()
+        if self.blank():
+            yield self.text(self.blank(), "dim")
         yield Text()
         yield self.text(self.score(), "bold")
         for note in self.notes():
             yield self.text(note, "yellow")
-        yield from self._for_the_author()
 
     def title(self) -> str:
         title = localized(self.marked.problem.title, self.language.code) or self.marked.problem.id
@@ -137,7 +152,7 @@ class Sheet:
         if self.reveal != "all" and any(
             step.verdict in _WRONG and step.id != self.marked.first_wrong for step in self.marked.steps
         ):
-            yield self.say(N_("Only the first wrong line is explained. Correct it, then check again."))
+            yield self.say(N_("Only the first wrong line is opened up. Correct it, then check again."))
 
     def verdict(self, step: StepMark) -> tuple[str, str, str]:
         """A sign, its style, and the verdict in words with the points."""
@@ -151,6 +166,41 @@ class Sheet:
             yield from (self._line(message) for message in step.said if message.kind != "followed")
         elif self.reveal == "all" or step.id == self.marked.first_wrong:
             yield from self._nudge(step) if self.reveal == "hint" else self._opened(step)
+        elif self.reveal != "hint":
+            yield from map(self._line, step.said)
+
+    def departure(self) -> Iterator[Line]:
+        """Of a program's arrays, before anything else: the first step that departs, its worst cell, how far, and why."""
+        step = next((step for step in self.marked.steps if step.id == self.marked.first_wrong), None)
+        if step is None or step.verdict != "wrong" or not _is_dumped(step) or self.reveal == "hint":
+            return
+        words = Message(
+            N_("{step} is the first step that departs. Wrong cells: {count} of {all}."),
+            step=step.id,
+            count=len(step.cells),
+            all=int(step.written.size),
+        )
+        yield self._line(words, "bold red")
+        yield from map(self._line, step.said)
+        shown = Shown(step, self.marked.layout, self.marked.problem.decimals_of(step.id))
+        if not shown.worst or not shown.same:
+            return
+        cell = shown.worst[0]
+        words = Message(
+            N_("Farthest off: [{cell}], {written} instead of {own}."),
+            cell=shown.name(cell),
+            written=shown.texts[cell],
+            own=shown.right(cell),
+        )
+        yield self._line(words)
+        if step.off is not None:
+            yield self._line(
+                Message(
+                    N_("Distance from the nearest right number: {off} units of the last place asked ({unit})."),
+                    off=constant_text(round(step.off) if step.off >= _WHOLE_UNITS else float(f"{step.off:.3g}")),
+                    unit=number_text(10.0**-shown.decimals, shown.decimals),
+                )
+            )
 
     def _heading(self, step: StepMark) -> Text:
         mark, style, words = self.verdict(step)
@@ -159,19 +209,18 @@ class Sheet:
         heading.append(fitted(_clean(step.id), self.encoding), style="bold")
         return heading.append(fitted(f"  {words}", self.encoding), style=style)
 
-    def _shown(self, line: Line) -> Text:
+    def _shown(self, line: Line, indent: str = "  ") -> Text:
         if not line.numbers:
-            return self.text(line.plain, line.pieces[0][1], "  ")
+            return self.text(line.plain, line.pieces[0][1], indent)
         shown = Text("   ", overflow="fold")
         for text, style in line.pieces:
             shown.append(fitted(text, self.encoding), style=style)
         return shown
 
-    def _blank(self) -> Iterator[Text]:
-        """The steps that were asked for and not written, in one paragraph."""
+    def blank(self) -> str:
+        """The steps that were asked for and not written, in one paragraph; empty where there are none."""
         blank = [step.id for step in self.marked.steps if step.verdict == "blank"]
-        if blank:
-            yield self.text(self.say(Message(N_("· left blank: {steps}"), steps=Listed(blank))), "dim")
+        return self.say(Message(N_("· left blank: {steps}"), steps=Listed(blank))) if blank else ""
 
     def _line(self, message: Message | str, style: str = "") -> Line:
         return Line(((self.say(message), style),))
@@ -186,20 +235,15 @@ class Sheet:
             yield from map(self._line, step.said)
 
     def _opened(self, step: StepMark) -> Iterator[Line]:
-        """What was written and what follows from the learner's own lines, what was done, and where to look again."""
-        about = [message for message in step.said if message.kind == "about"]
-        yield from map(self._line, about)
-        if step.verdict == "wrong" and step.written is not None:
-            yield from self._side_by_side(step)
-        for message in step.said:
-            if message.kind != "about":
-                yield self._line(message)
-        yield from self._arithmetic(step)
+        """What was done and where to look again; the cells; what was written and what follows from the lines above."""
+        yield from map(self._line, step.said)
         earlier = sorted({named.step for named in step.mistakes if named.step != step.id})
         if earlier:
             yield self._line(Message(self._when(step), steps=Listed(earlier)))
         if step.mistakes:
             yield self._line(self._look(step), "italic")
+        if step.verdict == "wrong" and step.written is not None:
+            yield from self._numbers(step)
 
     def _when(self, step: StepMark) -> str:
         """How the mistakes of earlier lines go with those of this one: all there, one of two, or one way or the other."""
@@ -216,6 +260,39 @@ class Sheet:
         graph = self.marked.problem.graph() if varies(likeliest.id) else None
         return look(likeliest.id, graph, likeliest.step)
 
+    def _numbers(self, step: StepMark) -> Iterator[Line]:
+        """The wrong cells, how the first of them comes about, and the matrices, if these can be taken in at a glance."""
+        shown = Shown(step, self.marked.layout, self.marked.problem.decimals_of(step.id))
+        sizes = [*shown.written.shape[-2:], *(shown.own.shape[-2:] if shown.own is not None else ())]
+        large = max(sizes, default=0) > _MOST
+        if large and shown.same:
+            yield from self._wrong_cells(shown)
+        elif step.mistakes and step.cells and shown.written.size > 1:
+            yield self._line(self._which(shown))
+        yield from self._arithmetic(step)
+        if large:
+            return
+        yield self._line(N_("You wrote:"))
+        yield from self._matrix(shown.texts, shown.wrong)
+        if shown.own is not None:
+            yield self._line(self._what_follows(step))
+            yield from self._matrix(shown.own_texts(), np.zeros(shown.own.shape, dtype=np.bool_))
+
+    def _which(self, shown: Shown) -> Message:
+        if shown.wrong.all():
+            return Message(N_("It shows in every cell."))
+        names = [f"[{shown.name(cell)}]" for cell in map(tuple, np.argwhere(shown.wrong).tolist())]
+        cells = Listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
+        return Message(N_("It shows in these cells: {cells}."), cells=cells)
+
+    def _what_follows(self, step: StepMark) -> str:
+        if step.id in self.marked.problem.graph().inputs:
+            return N_("This was given:")
+        above = itertools.takewhile(lambda other: other.id != step.id, self.marked.steps)
+        if any(other.written is not None for other in above):
+            return N_("From your own lines above, this follows:")
+        return N_("From what is given, this follows:")
+
     def _arithmetic(self, step: StepMark) -> Iterator[Line]:
         """How the first wrong cell comes about from the learner's own numbers, where no known mistake explains it."""
         if not step.operands or not step.cells or step.own is None:
@@ -225,100 +302,67 @@ class Sheet:
         if len(list(term.cells())) > _MOST_TERMS:
             return
         places = self.marked.problem.decimals_of
+        typed = {one.id: (one.written, _texts(one.written, one.typed)) for one in self.marked.steps if one.typed}
+        for id, source in graph.inputs.items():
+            typed.setdefault(id, (source.matrix.values, _texts(source.matrix.values, source.matrix)))
 
         def show(id: str, place: tuple[int, ...]) -> str:
-            return number_text(float(step.operands[id][place]), places(id))
+            """The number as it stands on the page, if it was taken from there."""
+            number = float(step.operands[id][place])
+            values, texts = typed.get(id, (None, None))
+            if texts is not None and values.shape == step.operands[id].shape and values[place] == number:
+                return str(texts[place])
+            return number_text(number, places(id))
 
-        name, result = ",".join(map(str, step.cells[0])), number_text(float(step.own[index]), places(step.id))
+        layout = self.marked.layout
+        name = cell_name("", index, layout)
+        result = number_text(float(step.own[index]), places(step.id))
         if term.kind == "cell":  # a number taken over as it is
-            (source, place), *_ = term.cells()
-            yield self._line(f"[{name}] = {cell_name(source, place, self.marked.layout)} = {result}")
+            (source_id, place), *_ = term.cells()
+            yield self._line(f"{name} = {cell_name(source_id, place, layout)} = {result}")
             return
         relation = sign(term, show, result, places(step.id))
-        yield self._line(f"[{name}] = {term_text(term, show, constant_text)} {relation} {result}")
+        yield self._line(f"{name} = {term_text(term, show, constant_text)} {relation} {result}")
         if relation == ABOUT:
             yield self._line(WHY_ABOUT_IN_MARKS, "italic dim")
 
-    def _side_by_side(self, step: StepMark) -> Iterator[Line]:
-        """What was written, wrong cells between > and <, and what follows from the learner's previous line."""
-        turned = self.marked.layout == "columns" and step.written.ndim > 1
-        written, own = (
-            values if values is None or not turned or values.ndim < 2 else values.swapaxes(-1, -2)
-            for values in (step.written, step.own)
-        )
-        wrong = np.zeros(written.shape, dtype=np.bool_)
-        for cell in step.cells:
-            index = tuple(i - 1 for i in cell)
-            wrong[(*index[:-2], *reversed(index[-2:])) if turned else index] = True
-        same = own is not None and own.shape == written.shape
-        places = self._places(step, written, own if same else None, wrong)
-        if same and max(written.shape[-2:], default=0) > _MOST:
-            yield from self._wrong_cells(written, own, wrong, places)
-            return
-        if max((*written.shape[-2:], *(own.shape[-2:] if own is not None else ())), default=0) > _MOST:
-            return
-        yield self._line(N_("You wrote:"))
-        yield from self._matrix(written, wrong, places, "?")
-        if own is not None:
-            yield self._line(
-                N_("From your own lines above, this follows:")
-                if self._written_above(step)
-                else N_("From what is given, this follows:")
-            )
-            yield from self._matrix(own, np.zeros(own.shape, dtype=np.bool_), places, "0/0")
-
-    def _written_above(self, step: StepMark) -> bool:
-        """Whether any earlier line was written, which this one can follow from."""
-        above = itertools.takewhile(lambda other: other.id != step.id, self.marked.steps)
-        return any(other.written is not None for other in above)
-
-    def _places(self, step: StepMark, written: Any, own: Any, wrong: Any) -> int:
-        """Decimals that tell every wrong cell from what follows; those of the exercise, if they do."""
-        places = self.marked.problem.decimals_of(step.id)
-        while (
-            own is not None
-            and places < 15
-            and any(
-                number_text(w, places) == number_text(o, places)
-                for w, o in zip(written[wrong], own[wrong], strict=True)
-            )
-        ):
-            places += 1
-        return places
-
-    def _wrong_cells(self, written: Any, own: Any, wrong: Any, places: int) -> Iterator[Line]:
-        """The first wrong cells of a matrix that is too large to be shown."""
-        cells = np.argwhere(wrong)
-        for cell in map(tuple, cells[:_MOST_CELLS]):
+    def _wrong_cells(self, shown: Shown) -> Iterator[Line]:
+        """The worst cells of a matrix that is too large to be shown."""
+        for cell in shown.worst[:_MOST_CELLS]:
             yield self._line(
                 Message(
                     N_("[{cell}]: you wrote {written}; {own} follows from your own lines above."),
-                    cell=",".join(str(i + 1) for i in cell),
-                    written=number_text(written[cell], places),
-                    own=number_text(own[cell], places),
+                    cell=shown.name(cell),
+                    written=shown.texts[cell],
+                    own=shown.right(cell),
                 )
             )
-        if len(cells) > _MOST_CELLS:
-            yield self._line(Message(N_("… and {count} more cells."), count=len(cells) - _MOST_CELLS))
+        if len(shown.worst) > _MOST_CELLS:
+            yield self._line(Message(N_("… and {count} more cells."), count=len(shown.worst) - _MOST_CELLS))
 
-    def _matrix(self, values: Any, wrong: Any, decimals: int, blank: str) -> Iterator[Line]:
+    def _matrix(self, texts: Any, wrong: Any) -> Iterator[Line]:
         """A matrix line by line; with heads, one below the other with a line between them."""
-        shown = values.reshape(-1, *values.shape[-2:]) if values.ndim > 2 else [np.atleast_2d(values)]
+        shown = texts.reshape(-1, *texts.shape[-2:]) if texts.ndim > 2 else [np.atleast_2d(texts)]
         marks = wrong.reshape(-1, *wrong.shape[-2:]) if wrong.ndim > 2 else [np.atleast_2d(wrong)]
         for head, (block, marked) in enumerate(zip(shown, marks, strict=True), start=1):
             if len(shown) > 1:
                 yield self._line(Message(N_("Head {number}"), number=head), "dim")
-            yield from self._block(block, marked, decimals, blank)
+            yield from self._block(block, marked)
 
-    def _block(self, block: Any, marked: Any, decimals: int, blank: str) -> Iterator[Line]:
-        """As many columns side by side as the width has room for."""
+    def _block(self, block: Any, marked: Any) -> Iterator[Line]:
+        """As many columns side by side as the width has room for; cell by cell where it has none for a column."""
         columns = []
         for j in range(block.shape[1]):
-            texts = padded([blank if np.isnan(v) else number_text(v, decimals) for v in block[:, j]])
+            texts = padded([str(text) for text in block[:, j]])
             wide = max(map(len, texts))
             columns.append(
                 [f">{t.rjust(wide)}<" if m else f" {t.rjust(wide)} " for t, m in zip(texts, marked[:, j], strict=True)]
             )
+        if max(len(column[0]) for column in columns) > max(self.width - 4, _LEAST_ROOM):
+            for i, j in np.ndindex(block.shape):
+                text = f">{block[i, j]}<" if marked[i, j] else block[i, j]
+                yield Line(((f"[{i + 1},{j + 1}] {text}", "bold red" if marked[i, j] else ""),))
+            return
         start = 0
         while start < len(columns):
             stop, room = start, self.width - 3
@@ -334,18 +378,101 @@ class Sheet:
                 )
             start = stop
 
-    def _for_the_author(self) -> Iterator[RenderableType]:
-        if self.author:
-            yield Text()
-            yield self.text(self.say(for_the_author(self.author)), "dim")
+
+class Shown:
+    """A wrong step's numbers, with tokens the way the sheet has them.
+
+    Attributes
+    ----------
+    texts : what was written, as it was written
+    own : what should have come out, or None
+    same : whether that has the shape of what was written
+    wrong : which cells are wrong
+    """
+
+    def __init__(self, step: StepMark, layout: str, decimals: int) -> None:
+        self.decimals = decimals
+        wrong = np.zeros(step.written.shape, dtype=np.bool_)
+        for cell in step.cells:
+            wrong[tuple(i - 1 for i in cell)] = True
+        own = step.own
+        if own is not None and own.shape != step.written.shape and own.size == step.written.size == max(own.shape):
+            own = own.reshape(step.written.shape)  # a vector the way round it was written
+        self.same = own is not None and own.shape == step.written.shape
+        self.places = _places(step.written, own if self.same else None, wrong, decimals)
+        turned = layout == "columns"
+        self.written, self.texts, self.own, self.wrong = (
+            cells.swapaxes(-1, -2) if turned and cells is not None and cells.ndim > 1 else cells
+            for cells in (step.written, _texts(step.written, step.typed, self.places), own, wrong)
+        )
+
+    @property
+    def worst(self) -> list[tuple[int, ...]]:
+        """The wrong cells, the farthest off first."""
+        cells = [tuple(cell) for cell in np.argwhere(self.wrong).tolist()]
+        if not self.same:
+            return cells
+        with np.errstate(invalid="ignore"):
+            off = np.abs(self.written - self.own)
+        return sorted(cells, key=lambda cell: -float(f"{np.nan_to_num(off[cell], nan=np.inf, posinf=np.inf):.3g}"))
+
+    @staticmethod
+    def name(cell: tuple[int, ...]) -> str:
+        return ",".join(str(i + 1) for i in cell)
+
+    def right(self, cell: tuple[int, ...]) -> str:
+        return number_text(self.own[cell], self.places)
+
+    def own_texts(self) -> Any:
+        show = np.vectorize(
+            lambda value: "0/0" if np.isnan(value) else number_text(value, self.places), otypes=[object]
+        )
+        return show(self.own)
+
+
+def _texts(values: Any, typed: Matrix | None, places: int | None = None) -> Any:
+    """A matrix as it was written, cell by cell; a program's numbers with so many places, which show how far they are off."""
+    texts = np.empty(values.shape, dtype=object)
+    if typed is not None and typed.entries is not None and len(typed.entries) == values.size:
+        each = [entry_text(entry) for entry in typed.entries]
+    elif places is None:
+        each = [constant_text(value) for value in values.flat]
+    else:
+        each = [number_text(value, places) for value in values.flat]
+    for index, text in zip(np.ndindex(values.shape), each, strict=True):
+        texts[index] = "?" if np.isnan(values[index]) else text
+    return texts
+
+
+def _places(written: Any, own: Any, wrong: Any, decimals: int) -> int:
+    """Decimals that tell every wrong cell from what follows; those of the exercise, if they do."""
+    places = decimals
+    while (
+        own is not None
+        and places < 15
+        and any(
+            number_text(w, places) == number_text(o, places) for w, o in zip(written[wrong], own[wrong], strict=True)
+        )
+    ):
+        places += 1
+    return places
+
+
+def _is_dumped(step: StepMark) -> bool:
+    """Whether a step's numbers come out of a program."""
+    return step.typed is not None and step.typed.entries is None and step.typed.decimals is None
 
 
 def for_the_author(author: Sequence[Named]) -> Message:
-    """Which mistakes an exercise cannot tell from the right answer."""
-    pairs = ", ".join(f"{named.id} ({named.step})" for named in author[:_MOST_PAIRS])
+    """Which mistakes an exercise cannot tell from the right answer: each with the steps it may be made at."""
+    steps: dict[str, list[str]] = {}
+    for one in author:
+        steps.setdefault(one.id, []).append(one.step)
     return Message(
-        N_("For the author of this exercise: its numbers cannot tell these mistakes from the right answer: {pairs}."),
-        pairs=pairs + (", …" if len(author) > _MOST_PAIRS else ""),
+        N_(
+            "For the author of this exercise: its numbers cannot tell these mistakes from the right answer: {mistakes}."
+        ),
+        mistakes=Listed([f"{id} ({', '.join(at)})" for id, at in steps.items()]),
     )
 
 
@@ -353,7 +480,12 @@ def as_markdown(marked: Marked, language: Language, *, reveal: str = "first") ->
     """The same for a page: feedback that can be sent to a student."""
     sheet = Sheet(marked, language, reveal=reveal)
     lines = [f"# {_escaped(sheet.title())}", "", f"**{_escaped(sheet.score())}**", ""]
+    departure = [_escaped(line.plain) for line in sheet.departure()]
+    if departure:
+        lines += ["  \n".join(departure), ""]
     for step in marked.steps:
+        if step.verdict == "blank":
+            continue
         mark, _, words = sheet.verdict(step)
         lines.append(f"- {mark} `{_clean(step.id).replace('`', '')}`: {_escaped(words)}")
         numbers = False
@@ -364,8 +496,8 @@ def as_markdown(marked: Marked, language: Language, *, reveal: str = "first") ->
             numbers = line.numbers
         if lines[-1].startswith("  "):
             lines.append("")
-    for note in sheet.notes():
-        lines += ["", _escaped(note)]
+    for note in filter(None, [sheet.blank(), *sheet.notes()]):
+        lines += [*([""] if lines[-1] else []), _escaped(note)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

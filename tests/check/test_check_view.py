@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,19 @@ What does “it” look at? · ann
 
 ✓ scores  right  1/1
 ✗ scaled  not right  0/1
-  You wrote:
-    >1< >2<
-  From your own lines above, this follows:
-     0.707   1.414
   You left out the division by √d_k.
   Look again at the scale: divide every score by √d_k.
+  It shows in every cell.
+  You wrote:
+    >1.000< >2.000<
+  From your own lines above, this follows:
+     0.707   1.414
 ✓ A  right from your own earlier values  2/2
 ✗ O  not right  0/2
+  No known mistake gives these numbers. Work out [1,1], [1,2] once more.
 
 Points: 3 of 6
-Only the first wrong line is explained. Correct it, then check again.
+Only the first wrong line is opened up. Correct it, then check again.
 """
 
 
@@ -72,7 +75,7 @@ def test_every_view_fits_its_screen(case: str, lang: str, columns: int, how: tup
 
 
 def test_wrong_cells_are_marked_without_colour() -> None:
-    assert ">1< >2<" in check(WRONG).out
+    assert ">1.000< >2.000<" in check(WRONG).out
     assert ">" not in check(RIGHT).out
 
 
@@ -83,9 +86,9 @@ def test_a_wide_matrix_is_shown_in_parts(tmp_path: Path) -> None:
     out = check({"scores": "5.25 11.5 17 23 11 8; -1.5 -2.5 -3.5 -4.5 3.5 -2"}, exercise=path, columns=40).out
     lines = [line.rstrip() for line in out.splitlines()]
     at = lines.index("  You wrote:")
-    assert lines[at + 1] == "  Columns 1 to 4:"
-    assert re.findall(r"[-\d.]+", lines[at + 2]) == ["5.250", "11.500", "17", "23"]
-    assert lines[at + 4] == "  Columns 5 to 6:"
+    assert lines[at + 1] == "  Columns 1 to 5:"
+    assert re.findall(r"[-\d.]+", lines[at + 2]) == ["5.25", "11.5", "17", "23", "11"]
+    assert lines[at + 4] == "  Columns 6 to 6:"
     assert all(columns_of(line) <= 40 for line in lines)
 
 
@@ -126,30 +129,66 @@ def test_a_hint_says_where_to_look() -> None:
     assert "You left out" not in out
 
 
-def test_the_author_of_an_exercise_is_told_what_it_cannot_tell(tmp_path: Path) -> None:
+def test_the_author_of_an_exercise_is_told_what_it_cannot_tell_and_the_student_is_not(tmp_path: Path) -> None:
     path = exercise_file(tmp_path)
     path.write_text(path.read_text("utf-8").replace('"1 0.5; 0 1"', '"1 0.5; 0.5 1"'), "utf-8")
-    assert "key-not-transposed" in check({}, exercise=path).out
-    assert "key-not-transposed" not in check(RIGHT).out  # nobody here wrote a worked example
+    assert {"step": "scores", "id": "key-not-transposed"} in as_json({}, exercise=path).data["undetectable"]
+    for how in ((), ("--hint",), ("--reveal",), ("--format", "markdown")):
+        assert "key-not-transposed" not in check({}, *how, exercise=path).out
+
+
+def test_mistakes_that_only_an_unasked_step_would_show_are_told_too(tmp_path: Path) -> None:
+    """Scores of 30 and 0: every softmax is 1 and 0, whatever was done to the scores before."""
+    path = tmp_path / "one.toml"
+    path.write_text(
+        'schema = 1\nid = "one"\nmodel = "attention"\n[marking]\npoints = { O = 1 }\n'
+        '[inputs]\nQ = "30 0"\nK = "1 0; 0 1"\nV = "2 5; 7 1"\n',
+        "utf-8",
+    )
+    found = {(one["step"], one["id"]) for one in as_json({}, exercise=path).data["undetectable"]}
+    assert {("scaled", "no-scale"), ("scaled", "scale-by-d"), ("scores", "key-not-transposed")} <= found
+    assert ("O", "value-transposed") not in found
 
 
 def test_json_is_as_the_formats_say() -> None:
     data = as_json(WRONG).data
-    assert list(data) == ["schema", "problem", "student", "score", "max_score", "first_wrong", "steps"]
+    assert list(data) == ["schema", "problem", "student", "score", "max_score", "first_wrong", "steps", "undetectable"]
     assert (data["schema"], data["problem"], data["student"]) == (1, EXERCISE, "ann")
     assert (data["score"], data["max_score"], data["first_wrong"]) == (3.0, 6.0, "scaled")
     for step in data["steps"]:
-        assert list(step) == ["id", "verdict", "points", "max_points", "mistakes", "cells", "message"]
+        assert list(step) == ["id", "verdict", "how", "points", "max_points", "mistakes", "cells", "off", "message"]
     assert data["steps"][1] == {
         "id": "scaled",
         "verdict": "wrong",
+        "how": None,
         "points": 0.0,
         "max_points": 1.0,
         "mistakes": [{"step": "scaled", "id": "no-scale"}],
         "cells": [[1, 1], [1, 2]],
+        "off": pytest.approx(585.8, abs=0.5),  # 2 for √2, in thousandths
         "message": "You left out the division by √d_k.",
     }
     assert [step["verdict"] for step in data["steps"]] == ["correct", "wrong", "follow_through", "wrong"]
+    assert [step["how"] for step in data["steps"]] == ["full", None, "carried", None]
+
+
+def test_what_a_step_should_have_come_to_stands_in_the_json_on_request_only() -> None:
+    """With all digits; infinities by name; after a wrong line from the learner's own."""
+    assert all("right" not in step for step in as_json(WRONG).data["steps"])
+    right = {step["id"]: step["right"] for step in as_json(WRONG, "--reveal").data["steps"]}
+    assert right["scores"] == [[1, 2]]
+    assert right["scaled"] == [[pytest.approx(1 / 2**0.5, rel=1e-15), pytest.approx(2**0.5, rel=1e-15)]]
+    assert right["A"] == [[pytest.approx(1 / (1 + math.e)), pytest.approx(math.e / (1 + math.e))]]
+    assert right["O"] == [[pytest.approx(0.538), pytest.approx(2.924)]]
+    masked = as_json({"masked": "1 2; 3 4"}, "--reveal", exercise="a11-causal-self-attention").data["steps"]
+    assert "-inf" in str(next(step for step in masked if step["id"] == "masked")["right"])
+
+
+def test_a_distance_is_told_where_there_is_one() -> None:
+    steps = {step["id"]: step for step in as_json({"scaled": "a b", "A": "1 2 3", "O": "∞ 2.680"}).data["steps"]}
+    assert [steps[id]["off"] for id in ("scores", "scaled", "A", "O")] == [None] * 4
+    steps = {step["id"]: step for step in as_json({"scaled": "0.707 1.413"}).data["steps"]}
+    assert steps["scaled"]["off"] == pytest.approx(1.2, abs=0.05)
 
 
 def test_json_is_one_line_in_the_language_of_the_run() -> None:
@@ -162,9 +201,72 @@ def test_json_is_one_line_in_the_language_of_the_run() -> None:
 def test_markdown() -> None:
     out = check(WRONG, "--format", "markdown").out
     assert out.startswith("# What does “it” look at? · ann\n\n**Points: 3 of 6**\n\n- ✓ `scores`: right  1/1\n")
-    assert "\n  You wrote:\n\n      >1<   >2<\n" in out or "      >1< >2<" in out
+    assert "\n  You wrote:\n\n       >1.000< >2.000<\n" in out
     assert "√d\\_k" in out
     assert not out.endswith("\n\n")
+
+
+def test_markdown_by_the_ending_of_the_file(tmp_path: Path) -> None:
+    """Blank steps are one paragraph, not a line each."""
+    path = tmp_path / "marks.md"
+    assert check({"scores": "1 2"}, "-o", path).out == ""
+    text = path.read_text("utf-8")
+    assert text.startswith("# What does “it” look at? · ann\n\n**Points: 1 of 6**\n\n- ✓ `scores`: right  1/1\n")
+    assert text.endswith("\n\n· left blank: scaled, A, O\n")
+    assert text.count("blank") == 1
+    assert check({"scores": "1 2"}, "--format", "markdown").out == text
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("1.5 1.414", ">1.5<  1.414"),
+        ("1/3 √2/2", ">1/3< >√2/2<"),
+        ("2√2 -e^-1", ">2√2< >-e^-1<"),
+        ("0.70 1.50", "0.70  >1.50<"),  # 0.70 is right as far as it goes
+        ("0.5 1", ">0.5< >1<"),  # the 1 is near 1.414, but of d_k, not of √d_k
+        ("０．５, 1.00000", ">0.5< >1.00000<"),
+        ("(1+2)/7 exp(2)", ">(1 + 2)/7< >exp(2)<"),
+        ("? 3", "?  >3<"),
+        ("0.123456789012345678 inf", ">0.123456789012345678< >∞<"),
+    ],
+)
+def test_what_was_written_is_shown_as_it_was_written(written: str, shown: str) -> None:
+    out = check({"scaled": written}).out
+    lines = out.splitlines()
+    assert lines[lines.index("  You wrote:") + 1].strip() == shown, out
+
+
+def test_a_long_number_is_folded_and_loses_nothing() -> None:
+    digits = "0." + "123456789" * 6
+    out = check({"scaled": f"{digits} 1.414"}, columns=30).out
+    assert digits in "".join(out.split())
+    assert all(columns_of(line) <= 30 for line in out.splitlines())
+
+
+def test_what_was_given_is_no_result() -> None:
+    out = check({"Q": "1 3"}).out
+    assert "This was given; copy it as it stands" in out
+    assert ">3<\n  This was given:\n     1   2\n" in out
+
+
+def test_the_first_words_on_a_wrong_line_are_its_mistake() -> None:
+    """Then the cells, then the matrices; also where no known mistake explains it."""
+    for answers in (WRONG, {"scores": "1 2", "scaled": "0.707 1.5"}, {"scaled": "0.708 1.414"}):
+        lines = [line.strip() for line in check(answers).out.splitlines()]
+        at = next(i for i, line in enumerate(lines) if line.startswith("✗"))
+        step = next(step for step in as_json(answers).data["steps"] if step["verdict"] == "wrong")
+        assert step["message"].startswith(lines[at + 1])
+        assert lines.index("You wrote:") > at + 1
+
+
+def test_the_arithmetic_of_a_cell_is_made_of_what_stands_on_the_sheet() -> None:
+    out = check({"A": "0.3302 0.6698", "O": "0.9 2.679"}).out
+    assert "[1,1] = 0.3302×2 + 0.6698×0 = 0.660\n" in out
+    out = check({"A": "0.330 0.670", "O": "0.9 2.679"}).out
+    assert "[1,1] = 0.330×2 + 0.670×0 = 0.660\n" in out
+    out = check({"O": "0.9 2.679"}).out  # A in full: the printed 0.330 times 2 is not 0.6605
+    assert "[1,1] = 0.330×2 + 0.670×0 = 0.660\n" in out
 
 
 HOSTILE = ["\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x9b2J", "a\rb", "a\x00b", "\u202eabc", "\ud800", "\x7f"]
