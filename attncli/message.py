@@ -26,11 +26,12 @@ class Language:
     mean one token's line of a matrix, and the language fills it in.
     """
 
-    __slots__ = ("code", "translate", "words")
+    __slots__ = ("code", "columns", "translate", "words")
 
     def __init__(self, code: str, translate: Callable[[str], str], *, columns: bool = False) -> None:
         self.code = code
         self.translate = translate
+        self.columns = columns
         row, rows, column, columns_ = (translate(word) for word in _LINES)
         if columns:
             row, rows, column, columns_ = column, columns_, row, rows
@@ -84,6 +85,22 @@ class Message:
 
     def __hash__(self) -> int:
         return hash(self.template)
+
+
+class Cell(Message):
+    """Where a number of a matrix stands, counted from 1: 2,1. With tokens as columns, row and column change places."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Iterable[int]) -> None:
+        self.place = tuple(place)
+        super().__init__(",".join(map(str, self.place)))
+
+    def text(self, language: Language = ENGLISH) -> str:
+        place = self.place
+        if language.columns and len(place) > 1:
+            place = (*place[:-2], place[-1], place[-2])
+        return ",".join(map(str, place))
 
 
 class Localized(Message):

@@ -14,7 +14,7 @@ from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Line
 from attncli.marking.marked import FOLLOWED, TWO_THINGS, Marked, StepMark
 from attncli.marking.papers import Entry, Paper, precisions
 from attncli.marking.passes import Verdict, Verdicts, named
-from attncli.message import N_, Message
+from attncli.message import N_, Cell, Listed, Message
 from attncli.mistakes.catalogue import did, without_vaguer
 from attncli.problems.problem import Problem
 
@@ -169,8 +169,8 @@ class Feedback:
             return parts[:3], {}
         if not cells:
             return (Message(N_("This does not follow from your lines above.")),), {}
-        shown = ", ".join(f"[{','.join(map(str, cell))}]" for cell in cells[:_MOST_CELLS])
-        shown += ", …" if len(cells) > _MOST_CELLS else ""
+        names = [Message("[{cell}]", cell=Cell(cell)) for cell in cells[:_MOST_CELLS]]
+        shown = Listed([*names, *(["…"] if len(cells) > _MOST_CELLS else [])])
         operands = _operands(chain, [name for name in self.marker.ids if id in self.marker.setting[name]])
         if found.off is not None and found.off <= _NEARLY and entry.eps is None:
             return (

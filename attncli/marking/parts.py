@@ -10,7 +10,7 @@ import numpy as np
 from attncli.core.graph import Graph
 from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.judge import WRONG, Line, Rules, judge
-from attncli.message import N_, Message
+from attncli.message import N_, Cell, Listed, Message
 from attncli.terms import Term
 
 #: What happened to a part, and how often it then counts.
@@ -68,7 +68,7 @@ def _slips(term: Term, values: dict[str, Any], place: tuple[int, ...], here: flo
             which = (
                 fitting[0] if len(fitting) == 1 else Message(N_("{one} or {other}"), one=fitting[0], other=fitting[1])
             )
-            yield Message(text, cell=",".join(str(i + 1) for i in place), part=which)
+            yield Message(text, cell=Cell(i + 1 for i in place), part=which)
 
 
 def _number(term: Term, values: dict[str, Any]) -> float:
@@ -87,12 +87,12 @@ def _number(term: Term, values: dict[str, Any]) -> float:
     return float("nan")
 
 
-def _name(term: Term) -> str:
+def _name(term: Term) -> Message | str:
     """Q[1,2]·K[3,2]: which cells the part is made of."""
     if term.kind == "cell":
         id, index = term.parts
         assert isinstance(index, tuple)
-        return f"{id}[{','.join(str(i + 1) for i in index)}]"
+        return Message("{id}[{cell}]", id=id, cell=Cell(i + 1 for i in index))
     if term.kind == "number":
         return f"{float(str(term.parts[0])):g}"
-    return "·".join(_name(part) for part in term.parts if isinstance(part, Term))
+    return Listed((_name(part) for part in term.parts if isinstance(part, Term)), "{one}·{another}")

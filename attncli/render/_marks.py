@@ -197,7 +197,7 @@ class Sheet:
             yield self._line(
                 Message(
                     N_("Distance from the nearest right number: {off} units of the last place asked ({unit})."),
-                    off=constant_text(round(step.off) if step.off >= _WHOLE_UNITS else float(f"{step.off:.3g}")),
+                    off=constant_text(float(round(step.off) if step.off >= _WHOLE_UNITS else f"{step.off:.3g}")),
                     unit=number_text(10.0**-shown.decimals, shown.decimals),
                 )
             )
@@ -281,8 +281,8 @@ class Sheet:
     def _which(self, shown: Shown) -> Message:
         if shown.wrong.all():
             return Message(N_("It shows in every cell."))
-        names = [f"[{shown.name(cell)}]" for cell in map(tuple, np.argwhere(shown.wrong).tolist())]
-        cells = Listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
+        names = [f"[{shown.name(cell)}]" for cell in map(tuple, np.argwhere(shown.wrong)[:_MOST_NAMED].tolist())]
+        cells = Listed([*names, *(["…"] if np.count_nonzero(shown.wrong) > _MOST_NAMED else [])])
         return Message(N_("It shows in these cells: {cells}."), cells=cells)
 
     def _what_follows(self, step: StepMark) -> str:
@@ -355,9 +355,7 @@ class Sheet:
         for j in range(block.shape[1]):
             texts = padded([str(text) for text in block[:, j]])
             wide = max(map(len, texts))
-            columns.append(
-                [f">{t.rjust(wide)}<" if m else f" {t.rjust(wide)} " for t, m in zip(texts, marked[:, j], strict=True)]
-            )
+            columns.append([_between_signs(t.rjust(wide), m) for t, m in zip(texts, marked[:, j], strict=True)])
         if max(len(column[0]) for column in columns) > max(self.width - 4, _LEAST_ROOM):
             for i, j in np.ndindex(block.shape):
                 text = f">{block[i, j]}<" if marked[i, j] else block[i, j]
@@ -428,6 +426,15 @@ class Shown:
             lambda value: "0/0" if np.isnan(value) else number_text(value, self.places), otypes=[object]
         )
         return show(self.own)
+
+
+def _between_signs(text: str, wrong: bool) -> str:
+    """A number of a column, with > and < close to it if it is wrong."""
+    if not wrong:
+        return f" {text} "
+    number = text.strip()
+    before = len(text) - len(text.lstrip())
+    return f"{' ' * before}>{number}<{' ' * (len(text) - before - len(number))}"
 
 
 def _texts(values: Any, typed: Matrix | None, places: int | None = None) -> Any:

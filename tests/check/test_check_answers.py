@@ -137,7 +137,8 @@ def test_tokens_as_columns(tmp_path: Path) -> None:
     for way in (("--layout", "columns"), ()):
         wrong = {**columns, "O": columns["O"].replace(columns["O"].split("; ")[1], "8.5 7.5")}
         out = check(wrong, *way, exercise=path).out
-        assert way == () or re.search(r"You wrote:\n .*\n +>8.500< >7.500<\n", out), out
+        assert way == () or "Work out [2,1], [2,2] once more" in out  # as the sheet has them
+        assert way == () or re.search(r"You wrote:\n .*\n +>8.5< +>7.5<\n", out), out
     refused(check(columns, "--layout", "diagonal", exercise=path), "“diagonal”", "columns")
 
 
@@ -206,7 +207,73 @@ def test_a_small_departure_is_seen_and_shown_with_enough_digits(
     assert len(lines) == 1
     shown = lines[0].split(">")[1].split("<")[0].strip()
     assert abs(float(shown) - float(arrays["V"][2, 1])) < least
-    assert shown not in ran.out.replace(lines[0], "")
+    farthest = next(line for line in ran.out.splitlines() if line.startswith("Farthest off: [3,2], "))
+    assert f" {shown} instead of " in farthest
+    assert shown not in ran.out.replace(lines[0], "").replace(farthest, "")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_first_ten_lines_say_where_a_program_departs_and_why(
+    tmp_path: Path, model: tuple[Path, list[Any]], lang: str
+) -> None:
+    path, matrices = model
+    arrays = program(*matrices, np.float64, "axis")
+    file = dump(tmp_path / "dump.npz", arrays)
+    top = "\n".join(run(path, file, lang=lang).out.splitlines()[:10])
+    right = attncli.forward(attncli.load(str(path)))["A"]
+    row, column = np.unravel_index(np.abs(arrays["A"] - right).argmax(), right.shape)
+    off = round(float(np.abs(arrays["A"] - right).max()) * 1000)
+    for word in ("A ", f"[{row + 1},{column + 1}]", f" {off} "):
+        assert word in top
+    said = next(
+        step["message"] for step in run(path, file, "--format", "json", lang=lang).data["steps"] if step["id"] == "A"
+    )
+    assert "".join(said.split()) in "".join(top.split())
+    assert "instead of" not in run(path, file, "--hint").out  # that would be a right number
+
+
+def test_a_persons_sheet_has_no_such_lines() -> None:
+    assert "departs" not in check(WRONG).out
+    assert "departs" not in check({**WRONG, "scaled": [[1, 2]]}).out
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        ((np.float64, np.float64), []),
+        ((np.float32, np.float32), ["These numbers are float32: about seven digits."]),
+        ((np.float16, np.float16), ["These numbers are float16: about three digits."]),
+        ((np.float16, np.float64), ["Float16, which holds about three digits: A."]),
+        (
+            (np.float32, np.float16),
+            ["Float16, which holds about three digits: O.", "Float32, which holds about seven digits: A."],
+        ),
+    ],
+)
+def test_what_arrays_hold_is_said_once(
+    tmp_path: Path, model: tuple[Path, list[Any]], kinds: tuple[Any, Any], said: list[str]
+) -> None:
+    path, matrices = model
+    right = program(*matrices, np.float64)
+    arrays = {id: right[id].astype(kind) for id, kind in zip(("A", "O"), kinds, strict=True)}
+    ran = run(path, dump(tmp_path / "dump.npz", arrays), "--format", "json")
+    assert ran.status == 0
+    assert ran.data.get("notes", []) == said
+
+
+@pytest.mark.parametrize("rounding", ["hand", "printed", "float32", "float16"])
+def test_float16_is_no_excuse_where_the_problem_says_what_its_numbers_come_from(
+    tmp_path: Path, model: tuple[Path, list[Any]], rounding: str
+) -> None:
+    path, matrices = model
+    strict = tmp_path / "strict.toml"
+    strict.write_text(path.read_text("utf-8") + f'[marking]\nrounding = "{rounding}"\n', "utf-8")
+    right = program(*matrices, np.float64)
+    loose = {"scores": right["scores"].astype(np.float16)}
+    ran = run(strict, dump(tmp_path / "loose.npz", loose), "--format", "json")
+    assert ran.status == (1 if rounding in ("printed", "float32") else 0)
+    fine = run(strict, dump(tmp_path / "fine.npz", program(*matrices, np.float32)), "--format", "json")
+    assert fine.status == 0, fine.data
 
 
 def test_a_large_dump_shows_the_wrong_cells_only(tmp_path: Path) -> None:
