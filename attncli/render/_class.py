@@ -137,7 +137,7 @@ class ClassView:
         for student, score in named:
             points = "–" if score is None else number(score)
             gap = " " * max(0, wide - columns(student))
-            yield self.text(f"{student}{gap}  {fitted(points, self.encoding)}", "", "", "  ")
+            yield self.text(points, "", f"{student}{gap}  ", "  ")
         yield from self._more(self.picture.sheets, MOST_LISTED)
 
     def _more(self, count: int, shown: int) -> Iterator[RenderableType]:

@@ -30,6 +30,7 @@ from classroom import (
     json_lines,
     process,
     refused,
+    run,
 )
 
 from attncli.locale.wrap import columns as columns_of
@@ -60,9 +61,9 @@ def test_json_lines_have_the_fields_of_the_formats(results: list[dict[str, Any]]
         assert result["problem"] == "a1-pronoun"
         assert result["max_score"] == 6
         for step in result["steps"]:
-            assert list(step) == ["id", "verdict", "points", "max_points", "mistakes", "cells", "message"]
+            assert list(step) == ["id", "verdict", "how", "points", "max_points", "mistakes", "cells", "off", "message"]
     assert [r["first_wrong"] for r in results[:5]] == [None, "scaled", "A", None, "scaled"]
-    assert [r["score"] for r in results[:5]] == [6, 5, 4, 1, 3]
+    assert [r["score"] for r in results[:5]] == [6, 5, 2, 1, 3]  # weights of 1 make the rest trivial: no credit
 
 
 def test_csv_is_a_row_a_student_and_a_column_a_step(class_file: Path, results: list[dict[str, Any]]) -> None:
@@ -243,7 +244,7 @@ def test_feedback_is_a_page_a_student(tmp_path: Path, lang: str, words: list[str
     assert page.startswith("# ")
     for word in words:
         assert word in page
-    assert "        1  >2<" in page.splitlines()  # 1 is 0.707 with too few decimals, 2 is nothing of the kind
+    assert "       >1< >2<" in page.splitlines()
 
 
 def test_pages_of_the_same_name_are_numbered(tmp_path: Path) -> None:
@@ -269,24 +270,57 @@ def picture(class_file: Path, **how: Any) -> str:
 def test_the_class_picture(class_file: Path) -> None:
     out = picture(class_file, columns=65)
     lines = out.splitlines()
-    assert lines[:3] == ["What does “it” look at?", "Sheets: 41, unreadable: 1. Mean: 3.71 of 6 points.", ""]
+    assert lines[:3] == ["What does “it” look at?", "Sheets: 41, unreadable: 1. Mean: 3.32 of 6 points.", ""]
     assert lines[3:5] == ["Not marked", "#1: is not valid JSON at line 1, column 2: a name in double"]
     at = lines.index("How the points are spread")
-    assert [line.split()[0] for line in lines[at + 1 : at + 7]] == ["0", "1", "3", "4", "5", "6"]
+    assert [line.split()[0] for line in lines[at + 1 : at + 7]] == ["0", "1", "2", "3", "5", "6"]
     assert [line.split()[-1] for line in lines[at + 1 : at + 7]] == ["1", "8", "8", "8", "8", "8"]
     at = lines.index("The students and their points")
-    assert lines[at + 1 : at + 4] == ["s001  6", "s002  5", "s003  4"]
+    assert lines[at + 1 : at + 4] == ["s001  6", "s002  5", "s003  2"]
     at = lines.index("Step by step")
     assert lines[at + 1].split() == ["right", "followed", "wrong", "first", "wrong", "unreadable", "blank"]
     assert [line.split() for line in lines[at + 2 : at + 6]] == [
         ["scores", "40"],
         ["scaled", "16", "8", "16", "8", "8"],
         ["A", "16", "8", "8", "8", "8"],
-        ["O", "8", "16", "16"],
+        ["O", "8", "8", "8", "16"],
     ]
     at = lines.index("The mistakes, the most frequent first")
     assert lines[at + 1 : at + 3] == ["8 × no-scale (scaled)", "    You left out the division by √d_k."]
     assert lines[at + 3] == "8 × softmax-over-columns (A)"
+
+
+def test_the_author_of_an_exercise_of_ones_own_is_told_once_and_completely(tmp_path: Path) -> None:
+    """Scores of 30 and 0: whatever was done to them, the softmax is 1 and 0, so O alone tells little."""
+    path = tmp_path / "one.toml"
+    path.write_text(
+        'schema = 1\nid = "one"\nmodel = "attention"\n[marking]\npoints = { O = 1 }\n'
+        '[inputs]\nQ = "30 0"\nK = "1 0; 0 1"\nV = "2 5; 7 1"\n',
+        "utf-8",
+    )
+    lines = json_lines([{"student": "ann", "answers": {"O": "2 5"}}, {"student": "bob", "answers": {"O": "2 5"}}])
+    names = [
+        f"{id} ({step})"
+        for step, id in (
+            ("scores", "key-not-transposed"),
+            ("scaled", "no-scale"),
+            ("scaled", "scale-by-d"),
+            ("scaled", "scale-inverted"),
+            ("A", "softmax-over-all"),
+            ("A", "no-exponential"),
+        )
+    ]
+    table = " ".join(run("grade", path, "-", stdin=lines.encode()).out.split())
+    assert "For the author of this exercise" in table
+    assert "…" not in table
+    for format in ("jsonl", "csv", "junit"):
+        ran = run("grade", path, "-", "--format", format, stdin=lines.encode())
+        assert ran.err.count("\n") == 1 and ran.err.startswith("attncli: For the author of this exercise")
+        assert "key-not-transposed" not in ran.out
+        assert all(name in ran.err for name in names)
+    assert all(name in table for name in names)
+    assert all(name in " ".join(run("examples", "verify", path).out.split()) for name in names)
+    assert grade("-", stdin=lines.encode()).err == ""  # nobody here wrote a worked example
 
 
 def test_of_several_mistakes_that_fit_the_likeliest_is_counted() -> None:
