@@ -317,12 +317,19 @@ class OwnPass:
                     family.give(id, line.values, None if where.all() else where)
 
     def _apart(self, id: str) -> BoolArray:
-        """Which sheets have a line that is not right on the way here."""
+        """Which sheets have a line that is not right on the way here, or one whose mistake is made again here."""
         found = np.zeros(len(self.rows), dtype=np.bool_)
         for other, rows in self.bad.items():
             if id in self.marker.setting[other]:
                 found |= rows
+        for way in self.ways:
+            if id in way.swap:
+                found[way.rows] = True
         return found
+
+    def _leads_to(self, way: Way, id: str) -> bool:
+        """Whether a step is done otherwise on this way, or comes from one that is."""
+        return id in way.swap or id in self.marker.setting.after([*way.swap, *way.given, *way.free])
 
     def _refused(self, id: str) -> BoolArray:
         """Which sheets have a line on the way here that makes the rest trivial."""
@@ -388,7 +395,7 @@ class OwnPass:
         yield np.arange(len(index)), judged
         for number, way in enumerate(self.ways):
             places = np.flatnonzero(np.isin(index, way.rows) & (judged.worst == WRONG))
-            if places.size and id in self.marker.setting.after([*way.swap, *way.given, *way.free]):
+            if places.size and self._leads_to(way, id):
                 yield (
                     places,
                     self._judged_way(
@@ -566,7 +573,7 @@ class OwnPass:
         )
         index = np.array([row])
         for number, way in enumerate(self.ways):
-            if row in way.rows and id in self.marker.setting.after([*way.swap, *way.given, *way.free]):
+            if row in way.rows and self._leads_to(way, id):
                 raws = [either_way(raw, values.shape) for raw in self._on(number, entry.eps, index).raws(id)]
                 judged = judge(line, raws, self.first.rules(id))
                 if judged.worst[0] > WRONG:

@@ -1,14 +1,17 @@
-"""Another logarithm, another number that it is taken of, or another share of the mean."""
+"""Another logarithm, another number that it is taken of, another share of the mean, or a factor left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
+from attncli.matrix import as_matrix
 from attncli.message import N_
-from attncli.mistakes.entry import Entry, Swaps, instead, number, passing, together
-from attncli.ops import negative_log
+from attncli.mistakes.entry import Entry, Swaps, instead, number, passing, together, with_operands
+from attncli.names import part_of
+from attncli.ops import negative_log, pass_on, scale, weighted_total
 
 _MEAN = N_("Look again at what the loss is a mean over.")
 
@@ -97,9 +100,85 @@ def _shared_twice_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     return {} if loss is None else _twice(graph, loss)
 
 
+# --- factors of a loss of several parts -------------------------------------------------------------------------------
+
+
+def _total(graph: Graph) -> Step | None:
+    """The step that adds up the parts of a loss, each with its factor."""
+    return next((step for step in graph.steps.values() if step.op is weighted_total.OP), None)
+
+
+def _weighted(total: Step) -> list[tuple[str, float]]:
+    """The parts of a loss that have a factor other than 1 or −1, and its size."""
+    factors = [abs(float(factor.values)) for factor in total.params["factors"]]
+    return [(part, size) for part, size in zip(total.inputs, factors, strict=True) if size not in (0.0, 1.0)]
+
+
+def _without(total: Step, parts: Collection[str]) -> dict[str, Swap]:
+    """The sum with these parts counted once, with their signs."""
+    factors = tuple(
+        as_matrix(math.copysign(1.0, float(factor.values))) if part in parts else factor
+        for part, factor in zip(total.inputs, total.params["factors"], strict=True)
+    )
+    return with_operands(total, weighted_total.OP, total.inputs, {**total.params, "factors": factors})
+
+
+def _part_sent_back(graph: Graph, step: Step) -> tuple[str, float] | None:
+    """The part of a loss whose gradient this is, its factor included, and the size of that."""
+    total = _total(graph)
+    if total is None or step.phase != "backward" or not (step.op is pass_on.OP or "factor" in step.params):
+        return None
+    for part, size in _weighted(total):
+        prefix = part_of(part)
+        if step.inputs[0] in (graph.steps[part].inputs[0], f"{prefix}error", f"{prefix}shared"):
+            return part, size
+    return None
+
+
+def _sent_back_without(step: Step, size: float) -> dict[str, Swap]:
+    own = float(step.params["factor"].values) if "factor" in step.params else 1.0
+    return with_operands(step, scale.OP, step.inputs[:1], {"factor": as_matrix(own / size)})
+
+
+def _no_factor(graph: Graph, step: Step) -> Iterator[Swaps]:
+    """All factors left out, or one of several."""
+    if step.op is weighted_total.OP:
+        parts = [part for part, _ in _weighted(step)]
+        if parts:
+            yield _without(step, parts)
+        if len(parts) > 1:
+            yield from (_without(step, [part]) for part in parts)
+        return
+    found = _part_sent_back(graph, step)
+    if found is not None:
+        yield _sent_back_without(step, found[1])
+
+
+def _no_factor_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """On the way back of the same parts; or in the sum, of the part that was sent back without."""
+    total = _total(graph)
+    if total is None:
+        return {}
+    if step is not total:
+        found = _part_sent_back(graph, step)
+        return {} if found is None else _without(total, [found[0]])
+    left_out = {
+        part
+        for part, old, new in zip(total.inputs, total.params["factors"], swap[step.id].params["factors"], strict=True)
+        if old is not new
+    }
+    backs = {}
+    for other in graph.steps.values():
+        found = _part_sent_back(graph, other)
+        if found is not None and found[0] in left_out:
+            backs.update(_sent_back_without(other, found[1]))
+    return backs
+
+
 ENTRIES = (
     Entry("log-base", 0, N_("You took a logarithm to another base. The loss uses the natural one, ln."), N_("Look again at the logarithm: ln, to the base e; log₂ and log₁₀ are other numbers."), ("negative_log", "log_loss"), _other_log),
     Entry("loss-of-logit", 2, N_("You took the logit for the probability. The loss is −ln of what softmax makes of it."), N_("Look again at what the logarithm is taken of: a probability, between 0 and 1."), ("negative_log",), _of_logit),
     Entry("batch-factor-missing", 1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), _MEAN, ("average", "batch_share"), _not_shared, _not_shared_alike),
     Entry("mean-taken-twice", 1, N_("You divided by the number of tokens twice. The mean takes 1/N once, and so does its gradient."), _MEAN, ("average", "batch_share"), _shared_twice, _shared_twice_alike),
+    Entry("loss-factor-missing", 0, N_("You left out a factor in front of a part of the loss. It counts in the loss, and in the gradient that comes from that part."), N_("Look again at the numbers that stand in front of the parts of the loss."), ("weighted_total", "scale", "pass_on"), _no_factor, _no_factor_alike),
 )  # fmt: skip

@@ -82,6 +82,7 @@ SEEN: dict[str, int] = {
     "exponent-negated": 1,
     "loss-of-logit": 2,
     "mean-taken-twice": 1,
+    "loss-factor-missing": 0,
     "rooted-twice": 1,
     "variance-squared": 1,
     "normalised-over-all": 1,

@@ -52,3 +52,36 @@ def test_no_number_passes_for_what_is_hidden(hidden: str) -> None:
         marked = Marker(EXERCISE).mark(sheet({"answers": {"masked": "; ".join(rows)}}))
         one = next(found for found in marked.steps if found.id == "masked")
         assert (one.verdict == "wrong") is wrong, (number, one.verdict)
+
+
+#: −ln of a cross-entropy and half a squared error, weighted; and what they come to if a factor is left out.
+PARTS = "1/2*mse(A, T) + 3*nll(A, Y)"
+
+
+def of_parts() -> Problem:
+    extras = {"T": parse_matrix("0.2 0.9"), "Y": parse_matrix("0")}
+    return Problem("softmax", {"scores": parse_matrix("1 3")}, loss=PARTS, extras=extras)
+
+
+def marked_with(problem: Problem, answers: dict[str, Value]) -> dict[str, tuple[str, set[str]]]:
+    full = {id: "; ".join(" ".join(f"{cell:.6f}" for cell in row) for row in value) for id, value in answers.items()}
+    marks = Marker(problem.changed(decimals=6)).mark(sheet({"answers": full}))
+    return {step.id: (step.verdict, {named.id for named in step.mistakes}) for step in marks.steps}
+
+
+@pytest.mark.parametrize("left_out", [("loss.mse",), ("loss2.nll",), ("loss.mse", "loss2.nll")])
+def test_a_factor_of_a_loss_left_out(left_out: tuple[str, ...]) -> None:
+    problem = of_parts()
+    trace = problem.graph().evaluate()
+    factors = {id: 1.0 if id in left_out else factor for id, factor in (("loss.mse", 0.5), ("loss2.nll", 3.0))}
+    loss = sum(factor * trace[id] for id, factor in factors.items())
+    assert marked_with(problem, {"L": loss})["L"] == ("wrong", {"loss-factor-missing"})
+    # The same learner forgets it in the gradient: one mistake, charged once.
+    sizes = {"loss.mse": ("G_A_mse", 0.5), "loss2.nll": ("G_A_nll", 3.0)}
+    back = {gradient: trace[gradient] / size for id, (gradient, size) in sizes.items() if id in left_out}
+    found = marked_with(problem, {"L": loss, **back})
+    assert found["L"] == ("wrong", {"loss-factor-missing"})
+    assert {found[gradient][0] for gradient in back} == {"follow_through"}
+    alone = marked_with(problem, back)
+    for gradient in back:
+        assert alone[gradient] == ("wrong", {"loss-factor-missing"}), gradient
