@@ -9,6 +9,7 @@ from attncli.arithmetic import Value
 from attncli.arithmetic.hand import Hand
 from attncli.marking.mark import Marker
 from attncli.mistakes import mistakes_at
+from attncli.mistakes.catalogue import without_vaguer
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix
@@ -84,4 +85,7 @@ def test_a_factor_of_a_loss_left_out(left_out: tuple[str, ...]) -> None:
     assert {found[gradient][0] for gradient in back} == {"follow_through"}
     alone = marked_with(problem, back)
     for gradient in back:
-        assert alone[gradient] == ("wrong", {"loss-factor-missing"}), gradient
+        verdict, names = alone[gradient]
+        assert verdict == "wrong"
+        assert "loss-factor-missing" in names
+        assert without_vaguer(sorted(names)) == ["loss-factor-missing"]  # the one that a learner reads about
