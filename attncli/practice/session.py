@@ -1,0 +1,373 @@
+"""Practice as a state machine: it is given lines, and says what to show. It knows neither a terminal nor a language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from attncli.arithmetic.rounding import round_decimal
+from attncli.core.graph import Graph
+from attncli.marking.grade import in_shape, oriented
+from attncli.marking.mark import Marker
+from attncli.marking.marked import StepMark
+from attncli.message import N_, InputError, Listed, Localized, Message
+from attncli.practice import hints
+from attncli.practice.log import RIGHT, Entry, State
+from attncli.practice.parts import Part, Question, Result, Text, Wanted
+from attncli.practice.schedule import Choice
+from attncli.practice.skills import LAST_STAGE, asked_at, skill_of
+from attncli.problems.answers import Answer, Sheet, answer
+from attncli.problems.names import Names
+from attncli.problems.problem import Problem
+from attncli.problems.question import points_of
+from attncli.problems.written import has_fewer
+
+#: Words that may be typed at any time, in both languages, whatever language the session speaks.
+WORDS: Mapping[str, str] = {
+    "hint": "hint", "h": "hint", "提示": "hint",
+    "show": "show", "看过程": "show", "看答案": "show",
+    "why": "why", "为什么": "why",
+    "skip": "skip", "跳过": "skip",
+    "quit": "quit", "exit": "quit", "q": "quit", "退出": "quit",
+    "?": "help", "？": "help", "help": "help", "帮助": "help",
+}  # fmt: skip
+
+HELP = Message(
+    N_(
+        'Write the numbers of the line: entries with spaces between them, rows with ";", like 1 2; 3 4. Other words: hint (a little help, more each time), show (the result; the line comes back with new numbers), why (what this line is for), skip (go on with what you have written), quit.'
+    )
+)
+
+_NAMED = re.compile(r"\s*([^=:：＝;；,，\[\]]{1,60}?)\s*[=:：＝]\s*(.*)", re.DOTALL)
+#: Wrong tries after which it is said where to look, and after which the mistake is named: it is often the answer.
+_LOOK, _NAME = 2, 3
+
+
+class Exercise:
+    """One exercise, line after line.
+
+    Parameters
+    ----------
+    write : takes the entries for the log
+    clock : seconds since 1970
+    """
+
+    def __init__(self, choice: Choice, student: str, write: Callable[[Entry], None], clock: Callable[[], float]) -> None:
+        self.choice = choice
+        self.student = student
+        self.write = write
+        self.clock = clock
+        self.problem: Problem = choice.problem
+        self.graph: Graph = self.problem.graph()
+        self.marker = Marker(self.problem)
+        every = [id for id in self.graph.steps if id in points_of(self.problem, self.graph.steps)]
+        self.asked, hidden = asked_at(self.graph, every, choice.stage)
+        self.names = Names(self.graph, self.asked)
+        full = self.graph.evaluate().numbers
+        self.shown = tuple(id for id in every if id not in self.asked and id not in hidden)
+        #: What stands on the screen, as it is handed to the marker: lines that are shown, and the learner's own.
+        self.lines: dict[str, Answer] = {id: self._as_printed(id, full[id]) for id in self.shown}
+        self.at = 0
+        self.clean = 0
+        self._fresh()
+
+    def _fresh(self) -> None:
+        """Nothing was tried yet at this line."""
+        self.tries = self.hints = 0
+        self.mark: StepMark | None = None
+        self.last: Answer | None = None
+        self.since = self.clock()
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.asked)
+
+    @property
+    def step(self) -> str:
+        """The line that is asked for."""
+        return self.asked[self.at]
+
+    def start(self) -> Iterator[Part]:
+        """The exercise, why it was chosen, and the first thing to do."""
+        title = Localized(self.problem.title) if self.problem.title else Message("{name}", name=self.choice.name)
+        yield Text(Message(N_("{exercise}: {title}"), exercise=self.choice.name, title=title), "title")
+        yield Text(self.choice.reason)
+        yield Text(_stage(self.choice.stage))
+        yield Question(self.problem, self.values(), self.shown)
+        yield self._wanted()
+
+    def values(self) -> Mapping[str, Any]:
+        """The numbers of every line, as they follow from what stands on the screen."""
+        given = {}
+        for id, line in self.lines.items():
+            one = line.matrix
+            if one is not None and one.values.shape == self.graph.shape(id) and not np.isnan(one.values).any():
+                given[id] = one.values
+        with np.errstate(all="ignore"):
+            return self.graph.evaluate(given=given).numbers
+
+    def _as_printed(self, id: str, values: Any) -> Answer:
+        """A line with the digits that a screen shows of it."""
+        places = self.problem.decimals_of(id)
+        flat = np.reshape(values, (-1, *np.shape(values)[-2:]) if np.ndim(values) > 2 else (1, -1, np.shape(values)[-1]))
+        heads = ["; ".join(" ".join(_printed(v, places) for v in row) for row in head) for head in flat]
+        sheet = in_shape(Sheet(None, {id: answer(" | ".join(heads))}), self.marker, "rows")
+        return sheet.answers[id]
+
+    def _wanted(self, *, again: bool = False) -> Wanted:
+        shape = self.graph.shape(self.step)
+        if self.problem.layout == "columns":
+            shape = (*shape[:-2], *reversed(shape[-2:]))
+        return Wanted(self.step, self.graph.symbol(self.step), shape, self.problem.decimals_of(self.step), again)
+
+    # What may be typed.
+
+    def take(self, text: str) -> Iterator[Part]:
+        """What there is to say to an answer for the line that is asked for."""
+        named = _NAMED.fullmatch(text)
+        if named is not None:
+            complaint = self._other_line(named[1])
+            if complaint is not None:
+                yield Text(complaint, "remark")
+                yield self._wanted(again=True)
+                return
+            text = named[2]
+        given = answer(text)
+        if given.error is not None:
+            yield Text(given.error, "remark")
+            yield self._wanted(again=True)
+            return
+        yield from self._judge(text, given)
+
+    def _other_line(self, name: str) -> Message | None:
+        """What to say where an answer names another line than the one that is asked for."""
+        try:
+            id = self.names.resolve(name)
+        except InputError as error:
+            return error.message
+        if id == self.step:
+            return None
+        if id in self.asked[self.at :]:
+            return Message(N_("{step} comes later. Now it is {asked}."), step=id, asked=self.step)
+        return Message(N_("{step} is not what is asked for. Now it is {asked}."), step=id, asked=self.step)
+
+    def _judge(self, text: str, given: Answer) -> Iterator[Part]:
+        way = self.problem.layout
+        turned = oriented(in_shape(Sheet(None, {self.step: given}), self.marker, way), way).answers[self.step]
+        marked = self.marker.mark(Sheet(None, {**self.lines, self.step: turned}))
+        mark = next(one for one in marked.steps if one.id == self.step)
+        short = turned.matrix is not None and _is_short(turned, self.problem.decimals_of(self.step))
+        if mark.verdict == "blank" or (turned.matrix is not None and np.isnan(turned.matrix.values).any()):
+            yield Text(Message(N_("Some cells are still blank.")), "remark")
+            yield self._wanted(again=True)
+        elif mark.verdict == "malformed":
+            yield from (Text(message, "remark") for message in mark.said)
+            yield self._wanted(again=True)
+        elif mark.verdict == "imprecise" and short:
+            yield Text(_digits(self.problem.decimals_of(self.step)), "remark")
+            yield self._wanted(again=True)
+        else:
+            self.tries += 1
+            self._log(text, mark.verdict, tuple(dict.fromkeys(named.id for named in mark.mistakes)))
+            self.last, self.mark = turned, mark
+            yield from self._right(mark, turned) if mark.verdict in RIGHT else self._wrong(mark)
+
+    def _right(self, mark: StepMark, given: Answer) -> Iterator[Part]:
+        self.lines[self.step] = given
+        self.clean += self.tries == 1 and not self.hints
+        yield Text(
+            Message(N_("✓ Right from your own earlier values."))
+            if mark.verdict == "follow_through"
+            else Message(N_("✓ Right.")),
+            "right",
+        )
+        yield from (Text(message, "aside") for message in mark.said if message.kind != "followed")
+        yield from self._go_on()
+
+    def _wrong(self, mark: StepMark) -> Iterator[Part]:
+        """First the verdict and the cells; then where to look; the name third, since it is often the answer."""
+        if mark.cells and len(mark.cells) < mark.written.size:
+            yield Text(Message(N_("✗ Not right: {cells}."), cells=Listed(_cell_names(mark, self.problem.layout))), "wrong")
+        else:
+            yield Text(Message(N_("✗ Not right.")), "wrong")
+        if self.tries >= _LOOK:
+            yield Text(hints.where_to_look(self.graph, self.step, mark))
+        if self.tries >= _NAME:
+            yield from (Text(message) for message in mark.said if message.kind != "about")
+        yield self._wanted(again=True)
+
+    def hint(self) -> Iterator[Part]:
+        """One rung more of the ladder; the last one gives the result."""
+        if self.hints + 1 >= hints.LAST:
+            yield from self.show()
+            return
+        self.hints += 1
+        on_screen = {*self.graph.inputs, *self.lines}
+        yield hints.rung(self.hints, self.graph, self.step, self.mark, on_screen, self.values())
+        yield self._wanted(again=True)
+
+    def show(self) -> Iterator[Part]:
+        """The result as it follows from the learner's own lines. It costs the line, which comes back with new numbers."""
+        values = self.values()
+        self._log("", "shown")
+        yield Result(self.problem, values, self.step)
+        on_screen = {*self.graph.inputs, *self.lines}
+        yield hints.arithmetic(self.graph, self.step, None, on_screen, values)
+        yield Text(Message(N_("This line comes back later, with new numbers.")), "aside")
+        self.lines[self.step] = self._as_printed(self.step, values[self.step])
+        yield from self._go_on()
+
+    def why(self) -> Iterator[Part]:
+        """What the line is for."""
+        yield Text(self.graph.steps[self.step].why)
+        yield self._wanted(again=True)
+
+    def skip(self) -> Iterator[Part]:
+        """On to the next line; what was written last stands, and is followed."""
+        self._log("", "skipped")
+        if self.last is not None:
+            self.lines[self.step] = self.last
+            yield Text(Message(N_("Left as you wrote it. What follows is marked from your own numbers.")), "aside")
+        else:
+            yield Text(Message(N_("Left blank.")), "aside")
+        yield from self._go_on()
+
+    def _go_on(self) -> Iterator[Part]:
+        self.at += 1
+        if not self.done:
+            self._fresh()
+            yield self._wanted()
+            return
+        self._write("", "", "done", (), 0, 0)
+        yield Text(
+            Message(
+                N_("Done. Right at the first try: {clean} of {count}."), clean=self.clean, count=len(self.asked)
+            ),
+            "title",
+        )
+
+    def _log(self, text: str, verdict: str, mistakes: tuple[str, ...] = ()) -> None:
+        self._write(self.step, text, verdict, mistakes, self.hints, self.tries)
+
+    def _write(self, step: str, text: str, verdict: str, mistakes: tuple[str, ...], hinted: int, tries: int) -> None:
+        now = self.clock()
+        self.write(
+            Entry(
+                now,
+                self.student,
+                self.choice.name,
+                step,
+                skill_of(self.graph, step) if step else "",
+                self.choice.stage,
+                text,
+                verdict,
+                mistakes,
+                hinted,
+                tries,
+                max(0, round(now - self.since)),
+            )
+        )
+
+
+class Session:
+    """Exercises one after another, until as many are done as were asked for, or somebody leaves.
+
+    Parameters
+    ----------
+    choose : what comes next, from the state and the time
+    write : takes the entries for the log
+    count : exercises; None: no end. A line whose result was shown comes back before the end
+    """
+
+    def __init__(
+        self,
+        choose: Callable[[State, float], Choice],
+        state: State,
+        write: Callable[[Entry], None],
+        clock: Callable[[], float],
+        count: int | None = None,
+    ) -> None:
+        self.choose = choose
+        self.state = state
+        self.clock = clock
+        self.left = count
+        self.ended = False
+        self._keep = write
+        self._owed: set[str] = set()
+        self.exercise: Exercise | None = None
+
+    def start(self) -> Iterator[Part]:
+        """The first exercise."""
+        self.exercise = Exercise(self.choose(self.state, self.clock()), self.state.student, self._write, self.clock)
+        yield from self.exercise.start()
+
+    def take(self, line: str) -> Iterator[Part]:
+        """What there is to say to a line: an answer, or one of the words."""
+        assert self.exercise is not None
+        exercise = self.exercise
+        word = WORDS.get(" ".join(line.split()).casefold())
+        if word == "quit":
+            self.ended = True
+            yield Text(Message(N_("Until next time. Every line is kept.")))
+            return
+        if word == "help" or not line.strip():
+            yield Text(HELP)
+            yield exercise._wanted(again=True)
+            return
+        yield from exercise.take(line) if word is None else getattr(exercise, word)()
+        if exercise.done:
+            yield from self._next()
+
+    def _next(self) -> Iterator[Part]:
+        if self.left is not None:
+            self.left -= 1
+            if self.left <= 0 and not self._owed:
+                self.ended = True
+                return
+        yield from self.start()
+
+    def _write(self, entry: Entry) -> None:
+        self._keep(entry)
+        self.state.add(entry)
+        if entry.verdict == "shown":
+            self._owed.add(entry.skill)
+        elif entry.is_clean:
+            self._owed.discard(entry.skill)
+
+
+def _printed(value: float, places: int) -> str:
+    if np.isinf(value):
+        return "-inf" if value < 0 else "inf"
+    if float(value).is_integer():
+        return str(int(value))
+    return f"{float(round_decimal(value, places)):.{places}f}"
+
+
+def _is_short(given: Answer, places: int) -> bool:
+    """Whether an answer has fewer digits than are asked for."""
+    written = given.written()
+    return written.places is not None and bool(np.any(has_fewer(written.places, places)))
+
+
+def _digits(places: int) -> Message:
+    if places == 1:
+        return Message(N_("That is right as far as it goes. Write it with 1 decimal; this is not counted as a try."))
+    return Message(
+        N_("That is right as far as it goes. Write it with {places} decimals; this is not counted as a try."), places=places
+    )
+
+
+def _stage(stage: int) -> Message:
+    if stage >= LAST_STAGE:
+        return Message(N_("Stage {stage} of {last}: every line is yours."), stage=stage, last=LAST_STAGE)
+    if stage == 1:
+        return Message(N_("Stage {stage} of {last}: everything is there but the last line."), stage=stage, last=LAST_STAGE)
+    return Message(N_("Stage {stage} of {last}: the last lines are yours."), stage=stage, last=LAST_STAGE)
+
+
+def _cell_names(mark: StepMark, layout: str) -> list[str]:
+    turned = [(*cell[:-2], *reversed(cell[-2:])) if layout == "columns" else cell for cell in mark.cells]
+    return [f"[{','.join(map(str, cell))}]" for cell in turned]
