@@ -31,6 +31,7 @@ COMMANDS = (
     "train",
     "generate",
     "lab",
+    "practice",
 )
 
 

@@ -20,7 +20,9 @@ _MOST_CELLS = 40
 _FROM_ABOVE = N_("Work this line out once more from the lines above it.")
 
 
-def rung(number: int, graph: Graph, id: str, mark: StepMark | None, on_screen: Collection[str], values: Mapping[str, Any]) -> Part:
+def rung(
+    number: int, graph: Graph, id: str, mark: StepMark | None, on_screen: Collection[str], values: Mapping[str, Any]
+) -> Part:
     """The hint of one rung below the last, about the learner's last try where there was one.
 
     Parameters

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from attncli.limits import MOST_ARRAY_BYTES
 from attncli.message import InputError
@@ -115,14 +114,17 @@ def read(path: Path) -> list[Entry]:
     """
     try:
         if path.stat().st_size > MOST_ARRAY_BYTES:
-            raise InputError("{path}: more than {limit} bytes, the limit here.", path=str(path), limit=f"{MOST_ARRAY_BYTES:,}")
+            raise InputError(
+                "{path}: more than {limit} bytes, the limit here.", path=str(path), limit=f"{MOST_ARRAY_BYTES:,}"
+            )
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise InputError("{path}: cannot be read ({reason}).", path=str(path), reason=of_system(error)) from None
     found = sorted(entries_of(lines), key=lambda entry: entry.t)
     if not found and not _may_be_ours(lines):
         raise InputError(
-            "{path}: this is no practice log. A log has one line an entry, as attncli practice writes them.", path=str(path)
+            "{path}: this is no practice log. A log has one line an entry, as attncli practice writes them.",
+            path=str(path),
         )
     return found
 
@@ -334,7 +336,9 @@ class State:
         """Whether a recipe was once done from scratch without a fault."""
         from attncli.practice.skills import LAST_STAGE
 
-        return any(one.recipe == recipe and one.stage == LAST_STAGE and one.clean and one.done for one in self.exercises)
+        return any(
+            one.recipe == recipe and one.stage == LAST_STAGE and one.clean and one.done for one in self.exercises
+        )
 
 
 def by_student(entries: Iterable[Entry]) -> dict[str, State]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from attncli.message import Message
-from attncli.problems.problem import Problem
 from attncli.record import Record
 from attncli.terms import Index, Term
 
@@ -23,24 +19,19 @@ class Text(Part):
 
 
 class Question(Part):
-    """A whole exercise: its prompt, what is given, and the lines that are shown, with their numbers.
+    """A whole exercise: its prompt, what is given, and the lines that are shown.
 
     Parameters
     ----------
-    values : of every input and line
-    shown : ids of the lines that stand there
+    shown : ids of the lines whose numbers stand there
     """
 
-    problem: Problem
-    values: Mapping[str, Any]
     shown: tuple[str, ...]
 
 
 class Result(Part):
-    """The numbers of one line, and of which calculation."""
+    """The numbers of one line."""
 
-    problem: Problem
-    values: Mapping[str, Any]
     id: str
 
 
@@ -51,17 +42,19 @@ class Formula(Part):
 
 
 class Arithmetic(Part):
-    """The arithmetic of one cell, its numbers put in, without the result.
+    """The arithmetic of one cell, its numbers put in.
 
     Parameters
     ----------
     on_screen : ids whose numbers stand on the screen; another cell is called by its name
+    solved : with its result, where the result was asked for
     """
 
     id: str
     index: Index
     term: Term
     on_screen: frozenset[str]
+    solved: bool = False
 
 
 class Wanted(Part):

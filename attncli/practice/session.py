@@ -13,6 +13,7 @@ from attncli.core.graph import Graph
 from attncli.marking.grade import in_shape, oriented
 from attncli.marking.mark import Marker
 from attncli.marking.marked import StepMark
+from attncli.matrix import EXACT, Matrix
 from attncli.message import N_, InputError, Listed, Localized, Message
 from attncli.practice import hints
 from attncli.practice.log import RIGHT, Entry, State
@@ -55,7 +56,9 @@ class Exercise:
     clock : seconds since 1970
     """
 
-    def __init__(self, choice: Choice, student: str, write: Callable[[Entry], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, choice: Choice, student: str, write: Callable[[Entry], None], clock: Callable[[], float]
+    ) -> None:
         self.choice = choice
         self.student = student
         self.write = write
@@ -96,7 +99,7 @@ class Exercise:
         yield Text(Message(N_("{exercise}: {title}"), exercise=self.choice.name, title=title), "title")
         yield Text(self.choice.reason)
         yield Text(_stage(self.choice.stage))
-        yield Question(self.problem, self.values(), self.shown)
+        yield Question(self.shown)
         yield self._wanted()
 
     def values(self) -> Mapping[str, Any]:
@@ -112,10 +115,7 @@ class Exercise:
     def _as_printed(self, id: str, values: Any) -> Answer:
         """A line with the digits that a screen shows of it."""
         places = self.problem.decimals_of(id)
-        flat = np.reshape(values, (-1, *np.shape(values)[-2:]) if np.ndim(values) > 2 else (1, -1, np.shape(values)[-1]))
-        heads = ["; ".join(" ".join(_printed(v, places) for v in row) for row in head) for head in flat]
-        sheet = in_shape(Sheet(None, {id: answer(" | ".join(heads))}), self.marker, "rows")
-        return sheet.answers[id]
+        return Answer(Matrix(round_decimal(values, places), np.where(np.isfinite(values), places, EXACT)))
 
     def _wanted(self, *, again: bool = False) -> Wanted:
         shape = self.graph.shape(self.step)
@@ -190,7 +190,9 @@ class Exercise:
     def _wrong(self, mark: StepMark) -> Iterator[Part]:
         """First the verdict and the cells; then where to look; the name third, since it is often the answer."""
         if mark.cells and len(mark.cells) < mark.written.size:
-            yield Text(Message(N_("✗ Not right: {cells}."), cells=Listed(_cell_names(mark, self.problem.layout))), "wrong")
+            yield Text(
+                Message(N_("✗ Not right: {cells}."), cells=Listed(_cell_names(mark, self.problem.layout))), "wrong"
+            )
         else:
             yield Text(Message(N_("✗ Not right.")), "wrong")
         if self.tries >= _LOOK:
@@ -213,9 +215,9 @@ class Exercise:
         """The result as it follows from the learner's own lines. It costs the line, which comes back with new numbers."""
         values = self.values()
         self._log("", "shown")
-        yield Result(self.problem, values, self.step)
         on_screen = {*self.graph.inputs, *self.lines}
-        yield hints.arithmetic(self.graph, self.step, None, on_screen, values)
+        yield hints.arithmetic(self.graph, self.step, None, on_screen, values).changed(solved=True)
+        yield Result(self.step)
         yield Text(Message(N_("This line comes back later, with new numbers.")), "aside")
         self.lines[self.step] = self._as_printed(self.step, values[self.step])
         yield from self._go_on()
@@ -243,9 +245,7 @@ class Exercise:
             return
         self._write("", "", "done", (), 0, 0)
         yield Text(
-            Message(
-                N_("Done. Right at the first try: {clean} of {count}."), clean=self.clean, count=len(self.asked)
-            ),
+            Message(N_("Done. Right at the first try: {clean} of {count}."), clean=self.clean, count=len(self.asked)),
             "title",
         )
 
@@ -338,14 +338,6 @@ class Session:
             self._owed.discard(entry.skill)
 
 
-def _printed(value: float, places: int) -> str:
-    if np.isinf(value):
-        return "-inf" if value < 0 else "inf"
-    if float(value).is_integer():
-        return str(int(value))
-    return f"{float(round_decimal(value, places)):.{places}f}"
-
-
 def _is_short(given: Answer, places: int) -> bool:
     """Whether an answer has fewer digits than are asked for."""
     written = given.written()
@@ -356,7 +348,8 @@ def _digits(places: int) -> Message:
     if places == 1:
         return Message(N_("That is right as far as it goes. Write it with 1 decimal; this is not counted as a try."))
     return Message(
-        N_("That is right as far as it goes. Write it with {places} decimals; this is not counted as a try."), places=places
+        N_("That is right as far as it goes. Write it with {places} decimals; this is not counted as a try."),
+        places=places,
     )
 
 
@@ -364,7 +357,9 @@ def _stage(stage: int) -> Message:
     if stage >= LAST_STAGE:
         return Message(N_("Stage {stage} of {last}: every line is yours."), stage=stage, last=LAST_STAGE)
     if stage == 1:
-        return Message(N_("Stage {stage} of {last}: everything is there but the last line."), stage=stage, last=LAST_STAGE)
+        return Message(
+            N_("Stage {stage} of {last}: everything is there but the last line."), stage=stage, last=LAST_STAGE
+        )
     return Message(N_("Stage {stage} of {last}: the last lines are yours."), stage=stage, last=LAST_STAGE)
 
 

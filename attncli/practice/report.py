@@ -1,0 +1,161 @@
+"""What practice logs say: how a learner stands, and a class by student and skill."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from attncli.message import N_, Message
+from attncli.mistakes.catalogue import CATALOGUE
+from attncli.practice.log import DAY, Entry, Skill, State, by_student
+from attncli.practice.skills import SKILLS
+from attncli.record import Record
+from attncli.report import Column, Report, Table
+
+#: Mistakes that a report lists.
+_MOST_MISTAKES = 10
+
+
+class Row(Record):
+    """One student's lines of one skill.
+
+    Parameters
+    ----------
+    lines : entries; `first_try`: right at the first try without help; `wrong`, `shown`: tries not right, results asked for
+    helped : entries with a hint before them
+    box : in which box the skill is (0 to 6); `due`: days until it comes again, 0: now
+    """
+
+    student: str
+    skill: str
+    lines: int
+    first_try: int
+    wrong: int
+    helped: int
+    shown: int
+    box: int
+    due: int
+
+
+def rows(states: Iterable[State], now: float) -> list[Row]:
+    """Every student's skills, in the order of the curriculum."""
+    order = list(SKILLS)
+    found = [(state, id, skill) for state in states for id, skill in state.skills.items()]
+    found.sort(key=lambda one: (one[0].student, order.index(one[1]) if one[1] in order else len(order)))
+    return [_row(state.student, id, skill, now) for state, id, skill in found]
+
+
+def _row(student: str, id: str, skill: Skill, now: float) -> Row:
+    due = 0 if skill.open else max(0, math.ceil((skill.due - now) / DAY))
+    return Row(student, id, skill.entries, skill.clean, skill.wrong, skill.helped, skill.shown, skill.box, due)
+
+
+def mistakes(entries: Iterable[Entry]) -> list[tuple[str, int, int]]:
+    """The commonest mistakes: id, how often, by how many students."""
+    seen = [(id, entry.student) for entry in entries for id in entry.mistakes[:1]]
+    often = Counter(id for id, _ in seen)
+    return [(id, count, len({student for one, student in seen if one == id})) for id, count in often.most_common()]
+
+
+def csv_text(found: Sequence[Row]) -> str:
+    """A line a student and skill."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(Row._fields)
+    writer.writerows([_plain(getattr(row, name)) for name in Row._fields] for row in found)
+    return out.getvalue()
+
+
+def _plain(value: object) -> object:
+    """A name that a spreadsheet would take for a formula has a sign before it that says it is text."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
+
+
+def jsonl_text(found: Sequence[Row]) -> str:
+    """A JSON object a line."""
+    return "".join(
+        json.dumps({"schema": 1, **{name: getattr(row, name) for name in Row._fields}}, ensure_ascii=False) + "\n"
+        for row in found
+    )
+
+
+def status(state: State, now: float, place: str) -> Report:
+    """How one learner stands."""
+    found = rows([state], now)
+    done = sum(one.done for one in state.exercises)
+    said = [
+        Message(N_("Exercises done: {done}."), done=done)
+        if found
+        else Message(N_("Nothing is practised yet. Begin with: attncli practice")),
+        Message(N_("The log: {path}. Nothing of it is sent anywhere; attncli practice forget deletes it."), path=place),
+    ]
+    table = [_skills_table(found, named=False)] if found else []
+    return Report("practice", Message(N_("Practice")), 0, {}, (*table, *said))
+
+
+def report(entries: Sequence[Entry], now: float) -> Report:
+    """A class: a table by student and skill, and the commonest mistakes."""
+    found = rows(by_student(entries).values(), now)
+    said = Message(
+        N_("Entries: {entries}; students: {students}."),
+        entries=len([entry for entry in entries if entry.verdict != "done"]),
+        students=len({row.student for row in found}),
+    )
+    common = mistakes(entries)[:_MOST_MISTAKES]
+    tables = [_skills_table(found, named=True)] if found else []
+    if common:
+        tables.append(
+            Table(
+                "mistakes",
+                Message(N_("The commonest mistakes")),
+                (
+                    Column("mistake", Message(N_("mistake"))),
+                    Column("count", Message(N_("how often"))),
+                    Column("students", Message(N_("students"))),
+                    Column("what", Message(N_("what was done"))),
+                ),
+                tuple(
+                    (id, count, students, Message(CATALOGUE[id].did) if id in CATALOGUE else "")
+                    for id, count, students in common
+                ),
+            )
+        )
+    return Report("practice", Message(N_("Practice")), 0, {}, (*tables, said))
+
+
+def _skills_table(found: Sequence[Row], *, named: bool) -> Table:
+    columns = (
+        Column("skill", Message(N_("skill"))),
+        Column("lines", Message(N_("lines"))),
+        Column("first_try", Message(N_("right at once"))),
+        Column("wrong", Message(N_("wrong"))),
+        Column("shown", Message(N_("shown"))),
+        Column("due", Message(N_("comes again"))),
+    )
+    return Table(
+        "skills",
+        Message(N_("Skills")),
+        (Column("student", Message(N_("student"))), *columns) if named else columns,
+        tuple(
+            (
+                *((row.student or "–",) if named else ()),
+                Message(SKILLS.get(row.skill, row.skill)),
+                row.lines,
+                row.first_try,
+                row.wrong,
+                row.shown,
+                _when(row.due),
+            )
+            for row in found
+        ),
+    )
+
+
+def _when(days: int) -> Message:
+    if days == 0:
+        return Message(N_("now"))
+    return Message(N_("tomorrow")) if days == 1 else Message(N_("in {days} days"), days=days)
