@@ -195,10 +195,12 @@ class Exercise:
             )
         else:
             yield Text(Message(N_("✗ Not right.")), "wrong")
-        if self.tries >= _LOOK:
+        if self.tries >= _LOOK and (mark.mistakes or self.tries < _NAME):
             yield Text(hints.where_to_look(self.graph, self.step, mark))
         if self.tries >= _NAME:
             yield from (Text(message) for message in mark.said if message.kind != "about")
+        if self.tries == _NAME:
+            yield Text(Message(N_("More help: hint. The result: show.")), "aside")
         yield self._wanted(again=True)
 
     def hint(self) -> Iterator[Part]:

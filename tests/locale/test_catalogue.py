@@ -140,7 +140,7 @@ NOT_TEXT = re.compile(
     r"^(bold|on|white|italic|grey\d+)( (bold|on|white|red|cyan|magenta|dim|underline|italic|grey\d+|\w*blue\d?))+$"
     r"|^on grey23$|</?\w+[ >]|^ *attncli [a-z]|^\[PROBLEM\] STEP|^No such command|^Got unexpected|does not take a value"
     r"|^cut off$"  # `how` of a mark, a word of the JSON format
-    r"|^step-title formula$|^% Put this into|^'Fira Code'"
+    r"|^Application Support$|^step-title formula$|^% Put this into|^'Fira Code'"
 )
 WORDS = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}")
 #: Errors for programmers, and for the entry point that says them in its own words.
