@@ -34,7 +34,7 @@ def rung(
     if number == 1:
         return Text(where_to_look(graph, id, mark))
     if number == 2:
-        return Formula(id)
+        return Formula((id, *_hidden_before(graph, id, on_screen)))
     return arithmetic(graph, id, mark.cells[0] if mark is not None and mark.cells else None, on_screen, values)
 
 
@@ -72,10 +72,30 @@ def _opened(term: Term, graph: Graph, on_screen: Collection[str], values: Mappin
         step = graph.steps.get(str(id))
         if step is None or id in on_screen or not isinstance(index, tuple):
             return term
-        return _opened(step.op.terms(step, index, values), graph, on_screen, values)
+        return _largest(_opened(step.op.terms(step, index, values), graph, on_screen, values), values)
     if term.kind in ("number", "text"):
         return term
     return Term(term.kind, *(_opened(part, graph, on_screen, values) for part in term.parts if isinstance(part, Term)))
+
+
+def _largest(term: Term, values: Mapping[str, Any]) -> Term:
+    """Of a maximum of numbers that stand somewhere, the one that it is: it stands there, too."""
+    parts = [part for part in term.parts if isinstance(part, Term)]
+    if term.kind != "max" or any(part.kind != "cell" for part in parts):
+        return term
+    return max(parts, key=lambda part: float(values[str(part.parts[0])][part.parts[1]]))
+
+
+def _hidden_before(graph: Graph, id: str, on_screen: Collection[str]) -> list[str]:
+    """The lines that a line is worked out from and that stand nowhere, the last one first."""
+    found: set[str] = set()
+    waiting = [id]
+    while waiting:
+        for source in graph.steps[waiting.pop()].inputs:
+            if source in graph.steps and source not in on_screen and source not in found:
+                found.add(source)
+                waiting.append(source)
+    return [step for step in reversed(graph.steps) if step in found]
 
 
 __all__ = ["LAST", "arithmetic", "rung", "where_to_look"]

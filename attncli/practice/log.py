@@ -150,28 +150,32 @@ class Writer:
             read(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab"):
-                pass
+            os.close(self._open())
         except OSError as error:
-            raise self._failed(error) from None
+            raise _cannot_write(path, error) from None
 
     def __call__(self, entry: Entry) -> None:
         data = entry.line().encode("utf-8", "backslashreplace") + b"\n"
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            handle = self._open()
             try:
                 os.write(handle, b"\n" + data if _is_torn(handle) else data)
             finally:
                 os.close(handle)
         except OSError as error:
-            raise self._failed(error) from None
+            raise _cannot_write(self.path, error) from None
 
-    def _failed(self, error: OSError) -> InputError:
-        return InputError(
-            "The practice log {path} cannot be written ({reason}). Name another file: --log FILE.",
-            path=str(self.path),
-            reason=of_system(error),
-        )
+    def _open(self) -> int:
+        """The file, made for its owner alone where it is not there yet."""
+        return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+
+
+def _cannot_write(path: Path, error: OSError) -> InputError:
+    return InputError(
+        "The practice log {path} cannot be written ({reason}). Name another file: --log FILE.",
+        path=str(path),
+        reason=of_system(error),
+    )
 
 
 def _is_torn(handle: int) -> bool:
@@ -214,7 +218,7 @@ def forget(path: Path, student: str | None = None) -> int:
         try:
             path.unlink()
         except OSError as error:
-            raise Writer.__new__(Writer)._failed(error) from None
+            raise _cannot_write(path, error) from None
         return len(entries)
     kept = [entry for entry in entries if entry.student != student]
     from attncli.outputs import write_whole

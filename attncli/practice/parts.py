@@ -36,9 +36,9 @@ class Result(Part):
 
 
 class Formula(Part):
-    """How a line is calculated, in letters."""
+    """How a line is calculated, in letters; and the lines before it that stand nowhere."""
 
-    id: str
+    ids: tuple[str, ...]
 
 
 class Arithmetic(Part):

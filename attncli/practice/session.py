@@ -22,9 +22,9 @@ from attncli.practice.schedule import Choice
 from attncli.practice.skills import LAST_STAGE, asked_at, skill_of
 from attncli.problems.answers import Answer, Sheet, answer
 from attncli.problems.names import Names
+from attncli.problems.notice import fill_notice
 from attncli.problems.problem import Problem
 from attncli.problems.question import points_of
-from attncli.problems.written import has_fewer
 
 #: Words that may be typed at any time, in both languages, whatever language the session speaks.
 WORDS: Mapping[str, str] = {
@@ -43,6 +43,8 @@ HELP = Message(
 )
 
 _NAMED = re.compile(r"\s*([^=:：＝;；,，\[\]]{1,60}?)\s*[=:：＝]\s*(.*)", re.DOTALL)
+#: How near a number is to one that is written out in full.
+_SAME = 1e-9
 #: Wrong tries after which it is said where to look, and after which the mistake is named: it is often the answer.
 _LOOK, _NAME = 2, 3
 
@@ -159,14 +161,13 @@ class Exercise:
         turned = oriented(in_shape(Sheet(None, {self.step: given}), self.marker, way), way).answers[self.step]
         marked = self.marker.mark(Sheet(None, {**self.lines, self.step: turned}))
         mark = next(one for one in marked.steps if one.id == self.step)
-        short = turned.matrix is not None and _is_short(turned, self.problem.decimals_of(self.step))
         if mark.verdict == "blank" or (turned.matrix is not None and np.isnan(turned.matrix.values).any()):
             yield Text(Message(N_("Some cells are still blank.")), "remark")
             yield self._wanted(again=True)
         elif mark.verdict == "malformed":
             yield from (Text(message, "remark") for message in mark.said)
             yield self._wanted(again=True)
-        elif mark.verdict == "imprecise" and short:
+        elif mark.verdict in RIGHT and self._is_short(turned):
             yield Text(_digits(self.problem.decimals_of(self.step)), "remark")
             yield self._wanted(again=True)
         else:
@@ -174,6 +175,16 @@ class Exercise:
             self._log(text, mark.verdict, tuple(dict.fromkeys(named.id for named in mark.mistakes)))
             self.last, self.mark = turned, mark
             yield from self._right(mark, turned) if mark.verdict in RIGHT else self._wrong(mark)
+
+    def _is_short(self, given: Answer) -> bool:
+        """Whether a cell has fewer digits than are asked for and is not all of its number: 0.07 for 0.0702, not 0.5 for ½."""
+        written, value = given.written(), self.values()[self.step]
+        if written.values.shape != value.shape or written.places is None:
+            return False
+        with np.errstate(invalid="ignore"):
+            inexact = ~(np.abs(written.values - value) <= _SAME) & np.isfinite(value)
+        places = self.problem.decimals_of(self.step)
+        return bool((inexact & (written.places != EXACT) & (written.places < places)).any())
 
     def _right(self, mark: StepMark, given: Answer) -> Iterator[Part]:
         self.lines[self.step] = given
@@ -250,6 +261,8 @@ class Exercise:
             Message(N_("Done. Right at the first try: {clean} of {count}."), clean=self.clean, count=len(self.asked)),
             "title",
         )
+        if self.problem.notice:
+            yield Text(Localized({code: fill_notice(self.problem, code) for code in self.problem.notice}))
 
     def _log(self, text: str, verdict: str, mistakes: tuple[str, ...] = ()) -> None:
         self._write(self.step, text, verdict, mistakes, self.hints, self.tries)
@@ -338,12 +351,6 @@ class Session:
             self._owed.add(entry.skill)
         elif entry.is_clean:
             self._owed.discard(entry.skill)
-
-
-def _is_short(given: Answer, places: int) -> bool:
-    """Whether an answer has fewer digits than are asked for."""
-    written = given.written()
-    return written.places is not None and bool(np.any(has_fewer(written.places, places)))
 
 
 def _digits(places: int) -> Message:

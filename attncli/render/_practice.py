@@ -54,8 +54,8 @@ class Screen:
             case Result():
                 yield from self._matrices((part.id,))
             case Formula():
-                (item,) = items(self.view.run, (part.id,), turned=self.view.layout == "columns")
-                yield self.page.text(f"  {item.name} = {item.formula_text or '…'}")
+                for item in items(self.view.run, part.ids, turned=self.view.layout == "columns"):
+                    yield self.page.text(f"  {item.name} = {item.formula_text or '…'}")
             case Arithmetic():
                 yield from self._arithmetic(part)
             case Wanted() if not part.again:
@@ -80,6 +80,7 @@ class Screen:
         if asked.loss is not None:
             yield self.page.paragraph(Message(N_("Loss: L = {loss}"), loss=asked.loss))
         if part.shown:
+            yield self.page.text("")
             yield self.page.paragraph(Message(N_("Worked out already:")))
             yield from self._matrices(part.shown)
 
