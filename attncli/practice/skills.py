@@ -14,7 +14,7 @@ SKILLS: Mapping[str, str] = {
     "dot-products": N_("dot products"),
     "scale": N_("scaling by √d_k"),
     "mask": N_("masks"),
-    "softmax": N_("softmax"),
+    "softmax": N_("softmax, row by row"),
     "weighted-average": N_("weighted averages"),
     "loss": N_("losses"),
     "product-gradient": N_("gradients of a product"),
