@@ -35,7 +35,7 @@ _CLASS = Message(N_("Class"))
 _CARRY_ON = N_(
     "Write {decimals} in every box, and carry on what you have written: your next line is judged from your own numbers."
 )
-_RANGE = N_("Right is everything from {least} to {most}: it depends on where one rounds.")
+_RANGE = N_("Right numbers lie from {least} to {most}: it depends on where one rounds.")
 _AS_ASKED = Message(N_("the decimals asked for"))
 _HEAD = N_("head {number}")
 #: Signs of a text page.

@@ -10,6 +10,7 @@ import numpy as np
 from attncli.arithmetic.rounding import round_decimal
 from attncli.marking.chain import MISFITS
 from attncli.marking.mark import Marker
+from attncli.marking.seeds import hull
 from attncli.message import Message
 from attncli.mistakes.catalogue import did
 from attncli.record import Record
@@ -69,6 +70,8 @@ def key_of(marker: Marker, asked: Sequence[str]) -> dict[str, KeyLine]:
     return {id: KeyLine(id, right[id], *spans[id], tuple(wrong[id])) for id in asked}
 
 
+#: Share of the distance between mixed learners by which others may lie beyond them.
+_WIDENED = 0.5
 #: Units of the last place within which two ways of one mistake are not told apart in the key.
 _NEAR = 2.5
 
@@ -93,11 +96,28 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _span(marker: Marker, id: str, right: Any) -> tuple[Any, Any]:
-    """The smallest and the largest number that a person comes to who makes no mistake, rounded."""
+    """The smallest and the largest number that a person comes to who makes no mistake, rounded.
+
+    Of the habits that marking knows, and of learners who mix them from line to line; where these do not agree, also what
+    lies beyond by their distance, as in marking.
+    """
     places = marker.setting.places[id]
+    head = marker.head(None)
     try:
-        raws = [np.broadcast_to(one[0], right.shape) for one in marker.head(None).raws(id)]
+        raws = [np.broadcast_to(one[0], right.shape) for one in head.raws(id)]
+        mixed = [one[0] for one in hull(head.chains[0], np.array([0]), id, {})] if id in marker.graph.steps else []
     except MISFITS:
-        raws = []
-    stack = np.stack([right, *(round_decimal(one, places) for one in raws)])
-    return stack.min(0), stack.max(0)
+        raws, mixed = [], []
+    rounded = np.stack([right, *(round_decimal(one, places) for one in (*raws, *mixed))])
+    least, most = rounded.min(0), rounded.max(0)
+    apart = least != most
+    unit = 10.0**-places
+    for numbers, share in ((raws, 1.0), (mixed, _WIDENED)):
+        if not numbers:
+            continue
+        stack = np.stack(numbers)
+        low, high = stack.min(0), stack.max(0)
+        beyond = share * np.where(np.isfinite(high - low), high - low, 0.0)
+        least = np.where(apart, np.minimum(least, np.ceil((low - beyond) / unit) * unit), least)
+        most = np.where(apart, np.maximum(most, np.floor((high + beyond) / unit) * unit), most)
+    return round_decimal(least, places), round_decimal(most, places)
