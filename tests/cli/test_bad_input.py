@@ -26,6 +26,11 @@ BACKWARD = ["backward", *QKV]
 SELF = ["forward", "--set", "X=1 2; 3 4", "--set", "W_Q=1 0; 0 1", "--set", "W_K=1 0; 0 1"]
 SCORES = ["forward", "--model", "softmax", "--set"]
 ROTARY = ["forward", "--model", "rotary", "--set"]
+GPT = [
+    word
+    for text in ("E=1 2; 3 4", "T=0 1", "W_Q=1 0; 0 1", "W_K=1 0; 0 1", "W_V=1 0; 0 1", "W_out=1 0; 0 1")
+    for word in ("--set", text)
+]
 TABLE = ["forward", "--set", "E=1 2; 3 4; 5 6"]
 TOML = 'model = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n'
 NUMBERS = "Write numbers like -0.5, 1/3, √2, e^-1 or -inf."
@@ -258,6 +263,7 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "positions times 0": ([*ROTARY, "X=1 2", "--set", "position_scale=0"], ("--set position_scale: “0” does not work here",)),
     "exponents unknown": (["forward", "--model", "positions", "--set", "n=2", "--set", "d_model=4", "--set", "exponents=odd"], ("exponents: The value “odd” does not exist. Choose from: pairs, columns, pairs-minus-one.",)),
     "exponents by column, sines first": (["forward", "--model", "positions", "--set", "n=2", "--set", "d_model=4", "--set", "exponents=columns", "--set", "arrangement=concatenated"], ("exponents = columns goes with sine and cosine in turn", "leave exponents out")),
+    "exponents of positions that are not added": (["forward", "--model", "gpt", *GPT, "--set", "exponents=columns"], ("exponents is given, but this calculation does not use it",)),
     "cosines without sines": ([*ROTARY, "X=1 2", "--set", "cos=1"], ("cos: give either the angles (angle), or both their cosines and sines",)),
     "angles and cosines": ([*ROTARY, "X=1 2", "--set", "cos=1", "--set", "sin=0", "--set", "angle=0"], ("angle, cos, sin: give either the angles",)),
     "more angles than pairs": ([*ROTARY, "X=1 2", "--set", "angle=1 2"], ("angle is 1×2: 2 pairs need 4 columns, but X has 2.",)),
