@@ -49,6 +49,8 @@ def problem_of(name: str | None, words: Mapping[str, Any], say: Say | None) -> P
     """
     stdin = Stdin()
     problem = problem_named(name, stdin) if name is not None else None
+    if words.get("text") is not None:
+        problem = _of_words(words, name)
     layout = words["layout"] if words.get("layout") is not None else problem.layout if problem is not None else "rows"
     if layout not in ("rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
@@ -78,6 +80,24 @@ def problem_of(name: str | None, words: Mapping[str, Any], say: Say | None) -> P
             loss=words.get("loss"),
         )
     return problem
+
+
+def _of_words(words: Mapping[str, Any], name: str | None) -> Problem:
+    """The problem that --text describes."""
+    from attncli.problems.from_text import from_text
+
+    for other, option in (
+        (name, name),
+        *((words.get(key), f"-{key[0].upper()}") for key in ("queries", "keys", "values")),
+    ):
+        if other is not None:
+            raise InputError(
+                "--text brings its own embeddings and weights, so {other} has no place beside it. Keep one of them.",
+                other=option,
+            )
+    if words.get("model") is not None:
+        raise InputError("--text brings its own model, embedded_attention. Leave out --model.")
+    return from_text(words["text"])
 
 
 def problem_named(name: str, stdin: Stdin) -> Problem:

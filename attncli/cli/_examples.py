@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from attncli.cli._say import Say
-from attncli.message import N_, AttnError, Message
+from attncli.message import N_, AttnError, InputError, Message
 from attncli.problems import library
 from attncli.problems.problem import Problem
 
@@ -100,6 +101,8 @@ def run(say: Say, *, id: str, **words: Any) -> int:
     from attncli.lesson import lesson_of
     from attncli.run import run as calculate
 
+    if words.get("step_by_step") and (words.get("output") is not None or words.get("format") not in (None, "table")):
+        raise InputError("--step-by-step is for the screen. Leave out -o and --format.")
     problem = named(id)
     if words.get("layout"):
         problem = problem.changed(layout=_turned(problem, words["layout"]))
@@ -108,12 +111,42 @@ def run(say: Say, *, id: str, **words: Any) -> int:
         options["arithmetic"] = "hand"  # as the source did; the summary says what full precision gives
     result = calculate(problem, steps=words.get("step") or (), **options)
     lesson = lesson_of(problem, result.shown if words.get("step") else ())
-    show_run(say, result, words, lesson)
+    if words.get("step_by_step"):
+        _one_after_another(say, result, words, lesson)
+    else:
+        show_run(say, result, words, lesson)
     return 0 if lesson.ok else 1
 
 
+def _one_after_another(say: Say, result: Any, words: Mapping[str, Any], lesson: Any) -> None:
+    """The run, one step a screen: Enter goes on, q stops."""
+    from attncli.cli._output import view_of
+    from attncli.cli._terminal import console
+    from attncli.cli._typed import Lines
+    from attncli.render.table import Page, print_parts, trimmed
+
+    typed = Lines(say)
+    view = view_of(say, result, words, "table", lesson, to_file=False)
+    screen, buffer = console()
+    screens = list(Page(view, screen).screens())
+    for number, parts in enumerate(screens, start=1):
+        print_parts(parts, screen)
+        say.out(trimmed(buffer.getvalue()))
+        buffer.seek(0)
+        buffer.truncate()
+        if number == len(screens):
+            return
+        line = typed(say.text("[{number}/{count}] Enter: next, q: stop ", number=number, count=len(screens)))
+        if line is not None and line.strip().casefold() in _STOP:
+            return
+
+
+#: What stops a walk through the steps.
+_STOP = ("q", "quit", "退出")
+
+
 def _turned(problem: Problem, layout: str) -> str:
-    from attncli.message import InputError, unknown
+    from attncli.message import unknown
 
     if layout not in ("rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])

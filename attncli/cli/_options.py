@@ -11,7 +11,7 @@ from attncli.cli import _complete
 from attncli.cli._say import Say
 
 PROBLEM = ("problem",)
-INPUTS = ("queries", "keys", "values", "set_", "model", "causal", "mask", "scale")
+INPUTS = ("queries", "keys", "values", "text", "set_", "model", "causal", "mask", "scale")
 GRADIENT = ("upstream", "loss")
 SHOWN = (
     "step",
@@ -39,6 +39,7 @@ def options(say: Say) -> dict[str, tuple[Any, Any]]:
         "queries": (Annotated[one, typer.Option("-Q", metavar="M", help=t("Queries, one row a token: \"1 2; 3 4\", @FILE, or - for standard input."))], None),
         "keys": (Annotated[one, typer.Option("-K", metavar="M", help=t("Keys, one row a token."))], None),
         "values": (Annotated[one, typer.Option("-V", metavar="M", help=t("Values, one row a token."))], None),
+        "text": (Annotated[one, typer.Option("--text", metavar="TEXT", help=t("Start from words, like --text 我爱你, with small built-in weights that are shown."))], None),
         "set_": (Annotated[many, typer.Option("--set", metavar="NAME=M", help=t("Any other input or setting of the model, like --set X=\"1 0; 0 1\" or --set eta=0.1."), show_default=False)], None),
         "model": (Annotated[one, typer.Option("--model", metavar="NAME", help=t("The model; without it, the one whose inputs are given."), autocompletion=_complete.models)], None),
         "causal": (Annotated[bool, typer.Option("--causal", help=t("A token sees itself and what came before."))], False),

@@ -28,7 +28,7 @@ def show(say: Say, result: Any, words: Mapping[str, Any], lesson: Any = None) ->
         check_output(target, RUN, inputs_of(say.words), force=True)  # before long work
     module = render.get(format)
     render.check_size(result, format, expand=bool(words.get("expand")))
-    view = _view(say, result, words, format, lesson, to_file=target is not None)
+    view = view_of(say, result, words, format, lesson, to_file=target is not None)
     if format == "table" and target is None:
         from attncli.cli._terminal import print_table
 
@@ -76,7 +76,8 @@ def language_of(say: Say, *, to_file: bool) -> Language:
     return language(say.code) if to_file else say.language
 
 
-def _view(say: Say, result: Any, words: Mapping[str, Any], format: str, lesson: Any, *, to_file: bool) -> Any:
+def view_of(say: Say, result: Any, words: Mapping[str, Any], format: str, lesson: Any, *, to_file: bool) -> Any:
+    """What is to be shown of a run, as the options say."""
     from attncli.render._view import view
 
     width = None

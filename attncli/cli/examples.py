@@ -48,6 +48,12 @@ def _table(say: Say) -> dict[str, tuple[Any, Any]]:
         **options(say),
         "id": (Annotated[str, id_argument], ...),
         "ids": (Annotated[list[str] | None, ids_argument], None),
+        "step_by_step": (
+            Annotated[
+                bool, typer.Option("--step-by-step", help=say.text("One step a screen: Enter for the next one."))
+            ],
+            False,
+        ),
         "hint": (Annotated[bool, typer.Option("--hint", help=say.text("Show the hint too."))], False),
     }
 
@@ -85,7 +91,7 @@ def _commands(say: Say) -> Iterator[tuple[str, Callable[..., int], tuple[str, ..
     yield (
         "run",
         run,
-        ("id", *SHOWN),
+        ("id", "step_by_step", *SHOWN),
         say.text("Work through an exercise, compare it with the published numbers, and point out what to notice."),
     )
     yield (

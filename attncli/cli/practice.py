@@ -26,8 +26,6 @@ _ALSO: Mapping[str, tuple[str, ...]] = {
 #: What only a session takes.
 _SESSION = ("stage", "from_scratch", "seed", "count", "student", "log")
 _FORMATS = ("table", "csv", "jsonl")
-#: Characters of a line that are read.
-_LONGEST = 200_000
 
 
 def command(say: Say) -> Any:
@@ -126,6 +124,7 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     import time
 
     from attncli.cli._calculation import LARGEST_SEED, whole_number
+    from attncli.cli._typed import Lines
     from attncli.practice.log import Writer
     from attncli.practice.session import Session
     from attncli.practice.skills import LAST_STAGE
@@ -141,8 +140,8 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     place = _place(given)
     choose, is_example = _chooser(name, stage, 1 if seed is None else seed)
     state = _state(place, student)
+    ask = Lines(say)
     write = Writer(place)
-    ask = _Lines(say)
     session = Session(choose, state, write, time.time, 1 if is_example and count is None else count)
     _show(say, session, session.start())
     while not session.ended:
@@ -220,40 +219,6 @@ def _show(say: Say, session: "Session", parts: Iterator["Part"]) -> None:
             say.out(before + shown)
 
 
-class _Lines:
-    """Lines as they are typed: edited on a terminal, read as they come from a pipe and shown there, too."""
-
-    def __init__(self, say: Say) -> None:
-        import sys
-
-        if sys.stdin is None:
-            raise InputError("Practice reads your answers from standard input, which is closed.")
-        self.say = say
-        self.is_terminal = sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()
-        if self.is_terminal:
-            import contextlib
-
-            with contextlib.suppress(ImportError):
-                import readline  # noqa: F401 - input() then edits the line and remembers the ones before
-        else:
-            self.lines = sys.stdin.buffer
-
-    def __call__(self, prompt: str) -> str | None:
-        """One line; None at the end of the input."""
-        try:
-            if self.is_terminal:
-                return input(prompt)
-        except EOFError:
-            self.say.out("\n")
-            return None
-        except UnicodeDecodeError:
-            return "\N{REPLACEMENT CHARACTER}"
-        data = self.lines.readline(_LONGEST)
-        line = data.decode("utf-8", "replace").rstrip("\r\n")
-        self.say.out(f"{prompt}{''.join(sign if sign.isprintable() else ' ' for sign in line)[:500]}\n")
-        return line if data else None
-
-
 # What was practised.
 
 
@@ -304,6 +269,7 @@ def _entries(files: list[str]) -> list["Entry"]:
 
 
 def _forget(say: Say, given: Mapping[str, Any]) -> int:
+    from attncli.cli._typed import Lines
     from attncli.practice.log import forget, read
 
     place = _place(given)
@@ -318,7 +284,7 @@ def _forget(say: Say, given: Mapping[str, Any]) -> int:
             count=len(entries),
             path=str(place),
         )
-        if (_Lines(say)(question) or "").strip().casefold() not in ("yes", "y", "是"):
+        if (Lines(say)(question) or "").strip().casefold() not in ("yes", "y", "是"):
             say.out(say.text("Nothing was forgotten.") + "\n")
             return 0
     say.out(say.text("Forgotten: {count} entries.", count=forget(place, student)) + "\n")

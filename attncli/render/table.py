@@ -81,6 +81,27 @@ class Page:
 
     def parts(self, *, titled: bool = True) -> Iterator[RenderableType]:
         """What to print, from top to bottom; without the title where something else has said it."""
+        for screen in self.screens(titled=titled):
+            yield from screen
+
+    def screens(self, *, titled: bool = True) -> Iterator[Iterator[RenderableType]]:
+        """The same in pieces that can be shown one after another: the beginning, every step, the ending."""
+        yield self._beginning(titled=titled)
+        phase = ""
+        number = 0
+        beginning = opened(self.view.steps) if len(self.view.run.shown) == len(self.view.run.graph.steps) else {}
+        for item in self.view.steps:
+            title = _PHASES.get(item.phase, phase)
+            number += item.step is not None
+            yield self._step(
+                item,
+                number if item.step is not None else None,
+                (title if title != phase else "", beginning.get(item.id)),
+            )
+            phase = title
+        yield self._closing()
+
+    def _beginning(self, *, titled: bool) -> Iterator[RenderableType]:
         view = self.view
         if titled:
             yield self.text(view.title(), "bold")
@@ -101,24 +122,21 @@ class Page:
                     ),
                     "dim",
                 )
-        phase = ""
-        number = 0
-        beginning = opened(view.steps) if len(view.run.shown) == len(view.run.graph.steps) else {}
-        for item in view.steps:
-            yield Text()
-            title = _PHASES.get(item.phase, phase)
-            if title != phase:
-                phase = title
-                yield self.say(title, "bold underline")
+
+    def _step(
+        self, item: Item, number: int | None, headings: tuple[str, Message | str | None]
+    ) -> Iterator[RenderableType]:
+        yield Text()
+        for heading, style in zip(headings, ("bold underline", "bold cyan"), strict=True):
+            if heading:
+                yield self.say(heading, style)
                 yield Text()
-            if item.id in beginning:
-                yield self.say(beginning[item.id], "bold cyan")
-                yield Text()
-            number += item.step is not None
-            yield from self.item(item, number if item.step is not None else None)
+        yield from self.item(item, number)
+
+    def _closing(self) -> Iterator[RenderableType]:
         yield from self._ending()
-        if view.lesson is not None:
-            yield from after(view, self.console)
+        if self.view.lesson is not None:
+            yield from after(self.view, self.console)
 
     def inputs(self) -> Iterator[RenderableType]:
         """What is given, side by side as far as it fits."""
