@@ -157,8 +157,11 @@ def _set(say: Say, order: Any, words: dict[str, Any]) -> int:
     from pathlib import Path
 
     from attncli.cli._calculation import whole_number
+    from attncli.cli._terminal import width
+    from attncli.locale.wrap import wrap
     from attncli.message import InputError
     from attncli.outputs import make_folder, write_whole
+    from attncli.problems.question import quoted
     from attncli.worksheets.folder import make_all, set_text, write
 
     if words["output"] is None:
@@ -183,10 +186,12 @@ def _set(say: Say, order: Any, words: dict[str, Any]) -> int:
             made = counting(made, sys.stderr, stack, 0, len(order.sheets()))
         sheets = write(folder, order, made, put)
     hidden = {(proof.step, proof.id) for one in sheets for proof in one.proofs if not proof.is_alone}
-    say.out(say.text("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html. To mark: attncli grade {folder} ANSWERS", count=len(sheets), folder=words["output"]) + "\n")  # fmt: skip
+    said = say.text("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html.", folder=words["output"], count=len(sheets))  # fmt: skip
+    say.out(wrap(said, width()) + "\n" + say.text("To mark: attncli grade {folder} ANSWERS", folder=quoted(words["output"])) + "\n")  # fmt: skip
     if hidden:
         names = ", ".join(sorted(f"{step}: {id}" for step, id in hidden))
-        say.out(say.text("Not told apart on every sheet (teacher/certificate.json): {names}.", names=names) + "\n")
+        said = say.text("Not told apart on every sheet (teacher/certificate.json): {names}.", names=names)
+        say.out(wrap(said, width()) + "\n")
     return 0
 
 

@@ -58,6 +58,10 @@ class Grader:
         """Whether this names a step or an input."""
         return name in self.names or knows(self.marker, name)
 
+    def whose(self, submission: Submission | None) -> Submission | None:
+        """The sheet with the student it belongs to, where that follows from more than its place."""
+        return submission
+
     def result(self, submission: Submission) -> dict[str, Any]:
         """One result (FORMATS)."""
         return self.results([submission])[0]
@@ -170,12 +174,19 @@ class SetGrader(Grader):
             found.update(zip(places, self._graders[id].results([sheets[at] for at in places]), strict=True))
         return [found[at] for at in range(len(sheets))]
 
+    def whose(self, submission: Submission | None) -> Submission | None:
+        """A file that is called like a sheet of the set is that student's; where nobody has it, whoever it names."""
+        if submission is None or submission.kind != "file" or submission.name not in self.problems:
+            return submission
+        owner = next((student for student, id in self.owners.items() if id == submission.name), None)
+        return submission.changed(placed=False) if owner is None else submission.changed(name=owner, placed=True)
+
     def _id(self, sheet: Submission) -> str | None:
         """Which problem a sheet answers: the one it names, or its student's."""
         named = sheet.problem()
         if named is not None:
             return named if named in self.problems else None
-        return self.owners.get(sheet.student())
+        return sheet.name if sheet.name in self.problems else self.owners.get(sheet.student())
 
 
 _WHOSE = N_(

@@ -111,7 +111,7 @@ class Grading:
         order = self.order
         others = (*(name for name in order.inputs if name not in order.sheets), order.output, order.feedback)
         beside = frozenset(Path(name).resolve() for name in others if name)
-        return submissions(order.sheets, order.stdin, self.grader.knows, beside)
+        return map(self.grader.whose, submissions(order.sheets, order.stdin, self.grader.knows, beside))
 
     def run(self, out: Callable[[str], object]) -> Picture:
         """Mark everything and write it, results as they come; the picture of the class.

@@ -33,6 +33,8 @@ ALWAYS_SAME = frozenset(
 
 #: A mistake that comes to the right numbers.
 RIGHT = "right"
+#: Marked wrong, but not by its name.
+UNNAMED = "unnamed"
 
 
 class Wrong(Record):
@@ -56,7 +58,8 @@ class Proof(Record):
     ----------
     verdict : "alone", "shared", or "impossible" where operands of these shapes do not fit
     first_wrong : the line that is marked wrong first, or None
-    shared : the other mistakes (step, id) that come to the same; ("", "right") where it comes to the right numbers
+    shared : the other mistakes (step, id) that come to the same; ("", "right") where it comes to the right numbers, and
+        ("", "unnamed") where it is marked wrong without its name
     """
 
     step: str
@@ -129,7 +132,12 @@ def _proof(wrong: Wrong, marked: Marked) -> Proof:
     if first is None:
         return Proof(wrong.step, wrong.id, "shared", None, (("", RIGHT),))
     named = next(step for step in marked.steps if step.id == first).mistakes
-    others = tuple((one.step, one.id) for one in named if (one.step, one.id) != (wrong.step, wrong.id))
+    own = wrong.step, wrong.id
+    others = tuple((one.step, one.id) for one in named if (one.step, one.id) != own)
+    if wrong.id not in {one.id for one in named}:  # made alike at several steps, it is named where it begins
+        # K Qᵀ for Q Kᵀ, carried on, looks like a sheet that is written with tokens as columns.
+        turned = marked.layout != marked.problem.layout
+        others = ((wrong.step, "layout-transposed"),) if turned else (*others, ("", UNNAMED))
     return Proof(wrong.step, wrong.id, "shared" if others else "alone", first, others)
 
 

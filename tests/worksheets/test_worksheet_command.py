@@ -138,6 +138,27 @@ def test_every_student_is_marked_by_the_own_variant(a_set, tmp_path, capfdbinary
     assert status == 0 and "6" in out
 
 
+def test_a_folder_of_the_empty_sheets_filled_in(a_set, tmp_path, capfdbinary):
+    """Named as they were handed out, each is its student's, whose name it holds."""
+    rows = rows_of(a_set)
+    for row in rows:
+        text = (a_set / "answers" / f"{row['sheet']}.toml").read_text(encoding="utf-8")
+        answers = right_answers(a_set / "problems" / f"{row['sheet']}.toml")
+        (tmp_path / f"{row['sheet']}.toml").write_text(
+            text.partition("[answers]")[0]
+            + "[answers]\n"
+            + "".join(f"{id} = {value}\n" for id, value in answers.items()),
+            encoding="utf-8",
+        )
+    marks = tmp_path.parent / "marks.csv"
+    for _ in range(2):  # the second time nothing is marked again, and nothing changes
+        status, _, _ = typed(capfdbinary, "grade", str(a_set), str(tmp_path), "-o", str(marks))
+        assert status == 0
+        found = list(csv.DictReader(io.StringIO(marks.read_text(encoding="utf-8"))))
+        assert sorted(one["student"] for one in found) == sorted(row["student"] for row in rows)
+        assert all(one["score"] == one["max_score"] for one in found)
+
+
 def test_every_mistake_of_a_variant_is_marked_first_wrong_and_named(a_set):
     """Made here by the graph with another op in the step's place, every line rounded; not by what the certificate uses."""
     from attncli.arithmetic.hand import Hand
