@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from attncli.message import AttnError
 from attncli.problems.answers import _short, answer
+from attncli.problems.entry import entry_text, parse_entry
 from attncli.problems.text import parse_matrix
 
 
@@ -74,3 +75,34 @@ def test_the_short_way_is_taken(text: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert answer(text).matrix is found
     assert not found.values.flags.writeable
     assert np.isfinite(found.values).all()
+
+
+NUMBERS = st.from_regex(r"[0-9]{1,3}(\.[0-9]{0,3})?", fullmatch=True)
+EXPRESSIONS = st.recursive(
+    NUMBERS | st.sampled_from(["e", "inf"]),
+    lambda inner: (
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "^"]), inner).map(lambda t: f"({t[0]}){t[1]}({t[2]})")
+        | inner.map(lambda text: f"-({text})")
+        | inner.map(lambda text: f"√({text})")
+        | inner.map(lambda text: f"exp({text})")
+    ),
+    max_leaves=6,
+)
+
+
+@given(EXPRESSIONS)
+@example("-(1)^(2)")
+@example("(-(1))^(2)")
+@example("(1)-((2)-(3))")
+@example("(6)/((2)*(3))")
+@example("(2)^((3)^(2))")
+@example("((2)^(3))^(2)")
+@example("-(-(1))")
+def test_an_expression_as_text_is_that_expression(text: str) -> None:
+    try:
+        value, _, entry = parse_entry(text)
+    except AttnError:
+        return
+    again, _, same = parse_entry(entry_text(entry))
+    assert same == entry or entry_text(same) == entry_text(entry)
+    assert again == value

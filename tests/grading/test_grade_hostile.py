@@ -211,7 +211,7 @@ def test_a_fault_of_ours_costs_one_student(monkeypatch: pytest.MonkeyPatch, tmp_
     assert bob["score"] is None
     assert "attncli itself failed at this sheet (ZeroDivisionError: by hand at test_grade_hostile.py:" in bob["fault"]
     table = grade("-", "--format", "table", stdin=lines.encode()).out
-    assert "Mean: 6 of 6 points" in table and "bob: attncli itself failed" in table and "\nbob –\n" in table
+    assert "Mean: 6 of 6 points" in table and "bob: attncli itself failed" in table and "\nbob  –\n" in table
     row = list(csv.DictReader(io.StringIO(grade("-", "--format", "csv", stdin=lines.encode()).out)))[1]
     assert (row["student"], row["score"]) == ("bob", "") and "itself failed" in row["remarks"]
     suite = ET.fromstring(grade("-", "--format", "junit", stdin=lines.encode()).out)[1]
