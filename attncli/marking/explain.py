@@ -15,7 +15,7 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Swap
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
 from attncli.marking.habits import TOO_EARLY, Habit
-from attncli.marking.judge import IMPRECISE, WRONG, Line, Rules, judge
+from attncli.marking.judge import IMPRECISE, RIGHT, WRONG, Line, Rules, judge
 from attncli.marking.seeds import hull
 from attncli.matrix import BoolArray
 from attncli.mistakes import Mistake, mistakes_at
@@ -104,16 +104,18 @@ class Explainer:
         kept : by step, which sheets go on from a wrong line that they wrote
         """
         count = len(line.values)
-        found: list[dict[tuple[str, str, bool], Found]] = [{} for _ in range(count)]
-        looser: list[dict[tuple[str, str, bool], Found]] = [{} for _ in range(count)]
+        tiers: list[list[dict[tuple[str, str, bool], Found]]] = [[{} for _ in range(count)] for _ in range(3)]
         near: list[tuple[Family, str, Mistake, Any]] = []
         for family in filter(None, (numbers.own, numbers.right)):
             for where, mistake, rows in self._near(id, line, family.chains[0], numbers.spread, rules, open_steps):
                 near.append((family, where, mistake, rows))
-                closely, loosely = self._fitting(id, line.of(rows), family, rows, mistake, rules)
-                _note(found, rows[closely], where, mistake)
-                _note(looser, rows[loosely], where, mistake)
-        found = [exact or loose for exact, loose in zip(found, looser, strict=True)]
+                for tier, fits in zip(
+                    tiers, self._fitting(id, line.of(rows), family, rows, mistake, rules), strict=True
+                ):
+                    _note(tier, rows[fits], where, mistake)
+        found: list[dict[tuple[str, str, bool], Found]] = [
+            next((tier for tier in each if tier), {}) for each in zip(*tiers, strict=True)
+        ]
         if line.eps is None and rules.by_person:
             nothing = np.array([not each for each in found])
             for family, where, mistake, rows in near:
@@ -125,8 +127,9 @@ class Explainer:
 
     def _fitting(
         self, id: str, line: Line, family: Family, rows: Any, mistake: Mistake, rules: Rules
-    ) -> tuple[BoolArray, BoolArray]:
-        """Which of some sheets a mistake explains, by any habit to the last digit, and between habits."""
+    ) -> tuple[BoolArray, BoolArray, BoolArray]:
+        """Which of some sheets a mistake explains, by any habit: to the last digit, cut off or with too few, and between
+        habits."""
         witnesses = []
         for chain in family.chains:
             value = _value(self._reached, chain, rows, mistake.swap, id)
@@ -134,9 +137,9 @@ class Explainer:
                 witnesses.append(either_way(value, line.values.shape))
         if not witnesses:
             none = np.zeros(len(line.values), dtype=np.bool_)
-            return none, none
-        closely = judge(line, witnesses, rules.changed(widened=False)).worst > WRONG
-        return closely, closely | (judge(line, witnesses, rules).worst > WRONG)
+            return none, none, none
+        exactly = judge(line, witnesses, rules.changed(widened=False)).worst
+        return exactly == RIGHT, exactly > WRONG, judge(line, witnesses, rules).worst > WRONG
 
     def _mixed(
         self,
@@ -184,7 +187,15 @@ class Explainer:
         """What a step comes out as with each of the mistakes at an earlier one, or at itself, in plain numbers."""
         found: list[tuple[Mistake, Value]] = []
         group: list[tuple[Mistake, Value]] = []
+        seen = set[tuple[tuple[str, int], ...]]()
         for mistake in self.mistakes(where):
+            # What is done alike somewhere that does not lead here makes no other numbers.
+            leads = tuple(
+                (at, builtin_id(swap)) for at, swap in mistake.swap.items() if at == id or id in self.setting[at]
+            )
+            if leads in seen:
+                continue
+            seen.add(leads)
             if [*mistake.swap] != [where]:
                 value = _value(chain.fork(mistake.swap).raw, id)
                 found += [(mistake, value)] if value is not None else []
@@ -345,6 +356,9 @@ class Explainer:
         return []
 
 
+builtin_id = id
+
+
 def _value(work: Callable[..., Any], *args: Any) -> Any:
     """A number, or None where operands do not fit the other way round."""
     try:
@@ -406,6 +420,12 @@ def may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArr
     )
     found |= (np.abs(moved) <= reach[:, None]).all(1)
     return found
+
+
+def is_near(line: Line, value: Value, spread: Any, rules: Rules) -> BoolArray:
+    """Which sheets wrote about these numbers."""
+    near: BoolArray = _off(line, value) <= _reach(line, spread, rules)
+    return near
 
 
 def _reach(line: Line, spread: Any, rules: Rules) -> Any:

@@ -27,6 +27,9 @@ from attncli.problems.names import Names
 from attncli.problems.problem import Problem
 from attncli.problems.question import points_of
 
+#: Steps worked out for other right ways to one line, those that are gone alone first.
+MOST_STEPS_OF_ROUTES = 1600
+
 #: Sheets that `Marker.mark_many` takes up at once.
 CHUNK = 256
 
@@ -114,7 +117,10 @@ class Marker:
             for other in fresh[i + 1 :]
             if not set(one.swap) & set(other.swap)
         ]
-        return [*fresh, *pairs]
+        open_steps = sorted(near)
+        costs = [self.explainer.steps_between(way.swap, id, open_steps) for way in (*fresh, *pairs)]
+        afford = int(np.searchsorted(np.cumsum(costs), MOST_STEPS_OF_ROUTES, side="right"))
+        return [*fresh, *pairs][: max(afford, 1)]
 
     def own_routes(self, id: str) -> Iterator[Route]:
         """Other ways that only a learner's own wrong numbers can tell from the usual one."""

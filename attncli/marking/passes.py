@@ -15,7 +15,7 @@ import numpy as np
 from attncli.arithmetic import Value
 from attncli.core.graph import Swap
 from attncli.marking.chain import MISFITS, Chain, Family
-from attncli.marking.explain import Found, Named, Numbers, either_way, may_be_slips, order
+from attncli.marking.explain import Found, Named, Numbers, either_way, is_near, may_be_slips, order
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Rules, judge
 from attncli.marking.papers import Paper, stacked, trivial_rows
 from attncli.marking.seeds import hull
@@ -190,10 +190,19 @@ class Pass:
     def _taken_at(self, id: str, written: Sequence[str], rows: list[int]) -> Iterator[tuple[str, Route, list[int]]]:
         left = list(rows)
         eps = self.lines[id].eps
+        full = self.right(eps).chains[0]
+        unit = 10.0 ** -self.marker.setting.places[id]
         for route in self.marker.ways_to(id, written, self.swap):
             if not left:
                 return
             index = np.array(left)
+            try:
+                value = full.fork(rows=index).fork(route.swap).raw(id)
+            except MISFITS:
+                continue
+            spread = self.judged[id].spread[index] * unit
+            if not is_near(self.lines[id].of(index), value, spread, self.rules(id)).any():
+                continue
             witnesses = self.right(eps).fork(route.swap, index).raws(id) + self.head(eps).fork(route.swap).raws(id)
             judged = judge(self.lines[id].of(index), witnesses, self.rules(id).changed(widened=False, short=False))
             fits = judged.worst >= CUT

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from attncli.marking.spread import Sides, Tries
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attncli.marking import explain, one
 from attncli.marking.chain import Chain
 from attncli.marking.explain import affordable
 from attncli.marking.mark import Marker
 from attncli.problems import library
 from attncli.problems.answers import Sheet, answer
+
+#: Steps worked out at the most for a wrong line at the end of a stack, whatever the machine.
+MOST = 60_000
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(1, 9)), max_size=12), st.integers(0, 40))
@@ -33,8 +34,6 @@ def test_the_nearest_are_looked_into_first(ways: list[tuple[float, int]], most: 
 def test_a_wrong_line_at_the_end_of_a_stack_takes_so_many_steps(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     marker = Marker(library.load(example))
     last = list(marker.graph.steps)[-1]
-    with np.errstate(all="ignore"):
-        marker.right(None).raw(last)
     computed, counted = Chain._computed, [0]
 
     def counting(chain: Chain, id: str) -> object:
@@ -44,23 +43,4 @@ def test_a_wrong_line_at_the_end_of_a_stack_takes_so_many_steps(example: str, mo
     monkeypatch.setattr(Chain, "_computed", counting)
     sheet = Sheet("s", {last: answer(np.round(marker.full[last] * 1.37 + 0.011, 3).tolist())})
     assert marker.mark(sheet).steps[-1].verdict == "wrong"
-    # The rest are slips and pairs, which have limits of their own.
-    assert counted[0] <= explain.MOST_STEPS + one.MOST_STEPS_OF_ROUTES + 800
-
-
-def test_tries_side_by_side_come_to_the_same_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also through heads, whose axis could be taken for that of the tries."""
-    for example in ("d3-grouped-query", "d4-latent", "e8-encoder-block"):
-        graph = Marker(library.load(example)).graph
-        chains = [Marker(library.load(example)).right(None) for _ in range(2)]
-        side_by_side = Tries(chains[0])
-        together = {id: side_by_side.raw(id) for id in graph.steps}
-        with monkeypatch.context() as patched:
-            patched.setattr(Sides, "_agree", lambda *_: False)
-            one_by_one = Tries(chains[1])
-            alone = {id: one_by_one.raw(id) for id in graph.steps}
-        stacked = 0
-        for id, (values, several) in together.items():
-            np.testing.assert_allclose(np.broadcast_to(values, alone[id][0].shape), alone[id][0], rtol=1e-6, atol=1e-9)
-            stacked += several
-        assert stacked > 10
+    assert 0 < counted[0] <= MOST
