@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -109,12 +110,25 @@ def make_all(order: Order, jobs: int = 1) -> Iterator[Made]:
         yield from map(make, waiting)
         return
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     with ExitStack() as stack:
-        pool = ProcessPoolExecutor(min(jobs, len(waiting)), get_context("spawn"))
+        pool = ProcessPoolExecutor(min(jobs, len(waiting)), get_context("spawn"), initializer=_start)
         stack.callback(pool.shutdown, cancel_futures=True)
-        yield from pool.map(make, waiting)
+        try:
+            yield from pool.map(make, waiting)
+        except BrokenProcessPool:
+            raise InputError(
+                "-j: something ended one of the processes, perhaps because memory ran out. Run it again with fewer processes."
+            ) from None
+
+
+def _start() -> None:
+    """Stopping is the first process's business."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def write(folder: Path, order: Order, made: Iterable[Made], put: Callable[[Path, bytes], None]) -> list[Made]:
@@ -238,14 +252,7 @@ def students_of(path: str) -> tuple[str, ...]:
     InputError
         It cannot be read, has no such column, names nobody, or somebody twice.
     """
-    from attncli.limits import MOST_TEXT_BYTES
-    from attncli.problems.source import as_text, read_bounded
-
-    try:
-        text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
-    except AttnError as error:
-        raise error.at(path) from None
-    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    rows = _rows(path)
     header = [cell.strip().casefold() for cell in rows[0]] if rows else []
     if "student" not in header:
         raise InputError(
@@ -260,6 +267,28 @@ def students_of(path: str) -> tuple[str, ...]:
     if twice is not None:
         raise InputError("{path}: “{name}” stands there twice. Tell the two apart.", path=path, name=twice[:60])
     return tuple(names)
+
+
+def _rows(path: str) -> list[list[str]]:
+    """The rows of a small CSV.
+
+    Raises
+    ------
+    InputError
+        It cannot be read; names the file.
+    """
+    from attncli.limits import MOST_TEXT_BYTES
+    from attncli.problems.source import as_text, read_bounded
+
+    try:
+        text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
+        return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True))
+    except csv.Error as error:
+        raise InputError(
+            "{path}: this is not a CSV that can be read ({reason}).", path=path, reason=str(error)
+        ) from None
+    except AttnError as error:
+        raise error.at(path) from None
 
 
 class Set(Record):
@@ -277,7 +306,7 @@ class Set(Record):
 
 def is_set(path: str) -> bool:
     """Whether this is the folder of a set."""
-    return (Path(path) / "set.toml").is_file()
+    return os.path.isfile(os.path.join(path, "set.toml"))  # noqa: PTH113, PTH118 - of a name too long it only says no
 
 
 def read(path: str) -> Set:
@@ -306,17 +335,15 @@ def read(path: str) -> Set:
         raise InputError("{path}: set.toml names no sheet. Make the folder again with attncli worksheet.", path=path)
     owners: dict[str, str] = {}
     table = folder / "students.csv"
-    if table.is_file():
-        with table.open(encoding="utf-8-sig", newline="") as lines:
-            for row in csv.DictReader(lines):
-                student, sheet = (row.get("student") or "").strip(), (row.get("sheet") or "").strip()
-                if student and sheet not in problems:
-                    raise InputError(
-                        "{path}: students.csv gives {student} the sheet “{sheet}”, which is not in the set.",
-                        path=path,
-                        student=student[:60],
-                        sheet=sheet[:80],
-                    )
-                if student:
-                    owners[student] = sheet
+    for row in _rows(str(table))[1:] if table.is_file() else ():
+        student, sheet = (cell.strip() for cell in (*row, "", "")[:2])
+        if student and sheet not in problems:
+            raise InputError(
+                "{path}: students.csv gives {student} the sheet “{sheet}”, which is not in the set.",
+                path=path,
+                student=student[:60],
+                sheet=sheet[:80],
+            )
+        if student:
+            owners[student] = sheet
     return Set(problems, owners)

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import tomllib
 
 import numpy as np
@@ -259,3 +260,37 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, capfdbinary):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     status, out, _ = typed(capfdbinary, "worksheet", "softmax", "--variants", "1", "-o", str(tmp_path))
     assert (status, out) == (2, "") and [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("set.toml", b"ids = [1"),
+        ("set.toml", b"schema = 1\n"),
+        ("set.toml", b"ids = []\n"),
+        ("set.toml", b"\xff\xfe"),
+        ("students.csv", b"student,sheet\nAda,nothing\n"),
+        ("students.csv", b"student,sheet\n\xff,x\n"),
+        ("students.csv", b'student,sheet\n"Ada,x\n'),
+        ("problems", None),
+    ],
+)
+def test_a_spoiled_set_is_refused(name, text, a_set, tmp_path, capfdbinary):
+    folder = tmp_path / "set"
+    shutil.copytree(a_set, folder)
+    if text is None:
+        shutil.rmtree(folder / name)
+    else:
+        (folder / name).write_bytes(text)
+    (tmp_path / "in.jsonl").write_text('{"student": "Ada"}\n', encoding="utf-8")
+    status, out, err = typed(capfdbinary, "grade", str(folder), str(tmp_path / "in.jsonl"))
+    assert (status, out) == (2, "")
+    assert err.startswith("attncli: ") and err.count("\n") == 1 and "set" in err
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_same_bytes(tmp_path, capfdbinary):
+    words = ["worksheet", "softmax", "--variants", "3", "--seed", "j", "-o"]
+    assert typed(capfdbinary, *words, str(tmp_path / "one"))[0] == 0
+    assert typed(capfdbinary, *words, str(tmp_path / "two"), "-j", "2")[0] == 0
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
