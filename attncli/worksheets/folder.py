@@ -170,8 +170,8 @@ def set_text(order: Order, ids: Sequence[str]) -> str:
         f"generator = {generator.VERSION}",
         f"version = {_quoted(__version__)}",
     ]
-    if order.decimals is not None:
-        lines.append(f"decimals = {order.decimals}")
+    decimals = recipes.load(order.recipe).decimals if order.decimals is None else order.decimals
+    lines.append(f"decimals = {decimals}")
     if order.ask:
         lines.append(f"ask = {json.dumps(list(order.ask))}")
     return "\n".join([*lines, f"ids = {json.dumps(list(ids))}"]) + "\n"

@@ -58,6 +58,7 @@ def files_of(folder):
 def test_a_folder_holds_what_the_contract_names(a_set):
     found = tomllib.loads((a_set / "set.toml").read_text(encoding="utf-8"))
     assert found["recipe"] == "attention" and found["seed"] == "s" and len(found["ids"]) == 3
+    assert found["decimals"] == 3 and found["generator"] == 1
     rows = rows_of(a_set)
     assert [row["student"] for row in rows] == ["Ada", "李雷", "Bob"]
     assert [row["sheet"] for row in rows] == found["ids"]
