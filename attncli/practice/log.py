@@ -16,6 +16,8 @@ from attncli.record import Record
 
 #: Verdicts of a line that is right.
 RIGHT = frozenset({"correct", "route", "imprecise", "follow_through"})
+#: Verdicts of a line that nothing was written for.
+_NO_TRY = frozenset({"shown", "skipped"})
 #: Characters of an answer that are kept.
 _LONGEST = 2000
 
@@ -243,7 +245,7 @@ class Skill:
         self.open = 0
         self.mistakes: tuple[str, ...] = ()
         self.failed: Entry | None = None
-        self.entries = self.clean = self.wrong = self.helped = self.shown = 0
+        self.tries = self.clean = self.wrong = self.helped = self.shown = 0
         self.last = 0.0
 
 
@@ -290,7 +292,7 @@ class State:
             return
         self.seen.setdefault(entry.recipe, set()).add(entry.skill)
         skill = self.skills.setdefault(entry.skill, Skill())
-        skill.entries += 1
+        skill.tries += entry.verdict not in _NO_TRY
         skill.last = entry.t
         skill.helped += bool(entry.hints)
         if entry.is_clean:

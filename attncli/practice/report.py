@@ -25,14 +25,14 @@ class Row(Record):
 
     Parameters
     ----------
-    lines : entries; `first_try`: right at the first try without help; `wrong`, `shown`: tries not right, results asked for
-    helped : entries with a hint before them
+    tries : answers; `first_try`: right at the first try without help; `wrong`, `shown`: tries not right, results asked for
+    helped : of these after a hint
     box : in which box the skill is (0 to 6); `due`: days until it comes again, 0: now
     """
 
     student: str
     skill: str
-    lines: int
+    tries: int
     first_try: int
     wrong: int
     helped: int
@@ -51,7 +51,7 @@ def rows(states: Iterable[State], now: float) -> list[Row]:
 
 def _row(student: str, id: str, skill: Skill, now: float) -> Row:
     due = 0 if skill.open else max(0, math.ceil((skill.due - now) / DAY))
-    return Row(student, id, skill.entries, skill.clean, skill.wrong, skill.helped, skill.shown, skill.box, due)
+    return Row(student, id, skill.tries, skill.clean, skill.wrong, skill.helped, skill.shown, skill.box, due)
 
 
 def mistakes(entries: Iterable[Entry]) -> list[tuple[str, int, int]]:
@@ -130,7 +130,7 @@ def report(entries: Sequence[Entry], now: float) -> Report:
 def _skills_table(found: Sequence[Row], *, named: bool) -> Table:
     columns = (
         Column("skill", Message(N_("skill"))),
-        Column("lines", Message(N_("lines"))),
+        Column("tries", Message(N_("tries"))),
         Column("first_try", Message(N_("right at once"))),
         Column("wrong", Message(N_("wrong"))),
         Column("shown", Message(N_("shown"))),
@@ -144,7 +144,7 @@ def _skills_table(found: Sequence[Row], *, named: bool) -> Table:
             (
                 *((row.student or "–",) if named else ()),
                 Message(SKILLS.get(row.skill, row.skill)),
-                row.lines,
+                row.tries,
                 row.first_try,
                 row.wrong,
                 row.shown,

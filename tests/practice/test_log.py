@@ -129,7 +129,7 @@ def test_the_replay_is_the_same_whole_or_entry_by_entry() -> None:
 def test_a_report_counts_by_student_and_skill_and_is_safe_in_a_spreadsheet() -> None:
     entries = [ONE, ONE.changed(student="=1+1", verdict="correct", mistakes=(), try_=1, hints=0), ONE.changed(t=2.0)]
     found = rows(by_student(entries).values(), ONE.t)
-    assert [(row.student, row.lines, row.first_try, row.wrong) for row in found] == [
+    assert [(row.student, row.tries, row.first_try, row.wrong) for row in found] == [
         ("=1+1", 1, 1, 0),
         ("小明", 2, 0, 2),
     ]
