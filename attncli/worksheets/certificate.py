@@ -83,7 +83,8 @@ def by_hand(marker: Marker) -> Chain:
 
 
 def wrong_sheets(marker: Marker) -> Iterator[Wrong | Mistake]:
-    """Every mistake of the catalogue, made anywhere; one whose operands do not fit comes back as it is."""
+    """Every mistake of the catalogue, made anywhere; one whose operands do not fit, or that comes to
+    no number, comes back as it is."""
     chain = by_hand(marker)
     steps = marker.graph.steps
     with np.errstate(all="ignore"):
@@ -96,7 +97,7 @@ def wrong_sheets(marker: Marker) -> Iterator[Wrong | Mistake]:
                         lines[id] = fork.carried(id)[0]
                     except MISFITS:
                         continue
-                if step not in lines:
+                if step not in lines or np.isnan(lines[step]).any():  # 0·∞ is nothing that anybody writes
                     yield mistake.changed(swap={step: mistake.swap[step]}) if step in mistake.swap else mistake
                 else:
                     yield Wrong(step, mistake.id, {id: lines[id] for id in marker.points if id in lines})
