@@ -26,7 +26,7 @@ from attncli.reasons import of_system
 from attncli.run import check_cells
 
 #: Sheets that travel to a worker together.
-CHUNK = 64
+CHUNK = 256
 
 
 class Grader:
