@@ -589,7 +589,9 @@ class OwnPass:
                     refused = bool(self._refused(id)[row])
                     self.verdicts[row][id] = Verdict(judged.cells[0], follows=True, refused=refused, how="carried")
                     self._mark_bad(id, row)
-                    self._families[number].give(id, values)
+                    chains = self._families[number].chains
+                    for chain in chains[: len(chains) // 2]:  # the others go on by head
+                        chain.give(id, values)
                     return
         is_apart = bool(self._apart(id)[row])
         own = self.own[entry.eps].fork(rows=index)

@@ -17,6 +17,7 @@ from attncli.marking.explain import Named
 from attncli.marking.marked import TWO_THINGS, Marked, StepMark
 from attncli.matrix import as_matrix
 from attncli.message import ENGLISH, Message
+from attncli.mistakes import mistakes_at
 from attncli.problems.problem import Problem
 from attncli.render._marks import Sheet
 
@@ -82,7 +83,7 @@ def test_there_is_no_other_sequence_in_self_attention_or_where_its_rows_do_not_f
     for model, number, part in (("encoder_block", 0, "self"), ("decoder_block", 1, "cross")):
         problem = exercise(model, number)
         step = problem.graph().steps[f"{part}.K"]
-        assert "other-sequence" not in {one.id for one in step.op.mistakes(problem.graph(), step)}
+        assert "other-sequence" not in {one.id for one in mistakes_at(problem.graph(), step.id)}
 
 
 # --- norms in another place, shown where the sublayer begins --------------------------------------------------------------
@@ -201,7 +202,7 @@ def test_a_table_used_again_is_not_transposed_on_the_way_back() -> None:
     problem = exercise("gpt", 2)
     graph = problem.graph()
     step = graph.steps["G_output"]
-    found = [one.swap[step.id].params for one in step.op.mistakes(graph, step) if one.id == "gradient-not-transposed"]
+    found = [one.swap[step.id].params for one in mistakes_at(graph, step.id) if one.id == "gradient-not-transposed"]
     assert [list(params) for params in found] == [["transpose_a"], ["transpose_b"]]
 
 

@@ -16,6 +16,7 @@ from attncli.arithmetic.floating import Floating
 from attncli.core.graph import Graph
 from attncli.marking.mark import Marker
 from attncli.matrix import as_matrix
+from attncli.mistakes import mistakes_at
 from attncli.problems.answers import Sheet, answer
 from attncli.problems.problem import Problem
 
@@ -108,7 +109,7 @@ def mistakes_of(graph: Graph) -> list[tuple[str, str, Any]]:
     """Every such mistake with the step it shows at and what comes out there, where that can be told from the right."""
     right, found = graph.evaluate(), []
     for step in graph.steps.values():
-        for mistake in step.op.mistakes(graph, step) if step.op.mistakes else ():
+        for mistake in mistakes_at(graph, step.id):
             if mistake.id in OF_STACKS:
                 last = [id for id in graph.steps if id in mistake.swap][-1]
                 wrong = graph.evaluate(swap=mistake.swap, until=last)[last]
