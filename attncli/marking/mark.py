@@ -33,8 +33,8 @@ MOST_STEPS_OF_ROUTES = 1600
 #: Sheets that `Marker.mark_many` takes up at once.
 CHUNK = 256
 
-#: Verdicts that earn something.
-_WITH_CREDIT = frozenset({"correct", "route", "imprecise", "follow_through"})
+#: Verdicts of lines that are right.
+_WITH_CREDIT = frozenset({"correct", "route", "imprecise"})
 
 #: Matrices that must be written with tokens as columns before the whole sheet is taken to be.
 _TURNED = 2

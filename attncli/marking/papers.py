@@ -221,7 +221,7 @@ def trivial_rows(true: FloatArray, own: FloatArray) -> tuple[BoolArray, BoolArra
     true : (…, i, j) the true numbers
     own : (sheets, …, i, j) the learners'
     """
-    if own.shape[1:] != true.shape:
+    if own.shape[1:] != true.shape or not own.size:
         none = np.zeros(len(own), dtype=np.bool_)
         return none, none
     if true.ndim < 2:

@@ -204,10 +204,19 @@ class Pass:
             if not is_near(self.lines[id].of(index), value, spread, self.rules(id)).any():
                 continue
             witnesses = self.right(eps).fork(route.swap, index).raws(id) + self.head(eps).fork(route.swap).raws(id)
-            judged = judge(self.lines[id].of(index), witnesses, self.rules(id).changed(widened=False, short=False))
+            line, strictly = self.lines[id].of(index), self.rules(id).changed(widened=False, short=False)
+            judged = judge(line, witnesses, strictly)
+            if line.eps is None and strictly.by_person and (judged.worst < CUT).any():
+                try:
+                    bounds = hull(full.fork(rows=index).fork(route.swap), np.arange(len(index)), id, {})
+                except MISFITS:
+                    continue
+                low = np.arange(len(index))
+                judged = _with_mixed(judged, line, judged.cells < CUT, low, bounds, strictly)
             fits = judged.worst >= CUT
             # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
-            fits &= ~trivial_rows(self.marker.full[id], self.lines[id].values[index])[0]
+            true = self.marker.full[id]
+            fits &= ~trivial_rows(true, np.where(np.isneginf(line.values), true, line.values))[0]
             if fits.any():
                 yield id, route, index[fits].tolist()
                 left = index[~fits].tolist()
@@ -245,7 +254,7 @@ def _with_mixed(judged: Judged, line: Line, low: Any, rows: Any, bounds: tuple[A
         distance = np.where(hi > lo, hi - lo, 0.0)
         # A number that comes out the same by every habit is right only as far as mixed ones really go.
         exact = np.broadcast_to(judged.exact, judged.cells.shape)[rows]
-        around = np.where(exact, -half * _TIE, distance * _WIDENED)
+        around = np.where(exact | (not rules.widened), -half * _TIE, distance * _WIDENED)
         inside = (values >= lo - half - around) & (values <= hi + half + around)
         beyond = (values >= lo - half - distance * _BEYOND) & (values <= hi + half + distance * _BEYOND)
     zero = np.abs(values) < 0.5 * unit
@@ -312,7 +321,8 @@ class OwnPass:
         if not_right.any():
             self.bad[id] = not_right
             self.astray[id] = not_right & ~followed
-            self.trivial[id] = self._trivial(id, line, not_right)
+            # What only follows from a line above is what it is; stumps go on making zeros.
+            self.trivial[id] = self._trivial(id, line, self.astray[id] | not_right & self.short)
         if wrong.any():
             self._explain(id, line, np.flatnonzero(wrong), apart)
         self.unnamed |= not_right & ~followed & ~wrong

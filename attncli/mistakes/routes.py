@@ -275,10 +275,10 @@ def _is_constant(
     far = _OWN * 2 * half
     usual = (least <= top + half) & (most >= top - half)
     own = ~usual & ((least > top + far) | (most < top - far))
-    # A line with one visible score alone would agree with any number: it takes one that another line shows, the same
-    # constant or the same distance from the maximum.
-    others = ~np.eye(len(own), dtype=np.bool_) & (own & several if several.any() else own)
-    same = (least[:, None] <= most) & (most[:, None] >= least)
-    same |= ((least - top)[:, None] <= most - top) & ((most - top)[:, None] >= least - top)
-    shown = (others & same).any(1)
-    return bool(own.any() and (usual | (own & (several | shown))).all())
+    if several.any():
+        # A line with one visible score alone agrees with any number: others must show that a constant was taken.
+        return bool((own & several).any() and (usual | own).all())
+    same = ((least[:, None] <= most) & (most[:, None] >= least)) | (
+        ((least - top)[:, None] <= most - top) & ((most - top)[:, None] >= least - top)
+    )
+    return len(own) > 1 and bool(own.all() and same.all())
