@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
+from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.core.graph import Graph, Swap
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
@@ -155,8 +157,10 @@ class Marker:
         unit = 10.0 ** -self.setting.places[id]
         for chain in first.right(line.eps).chains:
             source = chain.fork(rows=np.array([row])).carried(shifted.inputs[0])[0]
-            if other_constant(source, line.values[0], unit, step is not shifted):
-                return Route("other-constant", _as_given(self.graph, id, line), Message(OTHER_CONSTANT))
+            taken = other_constant(source, line.values[0], unit, step is not shifted)
+            if taken is not None:
+                swap = instead(shifted, partial(_without, taken), shifted.inputs[0])
+                return Route("other-constant", dict(swap), Message(OTHER_CONSTANT))
         return None
 
     def _hidden_back(self) -> dict[str, BoolArray]:
@@ -345,10 +349,9 @@ def _most_places(answer: Answer) -> int:
     return int(answer.matrix.decimals.max(initial=0))
 
 
-def _as_given(graph: Graph, id: str, line: Line) -> dict[str, Swap]:
-    """A written line in the place of its step: right, and the numbers to go on with."""
-    step = graph.steps[id]
-    return dict(instead(step, lambda xp, a: np.broadcast_to(line.values[0], a.shape), step.inputs[0]))
+def _without(taken: FloatArray, xp: Arithmetic, scores: Value) -> Value:
+    """Every line of scores minus its own constant."""
+    return xp.subtract(scores, taken)
 
 
 def _has_rows(answer: Answer) -> bool:

@@ -342,7 +342,7 @@ class OwnPass:
             if id in self.marker.setting[other]:
                 found |= rows
         for way in self.ways:
-            if id in way.swap:
+            if self._leads_to(way, id):
                 found[way.rows] = True
         return found
 

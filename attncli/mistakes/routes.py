@@ -236,44 +236,57 @@ def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
 _FILLED = N_("Right: a hidden score gets gradient 0. It was replaced by −∞, so nothing it does reaches the loss.")
 
 
-def other_constant(source: FloatArray, written: FloatArray, unit: float, powers: bool) -> bool:
-    """Whether another constant than the maximum was taken away from every visible score of a line, the same all along it.
+def other_constant(source: FloatArray, written: FloatArray, unit: float, powers: bool) -> FloatArray | None:
+    """The constants, one a line, that were taken away from every visible score in place of the maximum; None where no
+    such numbers lead to what was written.
 
     Parameters
     ----------
     source : (…, queries, keys) the scores that the maximum is taken from; −∞ where hidden
     written : (…, queries, keys) the shifted scores, or (`powers`) their e^x, rounded or cut off
     unit : a unit of the last place asked
+
+    Returns
+    -------
+    (…, queries, 1), each as round as it can be
     """
     visible = ~np.isneginf(source)
     hidden = written == 0 if powers else np.isneginf(written)
     if (hidden & visible & ~powers).any() or (~hidden & ~visible).any() or not visible.any(-1).all():
-        return False
+        return None
     if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
-        return False
+        return None
     rounded = written - unit / 2, written + unit / 2
     # Cut off, or worked out from shifted scores that were rounded themselves.
     cut = (
         np.where(written > 0, written - unit / 2, written - unit),
         np.where(written < 0, written + unit / 2, written + unit),
     )
-    return any(_is_constant(source, visible, lo, hi, powers, unit / 2) for lo, hi in (rounded, cut))
+    for lo, hi in (rounded, cut):
+        if powers:
+            lo, hi = np.log(np.maximum(lo, 0.0)), np.log(hi)
+        least = np.where(visible, source - hi, -np.inf).max(-1)
+        most = np.where(visible, source - lo, np.inf).min(-1)
+        if _are_constants(least.ravel(), most.ravel(), source.max(-1).ravel(), visible.sum(-1).ravel() > 1, unit):
+            return _roundest(least, most)[..., None]
+    return None
 
 
-def _is_constant(
-    source: FloatArray, visible: BoolArray, lo: FloatArray, hi: FloatArray, powers: bool, half: float
-) -> bool:
-    """The same, for numbers between these bounds."""
-    if powers:
-        lo, hi = np.log(np.maximum(lo, 0.0)), np.log(hi)
-    least = np.where(visible, source - hi, -np.inf).max(-1).ravel()
-    most = np.where(visible, source - lo, np.inf).min(-1).ravel()
-    top = source.max(-1).ravel()
+def _roundest(least: FloatArray, most: FloatArray) -> FloatArray:
+    """Between these bounds, the numbers with the fewest decimals."""
+    found = (least + most) / 2
+    for decimals in range(12, -1, -1):
+        rounded = np.round((least + most) / 2, decimals)
+        found = np.where((rounded >= least) & (rounded <= most), rounded, found)
+    return found
+
+
+def _are_constants(least: FloatArray, most: FloatArray, top: FloatArray, several: BoolArray, unit: float) -> bool:
+    """Whether constants within these bounds, one a line, are such and not the maximum."""
     if not ((least <= most) & (most - least <= _SURE)).all():
         return False
-    several = visible.sum(-1).ravel() > 1
-    far = _OWN * 2 * half
-    usual = (least <= top + half) & (most >= top - half)
+    far = _OWN * unit
+    usual = (least <= top + unit / 2) & (most >= top - unit / 2)
     own = ~usual & ((least > top + far) | (most < top - far))
     if several.any():
         # A line with one visible score alone agrees with any number: others must show that a constant was taken.

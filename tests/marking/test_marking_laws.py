@@ -143,6 +143,8 @@ def test_other_ways_are_right(name, seed, decimals, share) -> None:  # type: ign
     case = make_case(rng, "self_attention")
     while case.hidden is None and name in ("maximum before the mask", "mask before scale"):
         case = make_case(rng, "self_attention")
+    while name == "a constant a row" and case.hidden is not None and ((~case.hidden).sum(-1) < 2).all():
+        case = make_case(rng, "self_attention")  # one visible score alone shows no constant
     carrying = "full" if name == "a constant a row" else rng.choice(CARRYING)
     values = Learner(case, decimals, carrying, seed, routes(case, name)).run()
     left_out = {"row_max"} if "maximum" in name or "constant" in name else set()
