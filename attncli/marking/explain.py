@@ -104,7 +104,7 @@ class Explainer:
         kept : by step, which sheets go on from a wrong line that they wrote
         """
         count = len(line.values)
-        tiers: list[list[dict[tuple[str, str, bool], Found]]] = [[{} for _ in range(count)] for _ in range(3)]
+        tiers: list[list[dict[tuple[str, str, int], Found]]] = [[{} for _ in range(count)] for _ in range(3)]
         near: list[tuple[Family, str, Mistake, Any]] = []
         for family in filter(None, (numbers.own, numbers.right)):
             for where, mistake, rows in self._near(id, line, family.chains[0], numbers.spread, rules, open_steps):
@@ -112,8 +112,8 @@ class Explainer:
                 for tier, fits in zip(
                     tiers, self._fitting(id, line.of(rows), family, rows, mistake, rules), strict=True
                 ):
-                    _note(tier, rows[fits], where, mistake)
-        found: list[dict[tuple[str, str, bool], Found]] = [
+                    _note(tier, rows[fits], where, self._same(where, mistake, id))
+        found: list[dict[tuple[str, str, int], Found]] = [
             next((tier for tier in each if tier), {}) for each in zip(*tiers, strict=True)
         ]
         if line.eps is None and rules.by_person:
@@ -122,7 +122,7 @@ class Explainer:
                 left = rows[nothing[rows]]
                 if left.size:
                     fits = self._mixed(id, line.of(left), family.chains[0], left, mistake, rules, kept)
-                    _note(found, left[fits], where, mistake)
+                    _note(found, left[fits], where, self._same(where, mistake, id))
         return [list(each.values()) for each in found]
 
     def _fitting(
@@ -190,9 +190,7 @@ class Explainer:
         seen = set[tuple[tuple[str, int], ...]]()
         for mistake in self.mistakes(where):
             # What is done alike somewhere that does not lead here makes no other numbers.
-            leads = tuple(
-                (at, builtin_id(swap)) for at, swap in mistake.swap.items() if at == id or id in self.setting[at]
-            )
+            leads = self._leads(mistake, id)
             if leads in seen:
                 continue
             seen.add(leads)
@@ -211,6 +209,15 @@ class Explainer:
                 value = _value(chain.fork(mistake.swap).raw, id)
                 found += [(mistake, value)] if value is not None else []
         return found + (self._carried_on(chain, where, id, group) if group else [])
+
+    def _leads(self, mistake: Mistake, id: str) -> tuple[tuple[str, int], ...]:
+        """What of a mistake leads to a step."""
+        return tuple((at, builtin_id(swap)) for at, swap in mistake.swap.items() if at == id or id in self.setting[at])
+
+    def _same(self, where: str, mistake: Mistake, id: str) -> list[Mistake]:
+        """The mistakes that come to the same at a step, and go on otherwise elsewhere."""
+        leads = self._leads(mistake, id)
+        return [one for one in self.mistakes(where) if one.id == mistake.id and self._leads(one, id) == leads]
 
     def _carried_on(
         self, chain: Chain, where: str, id: str, group: Sequence[tuple[Mistake, Value]]
@@ -391,11 +398,16 @@ def either_way(value: Value, shape: Sequence[int]) -> Value:
     return value.reshape(len(value), *wanted)
 
 
-def _note(found: Sequence[dict[tuple[str, str, bool], Found]], rows: Any, where: str, mistake: Mistake) -> None:
-    """Add a mistake to what was found about some sheets."""
-    one = Found((Named(where, mistake.id),), mistake.swap, mistake.alike)
-    for row in rows.tolist():
-        found[row].setdefault((where, mistake.id, len(mistake.swap) > 1), one)
+def _note(
+    found: Sequence[dict[tuple[str, str, int], Found]], rows: Any, where: str, mistakes: Sequence[Mistake]
+) -> None:
+    """Add mistakes that give the same numbers to what was found about some sheets."""
+    for mistake in mistakes:
+        one = Found((Named(where, mistake.id),), mistake.swap, mistake.alike)
+        # What is made at several steps at once may go on in several ways from here.
+        key = where, mistake.id, builtin_id(mistake) if len(mistake.swap) > 1 else 0
+        for row in rows.tolist():
+            found[row].setdefault(key, one)
 
 
 def may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
+from attncli.arithmetic.rounding import round_decimal
 from attncli.core.graph import Graph, Swap
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
 from attncli.marking.explain import Explainer, Named
@@ -73,6 +74,7 @@ class Marker:
         self.full = self.graph.evaluate(FLOATING).numbers
         self.reader = Reader(self.shapes, self.full, self.setting.places, problem.is_as_written, self.rounding)
         self.names = Names(self.graph, self.points)
+        self._rounded: dict[str, FloatArray] = {}
         self._heads: dict[float | None, Family] = {}
         self.explainer = Explainer(self.graph, self.setting)
         every = list(routes(self.graph))
@@ -180,6 +182,13 @@ class Marker:
     def parts_wrong(self, id: str, line: Line, chain: Chain) -> tuple[Message, ...]:
         """What a wrong part of a sum says about one sheet's line."""
         return parts_wrong(self.graph, chain, id, line, self.rules[id])
+
+    def rounded(self, id: str) -> FloatArray:
+        """The right numbers of a step as they stand on a page."""
+        found = self._rounded.get(id)
+        if found is None:
+            found = self._rounded[id] = round_decimal(self.full[id], self.setting.places[id])
+        return found
 
     # Marking.
 

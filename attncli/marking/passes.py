@@ -215,8 +215,8 @@ class Pass:
                 judged = _with_mixed(judged, line, judged.cells < CUT, low, bounds, strictly)
             fits = judged.worst >= CUT
             # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
-            true = self.marker.full[id]
-            fits &= ~trivial_rows(true, np.where(np.isneginf(line.values), true, line.values))[0]
+            true = self.marker.rounded(id)
+            fits &= ~trivial_rows(true, np.where(np.isneginf(line.values), true, line.values))[1]
             if fits.any():
                 yield id, route, index[fits].tolist()
                 left = index[~fits].tolist()
@@ -362,7 +362,7 @@ class OwnPass:
         """Which of some sheets have made the rest trivial here, in some row or in all of them."""
         found = np.zeros(len(self.rows), dtype=np.bool_)
         index = np.flatnonzero(rows)
-        some, whole = trivial_rows(self.marker.full[id], line.values[index])
+        some, whole = trivial_rows(self.marker.rounded(id), line.values[index])
         found[index] = np.where(self.unnamed[index] | self.astray[id][index], some, whole)
         return found
 
@@ -562,7 +562,7 @@ class OwnPass:
         self.verdicts[row][id] = verdict.changed(found=tuple(found), expected=expected, chain=full, how=None)
         self.unnamed[row] |= not found
         if found and self.trivial[id][row]:
-            _, whole = trivial_rows(self.marker.full[id], self.first.lines[id].values[self.rows[[row]]])
+            _, whole = trivial_rows(self.marker.rounded(id), self.first.lines[id].values[self.rows[[row]]])
             self.trivial[id][row] = whole[0]
 
     def _remember(self, id: str, index: Any, singles: Sequence[Sequence[Found]]) -> None:
