@@ -256,7 +256,9 @@ def _with_mixed(judged: Judged, line: Line, low: Any, rows: Any, bounds: tuple[A
         exact = np.broadcast_to(judged.exact, judged.cells.shape)[rows]
         around = np.where(exact | (not rules.widened), -half * _TIE, distance * _WIDENED)
         inside = (values >= lo - half - around) & (values <= hi + half + around)
-        beyond = (values >= lo - half - distance * _BEYOND) & (values <= hi + half + distance * _BEYOND)
+        # With one decimal a few learners show little of what rounding can do.
+        farther = distance * _BEYOND * (2 if rules.decimals < 2 else 1)
+        beyond = (values >= lo - half - farther) & (values <= hi + half + farther)
     zero = np.abs(values) < 0.5 * unit
     reaches = (lo <= half) & (hi >= -half)
     places = None if line.places is None else line.places[rows]
