@@ -29,7 +29,7 @@ from attncli.render._view import localized, printable
 _MARKS = {
     "correct": ("✓", "green", N_("right")),
     "route": ("✓", "green", N_("right, by another way")),
-    "imprecise": ("~", "yellow", N_("right, but with too few decimals")),
+    "imprecise": ("~", "yellow", N_("right, but not precise enough")),
     "follow_through": ("✓", "cyan", N_("right from your own earlier values")),
     "wrong": ("✗", "bold red", N_("not right")),
     "blank": ("·", "dim", N_("left blank")),
