@@ -173,6 +173,8 @@ class _Reader:
 
     def unreadable(self, at: int | None = None) -> InputError:
         start = self.start() if at is None else at
+        if not self.text[start:].strip():
+            return InputError("The loss “{loss}” stops in the middle. {forms}", loss=self.text[:60], forms=self.forms)
         return InputError(
             "The loss “{loss}” cannot be read from “{rest}” on. {forms}",
             loss=self.text[:60],
@@ -408,15 +410,14 @@ class _Reader:
         return self.take()
 
     def entry(self) -> tuple[str, tuple[int, ...]]:
-        """O[1,2]; an index that is no counting number is 0 and so nowhere."""
+        """O[1,2]; of an index that is longer than any array the first digits are kept: it is nowhere either way."""
         name = self.take()
         self.expect("[")
         index: list[int] = []
         while True:
-            number = self.take()
-            if not number:
+            if not self.peek().isdecimal():
                 raise self.unreadable()
-            index.append(int(number) if number.isdecimal() and len(number) < 10 else 0)
+            index.append(int(self.take()[:9]))
             if self.peek() != ",":
                 break
             self.take()

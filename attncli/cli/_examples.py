@@ -77,7 +77,7 @@ def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:
         raise error.at(id) from None
     shown = view(result, say.language, layout=problem.layout, width=screen.width)
     print_parts(question(asked, id, shown, screen, hint=hint), screen)
-    say.out(trimmed(buffer.getvalue()) + how_to_hand_in(asked, id, shown))
+    say.out(trimmed(buffer.getvalue()) + how_to_hand_in(asked, id, shown, screen.width))
     return 0
 
 

@@ -39,18 +39,13 @@ def options(say: Say) -> dict[str, tuple[Any, Any]]:
         "queries": (Annotated[one, typer.Option("-Q", metavar="M", help=t("Queries, one row a token: \"1 2; 3 4\", @FILE, or - for standard input."))], None),
         "keys": (Annotated[one, typer.Option("-K", metavar="M", help=t("Keys, one row a token."))], None),
         "values": (Annotated[one, typer.Option("-V", metavar="M", help=t("Values, one row a token."))], None),
-        "text": (Annotated[one, typer.Option("--text", metavar="TEXT", help=t("Start from words, like --text 我爱你, with small built-in weights that are shown."))], None),
+        "text": (Annotated[one, typer.Option("--text", metavar="TEXT", help=t("Start from words, like --text \"I like tea\", with small built-in weights that are shown."))], None),
         "set_": (Annotated[many, typer.Option("--set", metavar="NAME=M", help=t("Any other input or setting of the model, like --set X=\"1 0; 0 1\" or --set eta=0.1."), show_default=False)], None),
         "model": (Annotated[one, typer.Option("--model", metavar="NAME", help=t("The model; without it, the one whose inputs are given."), autocompletion=_complete.models)], None),
         "causal": (Annotated[bool, typer.Option("--causal", help=t("A token sees itself and what came before."))], False),
         "mask": (Annotated[one, typer.Option("--mask", metavar="M", help=t("Numbers added to the scaled scores: 0 = visible, -inf = hidden."))], None),
         "scale": (Annotated[one, typer.Option("--scale", metavar="sqrt|none|NUMBER", help=t("Divide the scores by √d_k (sqrt, the default), not at all, or multiply them by a number."))], None),
-        "upstream": (Annotated[one, typer.Option("--upstream", metavar="M", help=t("The "
-"gradient at "
-"the output, "
-"in the "
-"output's "
-"shape."))], None),
+        "upstream": (Annotated[one, typer.Option("--upstream", metavar="M", help=t("The gradient at the output, in the output's shape."))], None),
         "loss": (Annotated[one, typer.Option("--loss", metavar="TEXT", help=t("A loss instead: sum(O), O[1,1] + 2*O[1,2], 1/2*sum((O-T)^2), -ln A[1,2], cross_entropy(logits, T), nll(A, T), or a sum of such, each with a factor."))], None),
         "verify": (Annotated[bool, typer.Option("--verify", help=t("Check every gradient against finite differences."))], False),
         "step": (Annotated[many, typer.Option("--step", metavar="ID", help=t("Show only this step (can be given several times)."), autocompletion=_complete.steps, show_default=False)], None),

@@ -30,7 +30,7 @@ def from_text(text: str) -> Problem:
     plain = printable(" ".join(text.split()))
     split = "characters" if max(plain, default="") >= _FIRST_WITHOUT_SPACES else "words"
     if not plain:
-        raise InputError("--text: the text is empty. Write a few words, like --text 我爱你.")
+        raise InputError('--text: the text is empty. Write a few words, like --text "I like tea".')
     vocabulary = Vocabulary.built_from(plain, split=split)
     count = len(vocabulary.cut(plain))
     if count > _MOST_TOKENS:

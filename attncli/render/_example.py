@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from attncli.locale.wrap import wrap
 from attncli.message import N_, Listed, Localized, Message
 from attncli.names import show_shape
 from attncli.problems.published import Checked
@@ -232,10 +233,15 @@ def decimals(places: int | None) -> Message:
     return Message(N_("1 decimal")) if places == 1 else Message(N_("{count} decimals"), count=places)
 
 
-def how_to_hand_in(asked: Question, name: str, view: View) -> str:
+def how_to_hand_in(asked: Question, name: str, view: View, width: int) -> str:
     """A sheet to copy, and as the last line the command that marks the answers: lines that nothing breaks."""
-    sheet = view.say(Message(N_("Write the numbers over the question marks, in a sheet (answers.toml) …")))
-    command = view.say(Message(N_("… or on the command line:")))
+    sheet, command = (
+        wrap(view.say(Message(sentence)), width)
+        for sentence in (
+            N_("Write the numbers over the question marks, in a sheet (answers.toml) …"),
+            N_("… or on the command line:"),
+        )
+    )
     return f"\n{sheet}\n{asked.sheet()}\n{command}\n{asked.command(name)}\n"
 
 

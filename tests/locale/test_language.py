@@ -114,7 +114,7 @@ ERRORS: Sequence[tuple[str, ...]] = (
     ("forward", "-Q", "1", "2", "3"),
     ("forward", "-Q", "1 2", "-K", "1 0 3", "-V", "2"),
     ("forward", "-Q", "1 x", "-K", "1 0", "-V", "2"),
-    ("forward", "-Q", "1 2", "-K", "1 0"),
+    ("forward", "-K", "1 0"),
     ("forward", "a1-pronon"),
     ("forward", "nothing.toml"),
     ("backward", "a1-pronoun"),
@@ -306,13 +306,15 @@ def test_errors_are_chinese(terminal: Terminal, untranslated: list[str], words: 
 
 # Width
 
+#: A command and a line of a sheet stay whole, so that they can be copied.
+COPIED = re.compile(r" *attncli \w|\w+ = \"[? ;]+\"$")
+
 
 @pytest.mark.parametrize("words", [*COMMANDS, ("examples", "run", "b6-full-backward")], ids=name_of)
 @pytest.mark.parametrize("width", [80, 50, 40])
 def test_no_line_is_wider_than_the_screen(terminal: Terminal, words: tuple[str, ...], width: int) -> None:
     said = terminal("--lang", "zh", *words, COLUMNS=str(width))
-    lines = [line for line in said.out.splitlines() if not line.startswith("  attncli ")]  # commands to be copied
-    assert [line for line in lines if columns(line) > width] == []
+    assert [line for line in said.out.splitlines() if columns(line) > width and not COPIED.match(line)] == []
 
 
 def test_the_environment_is_left_alone(terminal: Terminal) -> None:
