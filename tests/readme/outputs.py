@@ -133,7 +133,7 @@ def refreshed(shown: str, printed: str) -> str:
 def _likest(wanted: list[str], lines: list[str], start: int) -> int:
     """Where the lines most like the wanted ones begin."""
     if not wanted:
-        return len(lines)
+        return start
     return max(
         range(start, max(start, len(lines) - len(wanted)) + 1),
         key=lambda at: difflib.SequenceMatcher(None, "".join(wanted), "".join(lines[at : at + len(wanted)])).ratio(),
