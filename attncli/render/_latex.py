@@ -203,6 +203,8 @@ def term_latex(term: Term, show: Any) -> str:
             return rf"\sqrt{{{parts[0]}}}"
         case "power":
             return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
+        case "positive":
+            return f"[{parts[0]} > 0]"
         case "erf":
             return rf"\mathrm{{erf}}\left({parts[0]}\right)"
         case "tanh" | "max" | "sin" | "cos" | "ln":
