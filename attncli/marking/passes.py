@@ -166,21 +166,21 @@ class Pass:
         """How many lines of a sheet are right."""
         return sum(bool(line.has[row]) and self.judged[id].worst[row] >= CUT for id, line in self.lines.items())
 
-    def first_wrong(self) -> list[str | None]:
-        """By sheet, the first step that is wrong."""
+    def first_not_right(self) -> list[str | None]:
+        """By sheet, the first step that is not right."""
         found: list[str | None] = [None] * len(self.papers)
         for id, judged in self.judged.items():
-            for row in np.flatnonzero(self.lines[id].has & (judged.worst == WRONG)).tolist():
+            for row in np.flatnonzero(self.lines[id].has & (judged.worst < CUT)).tolist():
                 if found[row] is None:
                     found[row] = id
         return found
 
     def taken(self) -> Iterator[tuple[str, Route, list[int]]]:
-        """Other right ways that sheets turn out to have gone at their first wrong line: the step, the way, the sheets."""
+        """Other right ways that sheets turn out to have gone at the first line that is not right: the step, the way, the sheets."""
         if len(self.routes) >= _MOST_ROUTES:
             return
         at: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-        for row, id in enumerate(self.first_wrong()):
+        for row, id in enumerate(self.first_not_right()):
             if id is not None and id in self.marker.graph.steps and not self.papers[row].entries[id].odd:
                 written = tuple(other for other in self.papers[row].entries if other != id)
                 at.setdefault((id, written), []).append(row)
