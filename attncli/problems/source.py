@@ -307,7 +307,8 @@ def arrays_from_npz(path: str, most: int = MOST_ARRAY_BYTES, *, writer: str = "n
         if len(members) > MOST_ARRAYS:
             raise InputError("holds {count} arrays; the limit here is {limit}.", count=len(members), limit=MOST_ARRAYS)
         # What a member says of its size is also all that is unpacked of it.
-        if sum(info.file_size for info in archive.infolist() if info.file_size <= MOST_ARRAY_BYTES) > most:
+        sizes = [info.file_size for info in archive.infolist()]
+        if max(sizes, default=0) > most or sum(size for size in sizes if size <= MOST_ARRAY_BYTES) > most:
             raise InputError("unpacks to more than {limit} bytes, the limit here.", limit=f"{most:,}")
         for name in members:
             try:
