@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.marking.chain import MISFITS
-from attncli.marking.explain import Found
+from attncli.marking.explain import Found, Named, order
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Line
 from attncli.marking.marked import FOLLOWED, TWO_THINGS, Marked, StepMark
 from attncli.marking.papers import Entry, Paper, precisions
-from attncli.marking.passes import Verdict, Verdicts, named
+from attncli.marking.verdict import Verdict, Verdicts
 from attncli.message import N_, Cell, Listed, Message
 from attncli.mistakes.catalogue import did, without_vaguer
 from attncli.problems.problem import Problem
@@ -132,7 +132,7 @@ class Feedback:
                 off=found.off,
                 own=self.marker.full[id],
             )
-        mistakes = named(found.found, id)
+        mistakes = _named(found.found, id)
         # What a mistake explains is no right number either where it is near one.
         cells = _cells(found.cells < CUT if mistakes else found.cells == WRONG)
         operands: Mapping[str, Any] = {}
@@ -229,7 +229,7 @@ def credit_of(problem: Problem, verdict: str) -> Fraction:
 
 def _told(found: Sequence[Found], id: str, graph: Any) -> tuple[Message, ...]:
     """What was done; where several mistakes give the same numbers, that is said before the likelier ones."""
-    first = named(found, id)[:_TOLD]
+    first = _named(found, id)[:_TOLD]
     worth = {at: without_vaguer([one.id for one in first if one.step == at]) for at in {one.step for one in first}}
     sentences = tuple(dict.fromkeys(did(one.id, graph, one.step) for one in first if one.id in worth[one.step]))
     if len(sentences) < 2:
@@ -237,6 +237,14 @@ def _told(found: Sequence[Found], id: str, graph: Any) -> tuple[Message, ...]:
     if len(found[0].named) > 1:
         return (Message(TWO_THINGS).of("two"), *sentences)
     return (Message(N_("More than one mistake gives these numbers. The likelier first:")), *sentences)
+
+
+def _named(found: Sequence[Found], id: str) -> list[Named]:
+    """The mistakes by name, each once, the likelier first."""
+    if found and len(found[0].named) > 1:
+        return list(found[0].named)
+    unique = {(one.step, one.id): one for each in found for one in each.named}
+    return sorted(unique.values(), key=lambda one: order(one, id))
 
 
 def _cells(wrong: Any) -> tuple[tuple[int, ...], ...]:

@@ -18,9 +18,11 @@ from attncli.marking.feedback import Feedback
 from attncli.marking.habits import BY_HEAD, FROM_THE_PAGE, FULL, Habit, Program, programs
 from attncli.marking.judge import CUT, Line, Rules, judge
 from attncli.marking.marked import RIGHT, Marked, StepMark
+from attncli.marking.own_pass import OwnPass
 from attncli.marking.papers import Paper, Reader
 from attncli.marking.parts import parts_wrong
-from attncli.marking.passes import OwnPass, Pass, Verdicts
+from attncli.marking.right_pass import RightPass
+from attncli.marking.verdict import Verdicts
 from attncli.matrix import BoolArray, FloatArray
 from attncli.message import N_, Message
 from attncli.mistakes.entry import instead
@@ -142,7 +144,7 @@ class Marker:
                     waiting.append(source)
         return [step for step in self.graph.steps if step in found]
 
-    def own_constant(self, first: Pass, id: str, row: int) -> Route | None:
+    def own_constant(self, first: RightPass, id: str, row: int) -> Route | None:
         """The way of a sheet that took another constant away from its scores, if this line shows it."""
         step = self.graph.steps[id]
         shifted = self.graph.steps.get(step.inputs[0]) if step.op.name == "exp" else step
@@ -240,7 +242,7 @@ class Marker:
         papers = [self._paper(sheets[i], turned=True) for i in rows]
         plain = [at for at, paper in enumerate(papers) if paper.is_plain]
         for group in (plain, *([at] for at in range(len(papers)) if at not in set(plain))):
-            first = Pass(self, [papers[at] for at in group])
+            first = RightPass(self, [papers[at] for at in group])
             first.run()
             for place, at in enumerate(group):
                 one = marked[rows[at]]
@@ -264,7 +266,7 @@ class Marker:
         verdicts: list[Verdicts],
     ) -> None:
         """Both passes over some sheets; those that went another right way once more along that."""
-        first = Pass(self, [papers[row] for row in rows], gone)
+        first = RightPass(self, [papers[row] for row in rows], gone)
         first.run()
         left = set(range(len(rows)))
         for id, route, members in first.taken():
@@ -278,7 +280,7 @@ class Marker:
             for at, found in zip(wrong, OwnPass(first, wrong).run(), strict=True):
                 verdicts[rows[at]] = found
 
-    def _fine(self, first: Pass) -> BoolArray:
+    def _fine(self, first: RightPass) -> BoolArray:
         """Which sheets are right in every line."""
         fine = np.array(
             [not any(entry.odd for entry in paper.entries.values()) for paper in first.papers], dtype=np.bool_

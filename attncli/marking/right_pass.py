@@ -1,0 +1,221 @@
+"""The first of two passes over sheets of one kind, side by side: what is right.
+
+It goes on with right numbers whatever was written. A sheet that went another right way is gone over once more with that
+way in the place of the usual one. The second pass goes on with what was written (`own_pass`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.arithmetic import Value
+from attncli.core.graph import Swap
+from attncli.marking.chain import MISFITS, Chain, Family
+from attncli.marking.explain import is_near
+from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Rules, judge
+from attncli.marking.papers import Paper, stacked, trivial_rows
+from attncli.marking.seeds import hull
+from attncli.marking.verdict import Verdict
+from attncli.matrix import BoolArray
+from attncli.mistakes.routes import Route
+
+if TYPE_CHECKING:
+    from attncli.marking.mark import Marker
+
+#: Other right ways that one sheet may go, one after the other.
+_MOST_ROUTES = 3
+#: Distances between the witnesses within which mixed habits are asked.
+_CLOSE = 4.0
+#: Shares of the distance between mixed learners by which a right number may lie beyond them, and an imprecise one.
+_WIDENED = 0.5
+#: What is put down to the computer at the end of half a unit.
+_TIE = 1e-6
+_BEYOND = 1.5
+
+
+class RightPass:
+    """The first pass over sheets that go the same right way: every line, going on with right numbers.
+
+    Parameters
+    ----------
+    papers : the sheets; all of them plain, or a single one
+    swap : the other right way, in the place of the usual steps
+    """
+
+    def __init__(self, marker: Marker, papers: Sequence[Paper], routes: Sequence[tuple[str, Route]] = ()) -> None:
+        self.marker = marker
+        self.papers = papers
+        self.routes = routes
+        self.swap: dict[str, Swap] = {id: one for _, route in routes for id, one in route.swap.items()}
+        self.lines = stacked(papers, marker.ids, marker.shapes)
+        self.judged: dict[str, Judged] = {}
+        self._known: dict[tuple[str, str], Verdict] = {}
+        self._right: dict[float | None, Family] = {}
+        self._head: dict[float | None, Family] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        # Those of an odd shape are in no line, and are judged all the same.
+        for eps in {entry.eps for paper in self.papers for entry in paper.entries.values()} | {None}:
+            head = self.marker.head(eps)
+            self._head[eps] = head.fork(self.swap) if self.swap else head
+            self._right[eps] = self.marker.from_page(eps, self._head[eps])
+
+    def right(self, eps: float | None) -> Family:
+        return self._right[eps]
+
+    def head(self, eps: float | None) -> Family:
+        return self._head[eps]
+
+    def rules(self, id: str) -> Rules:
+        return self.marker.rules[id]
+
+    def witnesses(self, id: str, eps: float | None) -> list[Value]:
+        return self.head(eps).raws(id) + self.right(eps).raws(id)
+
+    def run(self) -> None:
+        """Judge every line, going on with right numbers."""
+        for id, line in self.lines.items():
+            if id in self.marker.graph.inputs:
+                given = self.head(line.eps).raws(id)[:1]
+                self.judged[id] = judge(line, given, self.rules(id).changed(widened=False))
+                continue
+            judged = judge(line, self.witnesses(id, line.eps), self.rules(id))
+            judged = self._reconsidered(id, line, judged, self.right(line.eps).chains[0], {})
+            self.judged[id] = judged
+            fine = line.has & (judged.worst >= CUT)
+            if fine.any():
+                where = np.broadcast_to(fine.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape)
+                self._go_on(id, line.values, line.shown(where))
+
+    def _go_on(self, id: str, values: Value, where: Any) -> None:
+        if not self.marker.reads_page:
+            return
+        for family in self._right.values():
+            family.give(id, values, None if where.all() else where)
+
+    def _reconsidered(self, id: str, line: Line, judged: Judged, full: Chain, kept: Mapping[str, BoolArray]) -> Judged:
+        """The same after asking learners who mix their habits, where a cell is near enough and not right."""
+        if line.eps is not None or not self.rules(id).by_person:
+            return judged
+        low = judged.cells < CUT
+        rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= judged.spread * _CLOSE + 2))
+        if not rows.size:
+            return judged
+        try:
+            bounds = hull(full, rows, id, kept)
+        except MISFITS:  # a learner's own T names a row that is not there
+            return judged
+        return _with_mixed(judged, line, low, rows, bounds, self.rules(id))
+
+    def lines_right(self, row: int) -> int:
+        """How many lines of a sheet are right."""
+        return sum(bool(line.has[row]) and self.judged[id].worst[row] >= CUT for id, line in self.lines.items())
+
+    def first_not_right(self) -> list[str | None]:
+        """By sheet, the first step that is not right."""
+        found: list[str | None] = [None] * len(self.papers)
+        for id, judged in self.judged.items():
+            for row in np.flatnonzero(self.lines[id].has & (judged.worst < CUT)).tolist():
+                if found[row] is None:
+                    found[row] = id
+        return found
+
+    def taken(self) -> Iterator[tuple[str, Route, list[int]]]:
+        """Other right ways that sheets turn out to have gone at the first line that is not right: the step, the way, the sheets."""
+        if len(self.routes) >= _MOST_ROUTES:
+            return
+        at: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        for row, id in enumerate(self.first_not_right()):
+            if id is not None and id in self.marker.graph.steps and not self.papers[row].entries[id].odd:
+                written = tuple(other for other in self.papers[row].entries if other != id)
+                at.setdefault((id, written), []).append(row)
+        for (id, written), rows in at.items():
+            yield from self._taken_at(id, written, rows)
+
+    def _taken_at(self, id: str, written: Sequence[str], rows: list[int]) -> Iterator[tuple[str, Route, list[int]]]:
+        left = list(rows)
+        eps = self.lines[id].eps
+        full = self.right(eps).chains[0]
+        unit = 10.0 ** -self.marker.setting.places[id]
+        for route in self.marker.ways_to(id, written, self.swap):
+            if not left:
+                return
+            index = np.array(left)
+            try:
+                value = full.fork(rows=index).fork(route.swap).raw(id)
+            except MISFITS:
+                continue
+            spread = self.judged[id].spread[index] * unit
+            if not is_near(self.lines[id].of(index), value, spread, self.rules(id)).any():
+                continue
+            witnesses = self.right(eps).fork(route.swap, index).raws(id) + self.head(eps).fork(route.swap).raws(id)
+            line, strictly = self.lines[id].of(index), self.rules(id).changed(widened=False, short=False)
+            judged = judge(line, witnesses, strictly)
+            if line.eps is None and strictly.by_person and (judged.worst < CUT).any():
+                try:
+                    bounds = hull(full.fork(rows=index).fork(route.swap), np.arange(len(index)), id, {})
+                except MISFITS:
+                    continue
+                low = np.arange(len(index))
+                judged = _with_mixed(judged, line, judged.cells < CUT, low, bounds, strictly)
+            fits = judged.worst >= CUT
+            # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
+            true = self.marker.rounded(id)
+            fits &= ~trivial_rows(true, np.where(np.isneginf(line.values), true, line.values))[1]
+            if fits.any():
+                yield id, route, index[fits].tolist()
+                left = index[~fits].tolist()
+        for row in left:
+            constant = self.marker.own_constant(self, id, row)
+            if constant is not None:
+                yield id, constant, [row]
+
+    def verdict(self, id: str, row: int) -> Verdict:
+        """What this pass has found about one line of one sheet; one object for all that are plainly right alike."""
+        judged = self.judged[id]
+        worst = int(judged.worst[row])
+        at = next((route for step, route in self.routes if step == id), None)
+        if worst == RIGHT and at is None:
+            return self._plainly_right(id, "full" if judged.witness[row] == 0 else "carried")
+        how = None if worst < CUT else at.id if at is not None else "cut off" if worst == CUT else "carried"
+        off = float(judged.near[row])
+        return Verdict(judged.cells[row], route=at, how=how, off=off if np.isfinite(off) else None)
+
+    def _plainly_right(self, id: str, how: str) -> Verdict:
+        found = self._known.get((id, how))
+        if found is None:
+            cells = np.full(self.marker.shapes[id], RIGHT, dtype=np.int8)
+            found = self._known[id, how] = Verdict(cells, how=how, off=0.0)
+        return found
+
+
+def _with_mixed(judged: Judged, line: Line, low: Any, rows: Any, bounds: tuple[Any, Any], rules: Rules) -> Judged:
+    """Cells that mixed learners come to are right; a little beyond them they are imprecise. A 0 needs a 0."""
+    lo, hi = bounds
+    unit = 10.0**-rules.decimals
+    values = line.values[rows]
+    half = 0.5 * unit * (1 + 1e-7)
+    with np.errstate(all="ignore"):
+        distance = np.where(hi > lo, hi - lo, 0.0)
+        # A number that comes out the same by every habit is right only as far as mixed ones really go.
+        exact = np.broadcast_to(judged.exact, judged.cells.shape)[rows]
+        around = np.where(exact | (not rules.widened), -half * _TIE, distance * _WIDENED)
+        inside = (values >= lo - half - around) & (values <= hi + half + around)
+        # With one decimal a few learners show little of what rounding can do.
+        farther = distance * _BEYOND * (2 if rules.decimals < 2 else 1)
+        beyond = (values >= lo - half - farther) & (values <= hi + half + farther)
+    zero = np.abs(values) < 0.5 * unit
+    reaches = (lo <= half) & (hi >= -half)
+    places = None if line.places is None else line.places[rows]
+    long = np.ones_like(zero) if places is None else (places < 0) | (places >= rules.decimals)
+    cells = judged.cells.copy()
+    part = cells[rows]
+    open_ = low[rows] & (~zero | reaches) & long
+    part[open_ & beyond & (part == WRONG)] = IMPRECISE
+    part[open_ & inside] = RIGHT
+    cells[rows] = part
+    return judged.changed(cells=cells)
