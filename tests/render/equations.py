@@ -143,10 +143,10 @@ _NAME = r"[^\s=≈│├└─][^=≈│├└─]*\[\d+(?:,\d+)*\]"
 
 
 def in_text(text: str) -> Iterator[Equation]:
-    """The equations of a screen: S[1,2] = 1×0 + 2×1 = 2."""
+    """The equations of a screen: S[1,2] = 1×0 + 2×1 = 2. One that ends in ? is a question."""
     for line in text.splitlines():
         found = re.fullmatch(rf"[\s│├└─-]*({_NAME}) = (.+) (=|≈) ([^=≈]+)", line)
-        if found and is_arithmetic(found[2]):
+        if found and is_arithmetic(found[2]) and found[4].strip() != "?":
             yield Equation(found[1], found[2], found[3], found[4].strip())
 
 
@@ -162,14 +162,30 @@ def as_text(latex: str) -> str:
     ):
         latex = latex.replace(command, sign)
     latex = re.sub(r"\\(max|tanh|sin|cos|ln)", r"\1", latex)
-    while r"\frac" in latex or r"\sqrt" in latex:
-        latex = re.sub(r"\\frac\{((?:[^{}]|\{[^{}]*\})*)\}\{((?:[^{}]|\{[^{}]*\})*)\}", _fraction, latex, count=1)
-        latex = re.sub(r"\\sqrt\{([^{}]*)\}", r"√(\1)", latex)
-    return latex.replace("{", "(").replace("}", ")")
+    return _without_commands(latex).replace("{", "(").replace("}", ")")
 
 
-def _fraction(found: re.Match[str]) -> str:
-    return f"(({found[1]}) / ({found[2]}))"
+def _without_commands(latex: str) -> str:
+    r"""Every \frac{…}{…} as ((…) / (…)) and every \sqrt{…} as √(…), however deep one stands in another."""
+    found = re.search(r"\\(frac|sqrt)(?=\{)", latex)
+    if found is None:
+        return latex
+    first, end = _group(latex, found.end())
+    if found[1] == "sqrt":
+        return f"{latex[: found.start()]}√({_without_commands(first)}){_without_commands(latex[end:])}"
+    second, end = _group(latex, end)
+    fraction = f"(({_without_commands(first)}) / ({_without_commands(second)}))"
+    return f"{latex[: found.start()]}{fraction}{_without_commands(latex[end:])}"
+
+
+def _group(latex: str, start: int) -> tuple[str, int]:
+    """What stands in the braces that open at start, and where it goes on after them."""
+    depth = 0
+    for place in range(start, len(latex)):
+        depth += {"{": 1, "}": -1}.get(latex[place], 0)
+        if depth == 0:
+            return latex[start + 1 : place], place + 1
+    raise AssertionError(f"a brace that is never closed: {latex[start:]}")
 
 
 def in_latex(text: str) -> Iterator[Equation]:
