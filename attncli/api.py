@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attncli.message import AttnError, InputError, LimitError, ShapeError
+from attncli.core.message import AttnError, InputError, LimitError, ShapeError
 from attncli.problems.problem import Problem
-from attncli.run import Run, run
+from attncli.problems.run import Run, run
 
 if TYPE_CHECKING:
     from attncli.marking.mark import Marked

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from attncli.core.graph import Graph, Step, default_symbol, part_of
-from attncli.matrix import Matrix
-from attncli.message import N_, Message
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, Message
+from attncli.core.record import Record
 from attncli.ops import sum_paths
-from attncli.record import Record
 
 
 class Seed(Record):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Closed, Graph, Step, part_of
-from attncli.matrix import Matrix
-from attncli.message import N_, Message
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, Message
 from attncli.ops import divide, exp, logarithm, multiply, row_max, row_sum, spread, subtract
 
 _WEIGHTS_SOME_EMPTY = N_(

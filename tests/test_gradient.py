@@ -7,9 +7,9 @@ import pytest
 
 from attncli import gradient
 from attncli.core.graph import Graph
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError, ShapeError
 from attncli.gradient import gradient_id, gradient_symbol
-from attncli.matrix import as_matrix
-from attncli.message import InputError, ShapeError
 from attncli.ops import exp, multiply, product, row_max, row_sum, scale, subtract, sum_paths
 from attncli.problems.problem import Problem
 from attncli.softmax import softmax

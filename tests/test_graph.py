@@ -8,8 +8,8 @@ import pytest
 from attncli import ops
 from attncli.arithmetic.hand import Hand
 from attncli.core.graph import Axis, Graph, Swap, default_symbol, show_shape
-from attncli.matrix import as_matrix
-from attncli.message import InputError, ShapeError
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError, ShapeError
 from attncli.ops import exp, multiply, product, row_sum, scale
 from attncli.problems.problem import Problem
 

@@ -7,8 +7,8 @@ import pytest
 
 from attncli.arithmetic import by_name
 from attncli.core.graph import Trace
-from attncli.matrix import as_matrix
-from attncli.message import InputError, ShapeError
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError, ShapeError
 from attncli.problems.problem import Problem
 from attncli.render._math import latex_text
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attncli.arithmetic import by_name
-from attncli.matrix import as_matrix
-from attncli.message import AttnError, InputError
+from attncli.core.matrix import as_matrix
+from attncli.core.message import AttnError, InputError
+from attncli.core.verify import verify
 from attncli.problems.problem import Problem
-from attncli.verify import verify
 
 Q = np.array([[1.0, 2.0], [0.5, -1.0]])
 K = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]])

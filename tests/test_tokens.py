@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli.message import InputError
-from attncli.tokens import MOST, Vocabulary
+from attncli.core.message import InputError
+from attncli.models.vocabulary import MOST, Vocabulary
 
 CHINESE = Vocabulary.of(["我", "爱", "你"])
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import attncli
 from attncli.core.finite import first_not_finite
 from attncli.core.graph import Graph
-from attncli.message import InputError
+from attncli.core.message import InputError
+from attncli.core.verify import verify
 from attncli.render import render
-from attncli.verify import verify
 
 sys.path.append(str(Path(__file__).parent / "models"))
 from cases import CASES, Case

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from attncli.matrix import BoolArray, FloatArray, Matrix
+from attncli.core.matrix import BoolArray, FloatArray, Matrix
 
 #: An array of one number system: float64 array, Interval, object array of SymPy numbers.
 Value: TypeAlias = Any
@@ -119,6 +119,6 @@ def by_name(name: str, decimals: int = 3, rounding: str = "away") -> Arithmetic:
         from attncli.arithmetic.exact import Exact
 
         return Exact()
-    from attncli.message import Message, unknown
+    from attncli.core.message import Message, unknown
 
     raise unknown(Message("The arithmetic"), name, ["floating", "hand", "interval", "exact"])

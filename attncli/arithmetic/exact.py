@@ -13,8 +13,8 @@ from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.arithmetic.digits import Digits
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.shorten import Shortener, length
-from attncli.matrix import BoolArray, Entry, FloatArray, Matrix
-from attncli.message import N_, InputError, LimitError, Message
+from attncli.core.matrix import BoolArray, Entry, FloatArray, Matrix
+from attncli.core.message import N_, InputError, LimitError, Message
 
 #: Exact expressions grow with every step; beyond these sizes they say nothing to a reader and take minutes.
 MAX_CELLS = 400

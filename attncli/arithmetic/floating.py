@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.matrix import BoolArray, FloatArray, Matrix
+from attncli.core.matrix import BoolArray, FloatArray, Matrix
 
 #: Cells of large results, in all, from which they are written into one block of memory.
 _LARGE = 1 << 20

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attncli.arithmetic import ROUNDINGS, Arithmetic, Value
 from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.rounding import round_decimal
-from attncli.message import Message, unknown
+from attncli.core.message import Message, unknown
 
 #: Distance from a tie, in units of the last place kept, that a calculator does not show. On paper
 #: 533.21·51.58 + 905.81·34.80 − 590.96·99.88 is 0.075, a tie; in float64 it is 10^-11 less.

@@ -24,7 +24,7 @@ from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import UNSEEN
 from attncli.arithmetic.written import entry_bounds
-from attncli.matrix import EXACT, BoolArray, FloatArray, Matrix
+from attncli.core.matrix import EXACT, BoolArray, FloatArray, Matrix
 
 _ONE = np.ones(())
 _INFINITY = np.asarray(np.inf)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import product
 from typing import TypeAlias
 
-from attncli.matrix import Entry
+from attncli.core.matrix import Entry
 
 #: lo ≤ value ≤ hi
 Bounds: TypeAlias = tuple[float, float]

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.cli._say import Say
-from attncli.limits import MOST_TEXT_BYTES
-from attncli.matrix import Matrix
-from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.limits import MOST_TEXT_BYTES
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.problem import Problem
 from attncli.problems.source import read_matrix, read_value
 
 if TYPE_CHECKING:
-    from attncli.run import Run
+    from attncli.problems.run import Run
 
 
 class Stdin:
@@ -283,7 +283,7 @@ def calculate(say: Say, *, backward: bool, verify: bool = False, **words: Any) -
 
 def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **options: Any) -> Run:
     """The run of a problem; where the problem of a file is wrong by itself, the error names the file."""
-    from attncli.run import run
+    from attncli.problems.run import run
 
     try:
         return run(problem, **options)

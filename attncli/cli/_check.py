@@ -9,8 +9,8 @@ from typing import Any
 from attncli.cli._calculation import Stdin, problem_of
 from attncli.cli._output import format_of, write_file
 from attncli.cli._say import Say
-from attncli.message import N_, AttnError, InputError, Listed, Message
-from attncli.outputs import MARKS
+from attncli.core.message import N_, AttnError, InputError, Listed, Message
+from attncli.core.outputs import MARKS
 from attncli.problems.answers import Answer, Sheet, answer, csv_text, renamed, sheet, sheet_data, sheet_from_arrays
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
@@ -125,7 +125,7 @@ def _answer(id: str, text: str, stdin: Stdin) -> Answer:
 
 
 def _read(name: str, stdin: Stdin) -> Sheet:
-    from attncli.limits import MOST_TEXT_BYTES
+    from attncli.core.limits import MOST_TEXT_BYTES
     from attncli.problems.source import arrays_from_npz, as_text, beside, parse_json, read_bounded
 
     where: Message | str = Message(N_("standard input")) if name == "-" else name

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from attncli import presets
 from attncli.cli._calculation import Stdin, whole_number
 from attncli.cli._output import language_of
 from attncli.cli._report import report_format, write_text
 from attncli.cli._say import Say
+from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.cost import presets
 from attncli.cost.comparison import Comparison, Model, comparison, in_one_context, own, published
 from attncli.cost.count import VARIANTS
-from attncli.message import N_, AttnError, InputError, Message, unknown
 
 #: Files of --config that stand side by side.
 _MOST_FILES = 20

@@ -32,7 +32,7 @@ def formats(incomplete: str) -> list[str]:
 
 def presets(incomplete: str) -> list[str]:
     """Names of published models."""
-    from attncli import presets as all_presets
+    from attncli.cost import presets as all_presets
 
     return _starting(all_presets.names(), incomplete)
 
@@ -47,7 +47,7 @@ def variants(incomplete: str) -> list[str]:
 def steps(ctx: typer.Context, incomplete: str) -> list[str]:
     """Step ids of the problem that is named on the line, else those that attention and its relatives have."""
     from attncli.cli._calculation import problem_of
-    from attncli.message import AttnError
+    from attncli.core.message import AttnError
 
     problem = ctx.params.get("problem") or ctx.params.get("exercise")
     try:

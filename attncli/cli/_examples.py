@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attncli.cli._say import Say
-from attncli.message import N_, AttnError, InputError, Message
+from attncli.core.message import N_, AttnError, InputError, Message
 from attncli.problems import library
 from attncli.problems.problem import Problem
 
@@ -62,10 +62,10 @@ def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:
     """The exercise without its solution."""
     from attncli.cli._terminal import console
     from attncli.problems.question import question_of
+    from attncli.problems.run import run as calculate
     from attncli.render._example import how_to_hand_in, question
     from attncli.render._view import view
     from attncli.render.table import print_parts, trimmed
-    from attncli.run import run as calculate
 
     problem = named(id)
     id = library.find(id) or id
@@ -98,8 +98,8 @@ def run(say: Say, *, id: str, **words: Any) -> int:
     """The exercise calculated, with its question, its printed numbers and what to notice; 1 if a number is off."""
     from attncli.cli._calculation import arithmetic_of
     from attncli.cli._output import show as show_run
-    from attncli.lesson import lesson_of
-    from attncli.run import run as calculate
+    from attncli.problems.lesson import lesson_of
+    from attncli.problems.run import run as calculate
 
     if words.get("step_by_step") and (words.get("output") is not None or words.get("format") not in (None, "table")):
         raise InputError("--step-by-step is for the screen. Leave out -o and --format.")
@@ -146,7 +146,7 @@ _STOP = ("q", "quit", "退出")
 
 
 def _turned(problem: Problem, layout: str) -> str:
-    from attncli.message import unknown
+    from attncli.core.message import unknown
 
     if layout not in ("rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])

@@ -11,7 +11,7 @@ from attncli.cli._calculation import whole_number
 from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
 from attncli.cli._train import number
-from attncli.message import N_, AttnError, InputError, Message
+from attncli.core.message import N_, AttnError, InputError, Message
 from attncli.training.generate import Choice, Token, without_cache, written
 from attncli.training.saved import load
 from attncli.training.trainer import State

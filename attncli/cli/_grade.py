@@ -13,11 +13,11 @@ from attncli.cli._calculation import problem_of, whole_number
 from attncli.cli._check import mapping_for
 from attncli.cli._output import write_file
 from attncli.cli._say import Say
+from attncli.core.message import N_, InputError, Message, unknown
+from attncli.core.outputs import CLASS, check_output
 from attncli.marking.grade import Grader, Picture, sheet_layout
 from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Results
 from attncli.marking.submissions import unknown_columns
-from attncli.message import N_, InputError, Message, unknown
-from attncli.outputs import CLASS, check_output
 from attncli.problems.problem import Problem
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}

@@ -7,8 +7,8 @@ from typing import Any
 
 from attncli.cli._say import Say
 from attncli.cli._terminal import WIDTH, width
+from attncli.core.message import N_
 from attncli.locale.wrap import columns, definitions, wrap
-from attncli.message import N_
 
 #: What Typer itself says about its own options, for the catalogues.
 _TYPERS_OWN = (

@@ -9,8 +9,8 @@ from typing import Any
 from attncli.cli._calculation import LARGEST_SEED, Stdin, problem_of, whole_number
 from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
+from attncli.core.message import N_, AttnError, InputError, Message
 from attncli.lab import Experiment, Setting
-from attncli.message import N_, AttnError, InputError, Message
 from attncli.problems.problem import Problem
 
 
@@ -80,7 +80,7 @@ def _trained(path: str) -> Problem:
 
 
 def _text(setting: Setting, word: str) -> str:
-    from attncli.tokens import printable
+    from attncli.models.vocabulary import printable
 
     try:
         return printable(word)

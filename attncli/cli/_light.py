@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from attncli.cli._say import Say
-from attncli.message import InputError
+from attncli.core.message import InputError
 
 
 def command_of(app: typer.Typer) -> Any:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from attncli.cli._say import Say
-from attncli.message import N_, InputError, Language, Message, unknown
-from attncli.outputs import RUN, check_output, is_folder, write_whole
+from attncli.core.message import N_, InputError, Language, Message, unknown
+from attncli.core.outputs import RUN, check_output, is_folder, write_whole
 
 _ENDINGS = {
     ".json": "json", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".csv": "csv", ".npz": "npz",

@@ -7,7 +7,7 @@ from typing import Any
 
 from attncli.cli._output import format_of, language_of, write_file
 from attncli.cli._say import Say
-from attncli.outputs import REPORT
+from attncli.core.outputs import REPORT
 
 FORMATS = ("table", "json", "markdown", "csv")
 

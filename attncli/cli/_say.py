@@ -11,9 +11,9 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
+from attncli.core.message import N_, Language, Message
+from attncli.core.reasons import of_system
 from attncli.locale import CODES, from_environment, language
-from attncli.message import N_, Language, Message
-from attncli.reasons import of_system
 
 
 class OutputClosedError(OSError):

@@ -8,11 +8,10 @@ from typing import Any
 
 from attncli.cli._calculation import arithmetic_of, calculated, is_problem, problem_of, whole_number
 from attncli.cli._say import Say
-from attncli.core.graph import Graph
-from attncli.message import InputError, Listed, closest
-from attncli.names import show_shape
+from attncli.core.graph import Graph, show_shape
+from attncli.core.message import InputError, Listed, closest
 from attncli.problems.names import means_gradient
-from attncli.run import named_step
+from attncli.problems.run import named_step
 from attncli.terms import Index
 
 #: Steps that are gone back where nothing is said.
@@ -24,7 +23,7 @@ def explain(say: Say, *, cell: Sequence[str], depth: str | None, output: str | N
     """Print the arithmetic behind one cell, opened step by step."""
     from attncli.cli._output import language_of, write_file
     from attncli.cli._terminal import console
-    from attncli.outputs import WHY
+    from attncli.core.outputs import WHY
     from attncli.render._view import view
     from attncli.render._why import print_why
     from attncli.render.table import trimmed

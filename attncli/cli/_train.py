@@ -16,10 +16,10 @@ from attncli.cli._output import check_place, format_of, inputs_of, language_of, 
 from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
 from attncli.cli.train import SIZES
-from attncli.message import N_, AttnError, InputError, Message, unknown
-from attncli.outputs import REPORT, RUN, TRAINING, check_output
+from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.outputs import REPORT, RUN, TRAINING, check_output
+from attncli.models.vocabulary import printable
 from attncli.render import names
-from attncli.tokens import printable
 from attncli.training.report import TITLE
 from attncli.training.spec import Spec
 from attncli.training.trainer import State, Trainer, begin
@@ -145,7 +145,7 @@ def _one_step(say: Say, trainer: Trainer, at: int, words: Mapping[str, Any]) -> 
     from attncli.cli._calculation import arithmetic_of
     from attncli.cli._output import show
     from attncli.locale import CODES, language
-    from attncli.run import run
+    from attncli.problems.run import run
 
     problem = trainer.problem(trainer.window(trainer.step))
     title = {code: Message(_ONE, step=at).text(language(code)) for code in CODES}
@@ -274,9 +274,9 @@ def number(option: str, text: str, least: float, most: float) -> float:
 
 def text_of(word: str) -> str:
     """The text itself, from a file (@FILE), or from standard input (-); runs of white space are one space."""
-    from attncli.limits import MOST_TEXT_BYTES
+    from attncli.core.limits import MOST_TEXT_BYTES
+    from attncli.models.vocabulary import MOST
     from attncli.problems.source import read_bounded
-    from attncli.tokens import MOST
 
     if word == "-":
         text = _from(Message(N_("standard input")), Stdin())

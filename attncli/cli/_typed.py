@@ -6,7 +6,7 @@ import contextlib
 import sys
 
 from attncli.cli._say import Say
-from attncli.message import InputError
+from attncli.core.message import InputError
 
 #: Bytes of a line that are read, and characters of it that are shown.
 _LONGEST, _SHOWN = 200_000, 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from attncli.cli.main import COMMANDS
-from attncli.message import N_, Message, closest
+from attncli.core.message import N_, Message, closest
 
 
 def usage_message(error: Any) -> Message:

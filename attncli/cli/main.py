@@ -74,7 +74,7 @@ def entry() -> None:
 
 
 def _run(words: list[str], say: Say) -> int:
-    from attncli.message import AttnError
+    from attncli.core.message import AttnError
 
     try:
         say.check()

@@ -9,7 +9,7 @@ import typer
 from attncli.cli._light import command_of
 from attncli.cli._options import options, with_options
 from attncli.cli._say import Say
-from attncli.message import N_, InputError, Message, unknown
+from attncli.core.message import N_, InputError, Message, unknown
 
 if TYPE_CHECKING:
     from attncli.practice.log import Entry, State

@@ -55,7 +55,7 @@ def command(say: Say) -> Any:
 
 
 def _worksheet(say: Say, **words: Any) -> int:
-    from attncli.message import InputError
+    from attncli.core.message import InputError
     from attncli.worksheets import recipes
 
     what = words["what"]
@@ -117,8 +117,8 @@ def _single(say: Say, problem: Any, words: dict[str, Any]) -> int:
     from pathlib import Path
 
     from attncli.cli._output import language_of, write_file
-    from attncli.message import InputError
-    from attncli.outputs import SHEET
+    from attncli.core.message import InputError
+    from attncli.core.outputs import SHEET
     from attncli.problems.question import question_of
     from attncli.render._worksheet import PRINTERS, page
     from attncli.worksheets.folder import answers_text
@@ -158,9 +158,9 @@ def _set(say: Say, order: Any, words: dict[str, Any]) -> int:
 
     from attncli.cli._calculation import whole_number
     from attncli.cli._terminal import width
+    from attncli.core.message import InputError
+    from attncli.core.outputs import make_folder, write_whole
     from attncli.locale.wrap import wrap
-    from attncli.message import InputError
-    from attncli.outputs import make_folder, write_whole
     from attncli.problems.question import quoted
     from attncli.worksheets.folder import make_all, set_text, write
 
@@ -203,7 +203,7 @@ def _check_folder(folder: Any, text: str, *, force: bool) -> None:
     InputError
         It does, or it is a file.
     """
-    from attncli.message import InputError
+    from attncli.core.message import InputError
 
     if folder.exists() and not folder.is_dir():
         raise InputError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Step, Trace
-from attncli.record import Record
+from attncli.core.record import Record
 
 
 class Lost(Record):

@@ -16,16 +16,23 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
-from attncli.matrix import FloatArray, Matrix
-from attncli.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError
-from attncli.names import Axis, count_axes, default_symbol, part_of, show_shape
-from attncli.record import Record
+from attncli.core.matrix import FloatArray, Matrix
+from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError
+from attncli.core.record import Record
 from attncli.terms import Index, Term
 
 Params: TypeAlias = Mapping[str, Any]
 
 #: Writes the gradient of one operand: (graph, step, id of the step's gradient, id to write).
 Rule: TypeAlias = "Callable[[Graph, Step, str, str], None]"
+
+
+class Axis(Record):
+    """One axis of an array: its name ("query", "d_k"), its length, and the operand that set it."""
+
+    name: str
+    size: int
+    setter: str
 
 
 class Op(Record):
@@ -309,7 +316,7 @@ class Graph:
         """
         if id in self:
             return id
-        from attncli.message import unknown
+        from attncli.core.message import unknown
 
         raise unknown(Message(N_("The step")), id, [*self.inputs, *self.steps])
 
@@ -509,3 +516,29 @@ __all__ = [
     "part_of",
     "show_shape",
 ]
+
+
+# --- Names ------------------------------------------------------------------------------------------------------------
+
+
+def part_of(id: str) -> str:
+    """The part of a model that an id belongs to, with its dot: "layer2.ffn." for layer2.ffn.hidden, "" for scores."""
+    return id[: id.rfind(".") + 1]
+
+
+def default_symbol(id: str) -> str:
+    """The LaTeX symbol of an id or an axis: W_Q is W_Q, G_W_Q is G_{W_Q}, K_past is K_{past}, d_model d_{model}."""
+    head, _, tail = id.rpartition(".")[2].partition("_")
+    if not tail:
+        return head
+    return f"{head}_{{{tail}}}" if len(tail) > 1 else f"{head}_{tail}"
+
+
+def show_shape(shape: Sequence[int]) -> str:
+    """3×2; the shape of a single number is 1."""
+    return "×".join(map(str, shape)) if shape else "1"
+
+
+def count_axes(count: int) -> Message:
+    """“2 axes”."""
+    return Message(N_("1 axis")) if count == 1 else Message(N_("{count} axes"), count=count)

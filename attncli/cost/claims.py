@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from attncli.core.message import N_, Message
+from attncli.core.record import Record
 from attncli.cost.count import Symbols, count
 from attncli.cost.product import Factor, Product, Ratio, product, total, two
 from attncli.cost.sizes import LATENT, ROTARY, Sizes
-from attncli.message import N_, Message
-from attncli.record import Record
 
 
 class Finding(Record):

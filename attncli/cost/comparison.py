@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from attncli.core.record import Record
 from attncli.cost.claims import Claim, LatentAsGroups, claims, latent_as_groups
 from attncli.cost.count import VARIANTS, Count, count
+from attncli.cost.presets import Preset
 from attncli.cost.same import Compared, compared
 from attncli.cost.sizes import Assumed, Sizes, complete
-from attncli.presets import Preset
-from attncli.record import Record
 
 
 class Model(Record):

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from attncli.message import N_, AttnError, InputError, Message
-from attncli.presets import Preset
+from attncli.core.message import N_, AttnError, InputError, Message
+from attncli.cost.presets import Preset
 from attncli.problems.complaint import complaint
 from attncli.problems.source import as_text, plain_json, read_bounded
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from attncli.core.record import Record
 from attncli.cost.product import Factor, Product, product, total, two
 from attncli.cost.sizes import Sizes
-from attncli.record import Record
 
 VARIANTS = ("mha", "mqa", "gqa", "mla")
 

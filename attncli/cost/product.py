@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
-from attncli.record import Record
+from attncli.core.record import Record
 
 
 class Factor(Record):

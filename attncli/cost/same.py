@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.matrix import FloatArray, as_matrix
+from attncli.core.matrix import FloatArray, as_matrix
+from attncli.core.record import Record
 from attncli.problems.problem import Problem
-from attncli.record import Record
 
 TOKENS, D_MODEL, HEADS, KV_HEADS, D_HEAD = 5, 12, 4, 2, 3
 SEED = 0

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from attncli.message import InputError, ShapeError
-from attncli.record import Record
+from attncli.core.message import InputError, ShapeError
+from attncli.core.record import Record
 
 
 class Sizes(Record):

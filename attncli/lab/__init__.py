@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attncli.message import N_, Message, unknown
-from attncli.record import Record
-from attncli.report import Report
+from attncli.core.message import N_, Message, unknown
+from attncli.core.record import Record
+from attncli.core.report import Report
 
 
 class Setting(Record):

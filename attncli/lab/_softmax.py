@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from attncli.matrix import FloatArray, as_matrix
+from attncli.core.matrix import FloatArray, as_matrix
+from attncli.core.record import Record
 from attncli.problems.problem import Problem
-from attncli.record import Record
 
 
 class Behaviour(Record):

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Graph, Step
+from attncli.core.matrix import FloatArray, as_matrix
+from attncli.core.message import N_, InputError, Listed, Message
+from attncli.core.record import Record
+from attncli.core.report import Column, Maps, Report, Table
 from attncli.lab import Experiment, Setting
 from attncli.lab._softmax import entropy
-from attncli.matrix import FloatArray, as_matrix
-from attncli.message import N_, InputError, Listed, Message
 from attncli.problems.problem import Problem
-from attncli.record import Record
-from attncli.report import Column, Maps, Report, Table
 
 #: Tokens of a sentence.
 _MOST_TOKENS = 16

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_, InputError, Listed, Message
+from attncli.core.record import Record
+from attncli.core.report import Column, Report, Span, Spans, Table
 from attncli.lab import Experiment, Setting
-from attncli.matrix import as_matrix
-from attncli.message import N_, InputError, Listed, Message
 from attncli.problems.problem import Problem
-from attncli.record import Record
-from attncli.report import Column, Report, Span, Spans, Table
 
 TYPES: Mapping[str, Any] = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
 _BITS = {2: np.uint16, 4: np.uint32, 8: np.uint64}

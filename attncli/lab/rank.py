@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.matrix import FloatArray, Matrix, as_matrix
+from attncli.core.message import N_, InputError, Message
+from attncli.core.record import Record
+from attncli.core.report import Column, Plot, Report, Table, Trend
 from attncli.lab import Experiment, Setting
-from attncli.matrix import FloatArray, Matrix, as_matrix
-from attncli.message import N_, InputError, Message
 from attncli.problems.problem import Problem
-from attncli.record import Record
-from attncli.report import Column, Plot, Report, Table, Trend
 
 #: Rows and columns of a matrix of one's own.
 _LARGEST = 512

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_, LimitError, Message
+from attncli.core.record import Record
+from attncli.core.report import Column, Plot, Report, Table, Trend
 from attncli.lab import Experiment, Setting
 from attncli.lab._softmax import behaviour
-from attncli.matrix import as_matrix
-from attncli.message import N_, LimitError, Message
 from attncli.problems.problem import Problem
-from attncli.record import Record
-from attncli.report import Column, Plot, Report, Table, Trend
 
 #: Queries that meet a row of keys each, for softmax.
 _QUERIES = 500

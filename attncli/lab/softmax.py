@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.matrix import FloatArray
+from attncli.core.message import N_, InputError, Message
+from attncli.core.report import Column, Plot, Report, Table, Trend
 from attncli.lab import Experiment, Setting
 from attncli.lab._softmax import Behaviour, behaviour, share_of_most
-from attncli.matrix import FloatArray
-from attncli.message import N_, InputError, Message
-from attncli.report import Column, Plot, Report, Table, Trend
 
 #: From this weight on softmax counts as saturated here.
 _SATURATED = 0.99

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from attncli.message import ENGLISH, N_, Language, Message, unknown
+from attncli.core.message import ENGLISH, N_, Language, Message, unknown
 
 CODES = ("en", "zh")
 

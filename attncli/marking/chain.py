@@ -13,10 +13,10 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
+from attncli.core.matrix import BoolArray
+from attncli.core.message import NoSuchRow
 from attncli.core.side_by_side import side_by_side
 from attncli.marking.habits import Habit, Program
-from attncli.matrix import BoolArray
-from attncli.message import NoSuchRow
 
 #: What goes wrong where operands do not fit the other way round, or an id has no row.
 MISFITS = (ValueError, IndexError, RecursionError, NoSuchRow)

@@ -20,10 +20,10 @@ from typing import IO, Any
 import numpy as np
 
 from attncli import __version__
+from attncli.core.message import N_, InputError, Listed, Message
+from attncli.core.outputs import CLASS, cannot_write, check_output, is_folder
+from attncli.core.record import Record
 from attncli.marking.submissions import BESIDE, Submission
-from attncli.message import N_, InputError, Listed, Message
-from attncli.outputs import CLASS, cannot_write, check_output, is_folder
-from attncli.record import Record
 
 _BLOCK = 1 << 20
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Swap
+from attncli.core.matrix import BoolArray
+from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
 from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, RIGHT, WRONG, Line, Rules, judge
 from attncli.marking.seeds import hull
-from attncli.matrix import BoolArray
 from attncli.mistakes import Mistake, mistakes_at
 from attncli.mistakes.catalogue import rank
 from attncli.mistakes.slips import POWERS, orders_exchanged
-from attncli.record import Record
 
 #: Pairs of mistakes tried for one step before giving up.
 MOST_PAIRS = 800

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attncli.core.message import N_, Cell, Listed, Message
 from attncli.marking.chain import MISFITS
 from attncli.marking.explain import Found, Named, order
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Line
 from attncli.marking.marked import FOLLOWED, TWO_THINGS, Marked, StepMark
 from attncli.marking.papers import Entry, Paper, precisions
 from attncli.marking.verdict import Verdict, Verdicts
-from attncli.message import N_, Cell, Listed, Message
 from attncli.mistakes.catalogue import did, without_vaguer
 from attncli.problems.problem import Problem
 

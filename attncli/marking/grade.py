@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attncli.limits import MOST_MARKED_CELLS, MOST_SECONDS, MOST_UNKNOWN_NAMES
+from attncli.core.limits import MOST_MARKED_CELLS, MOST_SECONDS, MOST_UNKNOWN_NAMES
+from attncli.core.message import N_, AttnError, InputError, Language, Message, unknown
+from attncli.core.reasons import of_system
 from attncli.marking.mark import Marked, Marker
 from attncli.marking.report import data
 from attncli.marking.submissions import Submission
-from attncli.message import N_, AttnError, InputError, Language, Message, unknown
 from attncli.problems.answers import Sheet, in_shape_of, renamed
 from attncli.problems.problem import Problem
-from attncli.reasons import of_system
-from attncli.run import check_cells
+from attncli.problems.run import check_cells
 
 #: Sheets that travel to a worker together.
 CHUNK = 256

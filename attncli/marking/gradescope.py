@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from attncli.core.message import N_, Language, Message
 from attncli.marking.mark import RIGHT
-from attncli.message import N_, Language, Message
 
 
 def results(result: dict[str, Any], language: Language) -> dict[str, Any]:

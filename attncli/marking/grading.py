@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from attncli import __version__
+from attncli.core.message import N_, InputError, Language, Listed, Message
+from attncli.core.outputs import CLASS, FEEDBACK, FEEDBACK_END, check_output, make_folder, write_whole
+from attncli.core.reasons import of_system
+from attncli.core.record import Record
 from attncli.marking import class_csv, junit
 from attncli.marking.earlier import Kept, Ledger, Pairs, Sheet, fingerprint
 from attncli.marking.grade import CHUNK, Grader, Picture, SetGrader, chunks
 from attncli.marking.report import json_text
 from attncli.marking.submissions import BESIDE, Submission, submissions
-from attncli.message import N_, InputError, Language, Listed, Message
-from attncli.outputs import CLASS, FEEDBACK, FEEDBACK_END, check_output, make_folder, write_whole
 from attncli.problems.problem import NOTHING, Problem
-from attncli.reasons import of_system
-from attncli.record import Record
 
 FORMATS = ("table", "jsonl", "csv", "gradescope", "junit")
 #: Formats that are written as the results come.

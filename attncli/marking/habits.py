@@ -15,8 +15,8 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING, Floating
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import truncate_decimal
-from attncli.matrix import Matrix
-from attncli.record import Record
+from attncli.core.matrix import Matrix
+from attncli.core.record import Record
 
 #: Errors of one operation of a program, in units of its precision; and how many such programs are drawn.
 _ERRORS = 4.0

@@ -14,8 +14,8 @@ import numpy as np
 
 from attncli.arithmetic import Value
 from attncli.arithmetic.rounding import truncate_decimal
-from attncli.matrix import EXACT, BoolArray, FloatArray
-from attncli.record import Record
+from attncli.core.matrix import EXACT, BoolArray, FloatArray
+from attncli.core.record import Record
 
 #: What a cell is, the better the higher.
 WRONG, IMPRECISE, CUT, RIGHT = range(4)

@@ -12,6 +12,8 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.rounding import round_decimal
 from attncli.core.graph import Graph, Swap
+from attncli.core.matrix import BoolArray, FloatArray
+from attncli.core.message import N_, Message
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
 from attncli.marking.explain import Explainer, Named
 from attncli.marking.feedback import Feedback
@@ -23,8 +25,6 @@ from attncli.marking.papers import Paper, Reader
 from attncli.marking.parts import parts_wrong
 from attncli.marking.right_pass import RightPass
 from attncli.marking.verdict import Verdicts
-from attncli.matrix import BoolArray, FloatArray
-from attncli.message import N_, Message
 from attncli.mistakes.entry import instead
 from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constant, routes
 from attncli.problems.answers import Answer, Sheet

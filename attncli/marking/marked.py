@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from attncli.core.message import ENGLISH, N_, Message
+from attncli.core.record import Record
 from attncli.marking.explain import Named
-from attncli.message import ENGLISH, N_, Message
 from attncli.problems.problem import Problem
-from attncli.record import Record
 
 #: Verdicts of a step that is right.
 RIGHT = frozenset({"correct", "route", "imprecise"})

@@ -9,6 +9,8 @@ import numpy as np
 
 from attncli.arithmetic import Value
 from attncli.core.graph import Swap
+from attncli.core.matrix import BoolArray
+from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Family
 from attncli.marking.explain import Found, Named, Numbers, either_way, may_be_slips
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, judge
@@ -16,8 +18,6 @@ from attncli.marking.papers import trivial_rows
 from attncli.marking.right_pass import RightPass
 from attncli.marking.seeds import hull
 from attncli.marking.verdict import Verdict, Verdicts
-from attncli.matrix import BoolArray
-from attncli.record import Record
 
 
 class Way(Record):

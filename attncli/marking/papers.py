@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.matrix import EXACT, BoolArray, FloatArray, Matrix
+from attncli.core.message import N_, Listed, Message
+from attncli.core.record import Record
 from attncli.marking.judge import Line
-from attncli.matrix import EXACT, BoolArray, FloatArray, Matrix
-from attncli.message import N_, Listed, Message
 from attncli.problems.answers import Answer, Sheet
-from attncli.record import Record
 
 #: A number so far below every visible one is −∞ written as a number (−1e9 and its like).
 _HUGE = -1e3

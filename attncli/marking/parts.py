@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Graph
+from attncli.core.message import N_, Cell, Listed, Message
 from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.judge import WRONG, Line, Rules, judge
-from attncli.message import N_, Cell, Listed, Message
 from attncli.terms import Term
 
 #: What happened to a part, and how often it then counts.

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from attncli.core.message import Language
 from attncli.marking.explain import Named
 from attncli.marking.marked import Marked, StepMark
-from attncli.message import Language
 
 #: What JSON allows as it is and a terminal or a log should not get: C1 controls, line separators, marks that turn the
 #: direction of writing, and halves of surrogate pairs, which no UTF-8 has.

@@ -13,13 +13,13 @@ import numpy as np
 
 from attncli.arithmetic import Value
 from attncli.core.graph import Swap
+from attncli.core.matrix import BoolArray
 from attncli.marking.chain import MISFITS, Chain, Family
 from attncli.marking.explain import is_near
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Rules, judge
 from attncli.marking.papers import Paper, stacked, trivial_rows
 from attncli.marking.seeds import hull
 from attncli.marking.verdict import Verdict
-from attncli.matrix import BoolArray
 from attncli.mistakes.routes import Route
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy as np
 from attncli.arithmetic import Value
 from attncli.arithmetic.floating import Floating
 from attncli.core.graph import Step, Swap
+from attncli.core.matrix import BoolArray, FloatArray
 from attncli.marking.chain import Chain
-from attncli.matrix import BoolArray, FloatArray
 
 #: Learners drawn.
 LEARNERS = 48

@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from attncli.limits import MOST_ARRAY_BYTES, MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
-from attncli.message import N_, AttnError, InputError, Message, closest
+from attncli.core.limits import MOST_ARRAY_BYTES, MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
+from attncli.core.message import N_, AttnError, InputError, Message, closest
+from attncli.core.reasons import of_system
+from attncli.core.record import Record
 from attncli.problems.answers import Sheet, answer, sheet, sheet_data, sheet_from_arrays
 from attncli.problems.source import arrays_from_npz, as_text, open_bounded, parse_json, read_bounded
-from attncli.reasons import of_system
-from attncli.record import Record
 
 #: What a file of results has beside it.
 BESIDE = ".attncli"

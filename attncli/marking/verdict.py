@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from attncli.core.record import Record
 from attncli.marking.explain import Found
 from attncli.marking.judge import RIGHT
 from attncli.mistakes.routes import Route
-from attncli.record import Record
 
 
 class Verdict(Record):

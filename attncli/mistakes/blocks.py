@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Step, Swap
-from attncli.message import N_
+from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.core.message import N_
 from attncli.mistakes.entry import (
     Entry,
     Swaps,
@@ -24,7 +24,6 @@ from attncli.mistakes.entry import (
     with_operands,
 )
 from attncli.mistakes.gradients import sum_of
-from attncli.names import part_of
 
 _RESIDUAL = N_("Look again at the residual connection: X + F, and its gradient goes both ways in full.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from attncli.core.graph import Graph
-from attncli.message import Message
+from attncli.core.message import Message
 from attncli.mistakes import (
     blocks,
     embedding,

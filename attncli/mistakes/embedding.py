@@ -9,8 +9,8 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step
-from attncli.matrix import as_matrix
-from attncli.message import N_
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, instead, number, passing
 from attncli.ops._ids import added_up, rows_named
 

@@ -7,12 +7,11 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Params, Step, Swap
-from attncli.matrix import as_matrix
-from attncli.message import N_
-from attncli.names import part_of
+from attncli.core.graph import Graph, Op, Params, Step, Swap, part_of
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_
+from attncli.core.record import Record
 from attncli.ops import fixed, pass_on
-from attncli.record import Record
 from attncli.terms import Index, Term
 
 #: What is calculated instead, by step id.

@@ -9,7 +9,7 @@ from itertools import combinations
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.mistakes.entry import LINES, Entry, Swaps, instead, number, passing, value_of, with_operands
 from attncli.ops import sum_paths
 

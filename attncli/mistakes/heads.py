@@ -8,10 +8,9 @@ from itertools import permutations
 from typing import TypeAlias
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Step, Swap
-from attncli.message import N_
+from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, together
-from attncli.names import part_of
 from attncli.ops import merge_heads, split_heads
 
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")

@@ -6,11 +6,10 @@ import math
 from collections.abc import Collection, Iterator
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Step, Swap
-from attncli.matrix import as_matrix
-from attncli.message import N_
+from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, instead, number, passing, together, with_operands
-from attncli.names import part_of
 from attncli.ops import negative_log, pass_on, scale, weighted_total
 
 _MEAN = N_("Look again at what the loss is a mean over.")

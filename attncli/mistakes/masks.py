@@ -14,10 +14,10 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
-from attncli.matrix import BoolArray, FloatArray, as_matrix
-from attncli.message import N_
+from attncli.core.matrix import BoolArray, FloatArray, as_matrix
+from attncli.core.message import N_
+from attncli.core.record import Record
 from attncli.mistakes.entry import Entry, Swaps, instead, number, passing
-from attncli.record import Record
 
 _MASK = N_("Look again at the mask: which places are hidden, and what number hides them.")
 _BIAS = N_("Look again at the numbers that the mask adds: which head they belong to, and that what is far away loses.")

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Step, Swap
-from attncli.matrix import Matrix
-from attncli.message import N_
+from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_
 from attncli.mistakes.entry import LINES, Entry, Swaps, Words, backward_of, instead, number, passing, together
 from attncli.mistakes.gradients import straight_through, sum_of
-from attncli.names import part_of
 from attncli.ops import divide, row_mean_square
 
 _NORM = N_("Look again at the norm: minus the mean, over the root of the variance plus ε.")

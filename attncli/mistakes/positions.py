@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Step, Swap
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_
+from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, passing, together, with_operands
-from attncli.names import part_of
 from attncli.ops import rotate, sinusoid
 from attncli.ops._waves import angles, usual
 

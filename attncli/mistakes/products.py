@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from attncli.core.graph import Graph, Step, Swap
-from attncli.message import N_
+from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, backward_of, passing, together, with_operands
-from attncli.names import part_of
 
 TRANSPOSE = N_(
     "Look again at which operand is transposed: the inner sizes must match, and each entry must "

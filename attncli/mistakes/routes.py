@@ -9,10 +9,10 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
-from attncli.matrix import BoolArray, FloatArray, as_matrix
-from attncli.message import N_, Message
+from attncli.core.matrix import BoolArray, FloatArray, as_matrix
+from attncli.core.message import N_, Message
+from attncli.core.record import Record
 from attncli.mistakes.entry import backward_of, instead, number, passing, together, with_operands
-from attncli.record import Record
 
 #: How well a constant must be known to be one, and units that it must be away from the maximum.
 _SURE = 0.25

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, Words, backward_of, instead, passing, with_operands
 from attncli.ops.scale import HEADS_WIDTH
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attncli.arithmetic import Indices
-from attncli.matrix import BoolArray
-from attncli.message import N_
+from attncli.core.matrix import BoolArray
+from attncli.core.message import N_
 from attncli.mistakes.entry import Entry
 
 ENTRIES = (

@@ -7,7 +7,7 @@ from functools import partial
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.mistakes.entry import LINES, Entry, Swaps, instead, number
 from attncli.ops import subtract
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, instead, passing, together, with_operands
 
 

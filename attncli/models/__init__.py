@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from attncli.core.graph import Graph
-from attncli.matrix import Matrix
-from attncli.message import N_, InputError, LimitError, Message, unknown
-from attncli.record import Record
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, InputError, LimitError, Message, unknown
+from attncli.core.record import Record
 
 
 class Argument(Record):

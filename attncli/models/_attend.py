@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.core.graph import Axis, Graph, default_symbol, show_shape
-from attncli.matrix import BoolArray, Matrix, as_matrix
-from attncli.message import N_, InputError, Listed, Message, ShapeError
+from attncli.core.matrix import BoolArray, Matrix, as_matrix
+from attncli.core.message import N_, InputError, Listed, Message, ShapeError
 from attncli.models import Given, Setting
 from attncli.models._mask import mask_of
 from attncli.ops import product, scale

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from attncli.core.graph import Graph
-from attncli.message import N_, AttnError, Message, ShapeError
+from attncli.core.message import N_, AttnError, Message, ShapeError
 from attncli.models import Argument, Given, Setting
 from attncli.models import _forward as forward
 from attncli.models import _heads as heads

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.core.graph import Graph
-from attncli.message import N_, InputError, Message
+from attncli.core.message import N_, InputError, Message
 from attncli.models import Argument, Given, Setting
+from attncli.models.vocabulary import Vocabulary
 from attncli.ops import encode, look_up, update
-from attncli.tokens import Vocabulary
 
 ARGUMENTS = (
     Argument("E", ("vocabulary", "d_model"), N_("the embedding table, one row per vocabulary entry")),

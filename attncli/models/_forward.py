@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.message import N_, InputError, Message
+from attncli.core.message import N_, InputError, Message
 from attncli.models import Argument, Given, Setting
 from attncli.models._vector import vector
 from attncli.ops import activation, affine, multiply, product

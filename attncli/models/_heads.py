@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from attncli.core.graph import Axis, Graph, show_shape
-from attncli.matrix import Matrix
-from attncli.message import N_, Message, ShapeError
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, Message, ShapeError
 from attncli.models import Argument, Given, Setting
 from attncli.models._attend import SETTINGS as ATTENTION
 from attncli.models._attend import attend, past_keys

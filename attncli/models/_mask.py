@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Graph, show_shape
-from attncli.matrix import BoolArray, Entry, FloatArray, Matrix
-from attncli.message import ShapeError
+from attncli.core.matrix import BoolArray, Entry, FloatArray, Matrix
+from attncli.core.message import ShapeError
+from attncli.core.record import Record
 from attncli.models import Given
-from attncli.record import Record
 
 
 def mask_of(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None:

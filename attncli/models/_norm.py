@@ -4,8 +4,8 @@ arXiv 1910.07467, equation 4): every row brought to the same size, with the popu
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_, Message
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_, Message
 from attncli.models import Argument, Given, Setting
 from attncli.models._vector import vector
 from attncli.ops import add_eps, centre, pass_on, root_eps, row_mean, row_mean_square, scale_shift, standardise

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from attncli.core.graph import Graph, Step, show_shape
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_, InputError, LimitError, Message, ShapeError
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_, InputError, LimitError, Message, ShapeError
 from attncli.models import Given, Setting
 from attncli.ops import angle, cosine, rotate, sine, sinusoid
 

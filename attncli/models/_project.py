@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.models import Argument, Given
 from attncli.models._attend import attend
 from attncli.ops import product

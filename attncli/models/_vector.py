@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph, show_shape
-from attncli.matrix import Matrix
-from attncli.message import Message, ShapeError
+from attncli.core.matrix import Matrix
+from attncli.core.message import Message, ShapeError
 from attncli.models import Given
 
 

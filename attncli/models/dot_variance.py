@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.core.graph import Axis, Graph, default_symbol
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_, Message
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_, Message
 from attncli.models import Argument, Given, Model
 from attncli.ops import mean_square, multiply, root, row_sum, scale
 

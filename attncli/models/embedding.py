@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.models import Model
 from attncli.models._embed import ARGUMENTS, SETTINGS, embed, updated
 

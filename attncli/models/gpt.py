@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from attncli.core.graph import Graph, show_shape
-from attncli.matrix import Matrix
-from attncli.message import N_, InputError, Message, ShapeError
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import Argument, Given, Model, Setting, _block, _embed, _heads, _optimise, _project
 from attncli.models._attend import past_keys
 from attncli.models._positions import BASE, EXPONENTS, positions

@@ -4,7 +4,7 @@ section 2.1.2), positions in a rotary part of their own (section 2.1.3), and the
 from __future__ import annotations
 
 from attncli.core.graph import Axis, Graph, show_shape
-from attncli.message import N_, InputError, Message, ShapeError
+from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import Argument, Given, Model, Setting
 from attncli.models._attend import SETTINGS as ATTENTION
 from attncli.models._attend import attend

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.message import N_, InputError, Message
+from attncli.core.message import N_, InputError, Message
 from attncli.models import Argument, Given, Model
 from attncli.models._heads import CACHE, SETTINGS, WEIGHTS, multi_head
 from attncli.models._positions import ROTARY

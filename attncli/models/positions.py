@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.matrix import as_matrix
-from attncli.message import N_
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_
 from attncli.models import Given, Model, Setting, _positions
 
 

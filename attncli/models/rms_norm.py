@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.models import Argument, Given, Model, _norm
 
 

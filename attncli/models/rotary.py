@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph, show_shape
-from attncli.message import N_, InputError, Message, ShapeError
+from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import Argument, Given, Model, _positions
 from attncli.ops import cosine, product, sine
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.models import Argument, Given, Model
 from attncli.models._attend import SETTINGS
 from attncli.models._project import WEIGHTS, self_attend

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_, InputError, Message
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_, InputError, Message
 from attncli.models import Argument, Given, Model, Setting
 from attncli.models._attend import SETTINGS, _empty_note, masked
 from attncli.models._mask import mask_of

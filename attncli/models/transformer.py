@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.core.graph import Graph
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.models import Argument, Given, Model, Setting, _block
 from attncli.models._positions import BASE, EXPONENTS, positions
 from attncli.models._vector import vector

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.matrix import EXACT, Entry, Matrix
+from attncli.core.matrix import EXACT, Entry, Matrix
 
 
 def _written(value: float, entry: Entry) -> Matrix:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.matrix import BoolArray, as_matrix
-from attncli.message import N_, NoSuchRow
+from attncli.core.matrix import BoolArray, as_matrix
+from attncli.core.message import N_, NoSuchRow
 
 #: How near to a whole number an id is.
 _NEAR = 0.25

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 
 if TYPE_CHECKING:
     pass

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.matrix import EXACT, Entry, Matrix
+from attncli.core.matrix import EXACT, Entry, Matrix
 
 
 def angles(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.matrix import as_matrix
-from attncli.message import N_
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_
 from attncli.ops import at
 from attncli.terms import Index, Term, number
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_
 from attncli.ops import at, fixed
 from attncli.terms import Index, Term, number
 

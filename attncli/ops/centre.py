@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.ops import subtract
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.ops import at, fixed
 from attncli.terms import Index, Term
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.ops import at, slice_columns
 from attncli.ops.join_rows import joined
 from attncli.terms import Index, Term

@@ -9,8 +9,8 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.matrix import as_matrix
-from attncli.message import N_
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_
 from attncli.ops import at
 from attncli.terms import Index, Term
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.ops import at, scatter_add
 from attncli.ops._ids import looked_up, named_in, rows_named
 from attncli.terms import Index, Term

@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.ops import at, fixed
 from attncli.terms import Index, Term
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.ops import at
 from attncli.ops.join_rows import joined
 from attncli.terms import Index, Term

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.message import N_
+from attncli.core.message import N_
 from attncli.ops import at, share_square
 from attncli.ops._norm import mean_of_squares
 from attncli.terms import Index, Term, number

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op, Params
-from attncli.matrix import Matrix
-from attncli.message import N_, Message
-from attncli.names import part_of
+from attncli.core.graph import Op, Params, part_of
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, Message
 from attncli.ops import at, cap_slope, multiply
 from attncli.terms import Index, Term, number
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attncli.matrix import as_matrix
-from attncli.message import N_, Message
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_, Message
 from attncli.ops import divide, multiply, row_sum, scale
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.matrix import as_matrix
-from attncli.message import N_, Message
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_, Message
 from attncli.ops import at, fixed, pass_on, row_sum, scale
 from attncli.terms import Index, Term
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
-from attncli.matrix import Matrix
-from attncli.message import N_
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_
 from attncli.ops import at
 from attncli.terms import Index, Term, number
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from attncli.core.graph import Graph
+from attncli.core.message import N_, Message
 from attncli.marking.marked import StepMark
-from attncli.message import N_, Message
 from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.practice.parts import Arithmetic, Formula, Part, Text
 from attncli.terms import Index, Term

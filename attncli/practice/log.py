@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attncli.limits import MOST_ARRAY_BYTES
-from attncli.message import InputError
-from attncli.reasons import of_system
-from attncli.record import Record
+from attncli.core.limits import MOST_ARRAY_BYTES
+from attncli.core.message import InputError
+from attncli.core.reasons import of_system
+from attncli.core.record import Record
 
 #: Verdicts of a line that is right.
 RIGHT = frozenset({"correct", "route", "imprecise", "follow_through"})
@@ -223,7 +223,7 @@ def forget(path: Path, student: str | None = None) -> int:
             raise _cannot_write(path, error) from None
         return len(entries)
     kept = [entry for entry in entries if entry.student != student]
-    from attncli.outputs import write_whole
+    from attncli.core.outputs import write_whole
 
     write_whole(str(path), "".join(f"{entry.line()}\n" for entry in kept).encode(), "--log", "practice.jsonl")
     return len(entries) - len(kept)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attncli.message import Message
-from attncli.record import Record
+from attncli.core.message import Message
+from attncli.core.record import Record
 from attncli.terms import Index, Term
 
 

@@ -9,12 +9,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
+from attncli.core.record import Record
+from attncli.core.report import Column, Report, Table
 from attncli.mistakes.catalogue import CATALOGUE
 from attncli.practice.log import DAY, Entry, Skill, State, by_student
 from attncli.practice.skills import SKILLS
-from attncli.record import Record
-from attncli.report import Column, Report, Table
 
 #: Mistakes that a report lists.
 _MOST_MISTAKES = 10

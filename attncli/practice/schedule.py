@@ -9,14 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from attncli.core.graph import Graph
-from attncli.matrix import EXACT, Matrix
-from attncli.message import N_, InputError, Message, unknown
+from attncli.core.matrix import EXACT, Matrix
+from attncli.core.message import N_, InputError, Message, unknown
+from attncli.core.record import Record
 from attncli.practice.log import DAY, Skill, State
 from attncli.practice.skills import LAST_STAGE, SKILLS, asked_at, skill_of, stage_of
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem
 from attncli.problems.question import points_of
-from attncli.record import Record
 
 #: Recipes in the order in which they are taken up; others follow.
 CURRICULUM = (

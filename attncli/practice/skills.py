@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from attncli.core.graph import Graph, Step
-from attncli.message import N_
-from attncli.names import part_of
+from attncli.core.graph import Graph, Step, part_of
+from attncli.core.message import N_
 
 #: What each skill is called, in the order of the curriculum.
 SKILLS: Mapping[str, str] = {

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from attncli.limits import MOST_ANSWER_CHARACTERS, MOST_ARRAY_BYTES
-from attncli.matrix import EXACT, Entry, Matrix
-from attncli.message import N_, AttnError, InputError, Listed, Message
-from attncli.names import show_shape
+from attncli.core.graph import show_shape
+from attncli.core.limits import MOST_ANSWER_CHARACTERS, MOST_ARRAY_BYTES
+from attncli.core.matrix import EXACT, Entry, Matrix
+from attncli.core.message import N_, AttnError, InputError, Listed, Message
+from attncli.core.reasons import of_toml
+from attncli.core.record import Record
 from attncli.problems.settings import matrix_of, real_array
 from attncli.problems.source import (
     arrays_from_npz,
@@ -27,8 +29,6 @@ from attncli.problems.source import (
 from attncli.problems.text import DEEPEST, brief, parse_lists, parse_matrix
 from attncli.problems.text import Written as Literal
 from attncli.problems.written import Written, written
-from attncli.reasons import of_toml
-from attncli.record import Record
 
 
 class Answer(Record):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import ValidationError
 
-from attncli.message import N_, InputError, Message, unknown
+from attncli.core.message import N_, InputError, Message, unknown
 from attncli.problems.text import brief
 
 _EXPECTED = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attncli import models
-from attncli.message import AttnError
+from attncli.core.message import AttnError
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of
 

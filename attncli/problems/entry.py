@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 import re
 
-from attncli.matrix import EXACT, Entry
-from attncli.message import N_, InputError, Message
+from attncli.core.matrix import EXACT, Entry
+from attncli.core.message import N_, InputError, Message
 
 #: Signs a single entry may have; longer ones are not numbers that a person writes.
 MOST_TOKENS = 100

@@ -20,10 +20,11 @@ from pydantic import (
 
 from attncli import models
 from attncli.core.graph import Graph
+from attncli.core.limits import MOST_TEXT_BYTES
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.reasons import of_toml
 from attncli.gradient import gradient_id
-from attncli.limits import MOST_TEXT_BYTES
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import N_, AttnError, InputError, Message, unknown
 from attncli.problems.complaint import complaint
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings
@@ -36,7 +37,6 @@ from attncli.problems.source import (
     value_from_file,
 )
 from attncli.problems.text import Written, brief
-from attncli.reasons import of_toml
 
 #: Cells that a seeded random input may have.
 MOST_RANDOM = 1_000_000

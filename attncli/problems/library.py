@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attncli.message import InputError, Listed
+from attncli.core.message import InputError, Listed
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Problem

@@ -10,9 +10,8 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from attncli.core.graph import Graph
-from attncli.message import N_, InputError, Listed, Message, closest
-from attncli.names import part_of
+from attncli.core.graph import Graph, part_of
+from attncli.core.message import N_, InputError, Listed, Message, closest
 
 #: Words for steps, by what their id ends in: the field's, in both languages. Their case, spaces, -, _ and 的 do not count.
 WORDS: Mapping[str, str] = {

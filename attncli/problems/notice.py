@@ -12,7 +12,7 @@ import numpy as np
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal
 from attncli.core.graph import Trace, show_shape
-from attncli.message import N_, InputError, Message, unknown
+from attncli.core.message import N_, InputError, Message, unknown
 from attncli.problems.contrast import contrast
 from attncli.problems.problem import Problem
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from attncli import models
 from attncli.core.graph import Graph
-from attncli.matrix import Matrix
-from attncli.message import N_, InputError, Message, unknown
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, InputError, Message, unknown
+from attncli.core.record import Record
 from attncli.problems.settings import read_settings
 from attncli.problems.text import parse_number
-from attncli.record import Record
 
 if TYPE_CHECKING:
     from attncli import gradient
@@ -152,11 +152,11 @@ class Problem(Record):
 
     def _loss(self, graph: Graph) -> gradient.Seeds:
         """The steps of the loss; returns what it sends back."""
-        from attncli import loss
+        from attncli.core import losses
 
         extras = {**{name: m for name, m in self.inputs.items() if name not in graph}, **self.extras}
         oriented = {name: _oriented(matrix, self.layout) for name, matrix in extras.items()}
-        return loss.apply(graph, self.loss or "", oriented, parse_number)
+        return losses.apply(graph, self.loss or "", oriented, parse_number)
 
     def _label(self, graph: Graph) -> None:
         """Names for rows and columns, checked against the axes they belong to."""

@@ -14,8 +14,8 @@ from attncli.arithmetic import ROUNDINGS
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal, truncate_decimal
 from attncli.core.graph import Trace, show_shape
-from attncli.matrix import EXACT, Matrix
-from attncli.message import N_, AttnError, InputError, Localized, Message, unknown
+from attncli.core.matrix import EXACT, Matrix
+from attncli.core.message import N_, AttnError, InputError, Localized, Message, unknown
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix, write_entry
 

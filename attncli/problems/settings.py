@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from attncli.matrix import BoolArray, Matrix
-from attncli.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.matrix import BoolArray, Matrix
+from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.models import Model, Setting
 from attncli.problems.text import brief, from_cells, number_of, parse_lists, parse_matrix
 

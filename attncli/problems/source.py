@@ -14,12 +14,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from attncli.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS, MOST_TEXT_BYTES
-from attncli.matrix import Matrix
-from attncli.message import N_, AttnError, InputError, Message, closest
+from attncli.core.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS, MOST_TEXT_BYTES
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, AttnError, InputError, Message, closest
+from attncli.core.reasons import of_json, of_system
 from attncli.problems.settings import matrix_of, real_array
 from attncli.problems.text import Written, parse_matrix
-from attncli.reasons import of_json, of_system
 
 #: Digits of a whole number in JSON that is read as a number.
 _MOST_DIGITS = 40

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from attncli.matrix import EXACT, Entry, Matrix
-from attncli.message import N_, InputError, Message
+from attncli.core.matrix import EXACT, Entry, Matrix
+from attncli.core.message import N_, InputError, Message
 from attncli.problems.entry import EntryError, parse_entry, shown
 
 MOST_CHARACTERS = 16_000_000

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.interval import Interval
-from attncli.matrix import EXACT, BoolArray, FloatArray, Matrix
-from attncli.record import Record
+from attncli.core.matrix import EXACT, BoolArray, FloatArray, Matrix
+from attncli.core.record import Record
 
 #: A number from a program stands for every number this many units in the last place around it; what it lost on the
 #: way there is accounted for by the bounds it is held against.

@@ -9,11 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attncli.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_SHOWN_CELLS
-from attncli.message import ENGLISH, N_, Language, LimitError, Message, unknown
+from attncli.core.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_SHOWN_CELLS
+from attncli.core.message import ENGLISH, N_, Language, LimitError, Message, unknown
 
 if TYPE_CHECKING:
-    from attncli.run import Run
+    from attncli.problems.run import Run
 
 
 def names() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attncli.core.graph import Graph, Step
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.terms import Index, Term
 
 #: A hidden score as text.

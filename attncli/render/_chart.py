@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from attncli.core.record import Record
 from attncli.locale.wrap import columns, padded
-from attncli.record import Record
 
 #: What tells several lines of one plot apart, in their order; plain letters, so that every font has them.
 MARKS = "*o+x"

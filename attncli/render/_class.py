@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from attncli.core.message import N_, Language, Listed, Message
 from attncli.locale.wrap import columns, wrap
 from attncli.marking.explain import Named
 from attncli.marking.grade import MOST_LISTED, Picture
-from attncli.message import N_, Language, Listed, Message
 from attncli.mistakes.catalogue import CATALOGUE, did
 from attncli.render._glyphs import fitted
 from attncli.render._marks import for_the_author, number

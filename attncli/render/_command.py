@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from attncli.matrix import Matrix
-from attncli.message import AttnError
+from attncli.core.matrix import Matrix
+from attncli.core.message import AttnError
+from attncli.core.record import Record
 from attncli.problems import library
 from attncli.problems.problem import Problem
+from attncli.problems.run import Run
 from attncli.problems.text import write_entry, write_matrix
-from attncli.record import Record
-from attncli.run import Run
 
 
 class Command(Record):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from attncli.core.message import N_, Language, Listed, Message
+from attncli.core.record import Record
 from attncli.cost.claims import Finding
 from attncli.cost.comparison import Comparison, Entry, Model
 from attncli.cost.count import Line
 from attncli.cost.sizes import GROUPS, LATENT, ROTARY, WIDTHS, Assumed
-from attncli.message import N_, Language, Listed, Message
-from attncli.record import Record
 from attncli.render._compare_words import (
     ASSUMED,
     LETTERS,

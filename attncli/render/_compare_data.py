@@ -8,10 +8,10 @@ import json
 from fractions import Fraction
 from typing import Any
 
+from attncli.core.message import Language, Message
 from attncli.cost.claims import Claim
 from attncli.cost.comparison import Comparison, Entry, Model
 from attncli.cost.count import Line
-from attncli.message import Language, Message
 from attncli.render._compare_words import counted, numbers, rounded, symbols
 
 _PARTS = (

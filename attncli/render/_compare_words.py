@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from attncli.core.message import N_, Listed, Message
 from attncli.cost.comparison import Comparison
 from attncli.cost.product import Product, Ratio
-from attncli.message import N_, Listed, Message
 from attncli.render._chart import figure
 
 NAMES = {"mha": "MHA", "mqa": "MQA", "gqa": "GQA", "mla": "MLA"}

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import reduce
 from operator import mul
 
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.render._numbers import constant_text
 from attncli.terms import Index, Term
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from attncli.core.graph import show_shape
+from attncli.core.message import N_, Listed, Localized, Message
 from attncli.locale.wrap import wrap
-from attncli.message import N_, Listed, Localized, Message
-from attncli.names import show_shape
 from attncli.problems.published import Checked
 from attncli.problems.question import Question, quoted
 from attncli.render._math import latex_text

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Input, Step
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.render._arithmetic import OPENED
 from attncli.render._command import Command, command
 from attncli.render._names import cell_name

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.message import Language, Listed, Message
+from attncli.core.report import Column, Maps, Plot, Report, Spans, Table
 from attncli.locale.wrap import columns, padded, wrap
-from attncli.message import Language, Listed, Message
 from attncli.render._chart import MARKS, Bar, Line, bars, figure, plot, scale_of_shades, shades
 from attncli.render._glyphs import fitted
 from attncli.render._numbers import padded as aligned
 from attncli.render._view import printable
 from attncli.render.csv import as_text
 from attncli.render.markdown import escaped
-from attncli.report import Column, Maps, Plot, Report, Spans, Table
 
 #: A picture is not wider than this, however wide the screen.
 _WIDEST = 80

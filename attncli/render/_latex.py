@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.message import Message
+from attncli.core.message import Message
 from attncli.render._equals import ABOUT, EQUAL
 from attncli.render._names import cell_name
 from attncli.render._numbers import constant_latex, number_latex, number_text

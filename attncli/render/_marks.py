@@ -10,15 +10,15 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, Language, Listed, Message
+from attncli.core.record import Record
 from attncli.locale.wrap import wrap
 from attncli.marking.explain import Named
 from attncli.marking.marked import Marked, StepMark
 from attncli.marking.report import data, json_text, named
-from attncli.matrix import Matrix
-from attncli.message import N_, Language, Listed, Message
 from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.problems.entry import entry_text
-from attncli.record import Record
 from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._equals import ABOUT, WHY_ABOUT_IN_MARKS, sign
 from attncli.render._glyphs import fitted

@@ -14,8 +14,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from attncli.message import N_, Message
-from attncli.record import Record
+from attncli.core.message import N_, Message
+from attncli.core.record import Record
 from attncli.render._glyphs import fitted
 from attncli.render._lines import Lines
 from attncli.render._names import cell_name

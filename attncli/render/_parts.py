@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from attncli.core.graph import part_of
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.render._view import Item
 
 _KNOWN = {

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.core.graph import Trace
+from attncli.core.graph import Trace, show_shape
+from attncli.core.message import N_, Language, Localized, Message
 from attncli.locale.wrap import wrap
-from attncli.message import N_, Language, Localized, Message
-from attncli.names import show_shape
 from attncli.practice.parts import Arithmetic, Formula, Part, Question, Result, Text, Wanted
 from attncli.practice.session import Exercise
 from attncli.problems.question import question_of
+from attncli.problems.run import Run
 from attncli.render._arithmetic import term_text
 from attncli.render._equals import ABOUT, WHY_ABOUT_IN_MARKS, sign
 from attncli.render._math import latex_text
@@ -21,7 +21,6 @@ from attncli.render._names import cell_name
 from attncli.render._numbers import constant_text, number_text
 from attncli.render._view import items, printable, view
 from attncli.render.table import Page
-from attncli.run import Run
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from attncli.core.finite import first_not_finite
-from attncli.message import N_, Listed, Message
+from attncli.core.message import N_, Listed, Message
+from attncli.problems.run import Run
 from attncli.render._names import cell_name
 from attncli.render._numbers import SIGNIFICANT, is_cut, number_text
-from attncli.run import Run
 
 
 def summary(run: Run) -> Iterator[Message]:

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from attncli.message import N_, Language, Message
+from attncli.core.message import N_, Language, Message
 from attncli.render._chart import curve, figure
 
 #: Seconds between two pictures, and lines of the curve.

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.core.graph import Axis, Input, Step, show_shape
-from attncli.message import ENGLISH, Language, Message
-from attncli.record import Record
+from attncli.core.message import ENGLISH, Language, Message
+from attncli.core.record import Record
+from attncli.problems.run import Run
 from attncli.render._math import latex_text
 from attncli.render._names import cell_name, operands
 from attncli.render._numbers import constant_text, number_latex, number_text
 from attncli.render._summary import summary
-from attncli.run import Run
 from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
-    from attncli.lesson import Lesson
+    from attncli.problems.lesson import Lesson
 
 _PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k", "source": "s"}
 

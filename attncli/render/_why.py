@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from attncli.core.message import N_, Message
 from attncli.locale.wrap import wrap
-from attncli.message import N_, Message
 from attncli.render._glyphs import fitted
 from attncli.render._lines import Lines
 from attncli.render._names import cell_name

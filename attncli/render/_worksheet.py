@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.graph import show_shape
+from attncli.core.message import N_, Language, Listed, Localized, Message
+from attncli.core.record import Record
 from attncli.locale.wrap import columns, wrap
-from attncli.message import N_, Language, Listed, Localized, Message
-from attncli.names import show_shape
 from attncli.problems.question import Asked, Question
-from attncli.record import Record
 from attncli.render import _example
 from attncli.render._latex import upright
 from attncli.render._math import latex_text
@@ -92,7 +92,7 @@ def page(question: Question, language: Language, key: Mapping[str, KeyLine] | No
     student : whose sheet it is, where that is known
     """
     from attncli import models
-    from attncli.run import run
+    from attncli.problems.run import run
 
     problem = question.problem
     turned = problem.layout == "columns"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.render import _example
 from attncli.render._latex import LATEX_SIGNS, about, block_sign, values_latex, values_width, with_matrices
 from attncli.render._mathml import mathml

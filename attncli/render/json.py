@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.matrix import FloatArray
+from attncli.core.matrix import FloatArray
 from attncli.render._example import compared, json_data
 from attncli.render._numbers import number_text, plain
 from attncli.render._view import Item, View

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from unicodedata import east_asian_width
 
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.render import _example
 from attncli.render._latex import about, arithmetic, equation, escaped, upright, values_latex, values_width
 from attncli.render._view import Block, Item, View

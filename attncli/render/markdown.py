@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 from attncli.render import _example
 from attncli.render._latex import about, arithmetic, equation, upright
 from attncli.render._view import Block, Item, View

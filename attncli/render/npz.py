@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.npz import npz_bytes
+from attncli.core.npz import npz_bytes
 from attncli.render._view import View
 
 BINARY = True

@@ -12,8 +12,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from attncli.core.message import N_, Message
 from attncli.locale.wrap import wrap
-from attncli.message import N_, Message
 from attncli.render._example import after, before
 from attncli.render._glyphs import fitted
 from attncli.render._lines import Lines

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.message import N_, InputError, LimitError, Message
+from attncli.core.message import N_, InputError, LimitError, Message
 from attncli.render._command import changeable
 from attncli.render._view import Block, Item, View, localized
 from attncli.render._view import view as view_of

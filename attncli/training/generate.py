@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Graph
-from attncli.matrix import FloatArray, Matrix, as_matrix
-from attncli.message import InputError, LimitError
+from attncli.core.matrix import FloatArray, Matrix, as_matrix
+from attncli.core.message import InputError, LimitError
+from attncli.core.record import Record
 from attncli.problems.problem import Problem
-from attncli.record import Record
-from attncli.run import Run, run
+from attncli.problems.run import Run, run
 from attncli.training.spec import MOST_CELLS
 from attncli.training.trainer import State
 

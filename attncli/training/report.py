@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from attncli.matrix import FloatArray
-from attncli.message import N_, Message
-from attncli.report import Column, Maps, Plot, Report, Table, Trend
+from attncli.core.matrix import FloatArray
+from attncli.core.message import N_, Message
+from attncli.core.report import Column, Maps, Plot, Report, Table, Trend
 from attncli.training.generate import Choice, Token, softmax, written
 from attncli.training.spec import Spec, as_plain
 from attncli.training.trainer import Trainer

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from attncli.limits import MOST_TEXT_BYTES
-from attncli.message import N_, AttnError, InputError, Message
+from attncli.core.limits import MOST_TEXT_BYTES
+from attncli.core.message import N_, AttnError, InputError, Message
+from attncli.core.npz import npz_bytes
 from attncli.models._optimise import REMEMBERED
-from attncli.npz import npz_bytes
+from attncli.models.vocabulary import MOST, printable
 from attncli.problems.complaint import complaint
 from attncli.problems.source import arrays_from_npz, as_text, plain_json
-from attncli.tokens import MOST, printable
 from attncli.training.spec import Spec, as_plain
 from attncli.training.trainer import State, Trainer
 

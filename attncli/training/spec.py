@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from attncli import models
-from attncli.matrix import FloatArray
-from attncli.message import InputError, LimitError
+from attncli.core.matrix import FloatArray
+from attncli.core.message import InputError, LimitError
+from attncli.core.record import Record
 from attncli.models import Argument
-from attncli.record import Record
-from attncli.tokens import Vocabulary
+from attncli.models.vocabulary import Vocabulary
 
 #: Numbers that may be learned: what a laptop trains in minutes.
 MOST_PARAMETERS = 2_000_000

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.cross_entropy import one_hot
 from attncli.core.graph import Graph, Trace
-from attncli.cross_entropy import one_hot
-from attncli.matrix import FloatArray, Matrix, as_matrix
-from attncli.message import InputError
+from attncli.core.matrix import FloatArray, Matrix, as_matrix
+from attncli.core.message import InputError
+from attncli.core.record import Record
 from attncli.models._optimise import BETAS, CORRECTIONS, REMEMBERED, correction
 from attncli.problems.problem import Problem
-from attncli.record import Record
 from attncli.training.spec import Spec, diverged, first_numbers
 
 #: The loss that a GPT is trained with, over targets that are given beside it.

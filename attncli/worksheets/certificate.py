@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.matrix import EXACT, Matrix
+from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.habits import BY_HEAD
 from attncli.marking.mark import Marked, Marker
-from attncli.matrix import EXACT, Matrix
 from attncli.mistakes.entry import Mistake
 from attncli.problems.answers import Answer, Sheet
-from attncli.record import Record
 
 #: Mistakes that come to the same numbers always, or whenever some matrix is square: nobody can tell them apart.
 ALWAYS_SAME = frozenset(

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from attncli import __version__
-from attncli.message import AttnError, InputError
+from attncli.core.message import AttnError, InputError
+from attncli.core.record import Record
 from attncli.problems.problem import Problem
-from attncli.record import Record
 from attncli.worksheets import generator, recipes
 from attncli.worksheets.certificate import Proof
 
@@ -277,7 +277,7 @@ def _rows(path: str) -> list[list[str]]:
     InputError
         It cannot be read; names the file.
     """
-    from attncli.limits import MOST_TEXT_BYTES
+    from attncli.core.limits import MOST_TEXT_BYTES
     from attncli.problems.source import as_text, read_bounded
 
     try:

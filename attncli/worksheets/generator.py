@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Graph
+from attncli.core.message import N_, InputError, Message, unknown
 from attncli.marking.mark import Marker
-from attncli.message import N_, InputError, Message, unknown
 from attncli.problems.problem import Problem
 from attncli.worksheets.certificate import Proof, by_hand, certificate, collisions, wrong_sheets
 from attncli.worksheets.effort import effort

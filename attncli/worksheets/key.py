@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.rounding import round_decimal
+from attncli.core.message import Message
+from attncli.core.record import Record
 from attncli.marking.chain import MISFITS
 from attncli.marking.mark import Marker
 from attncli.marking.seeds import hull
-from attncli.message import Message
 from attncli.mistakes.catalogue import did
-from attncli.record import Record
 from attncli.worksheets.certificate import Wrong, by_hand, wrong_sheets
 
 

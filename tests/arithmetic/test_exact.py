@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from attncli.arithmetic import exact as exact_module
 from attncli.arithmetic.exact import Exact
 from attncli.arithmetic.shorten import Shortener
-from attncli.message import LimitError
+from attncli.core.message import LimitError
 from attncli.problems import library
 from attncli.problems.problem import Problem
+from attncli.problems.run import run
 from attncli.problems.text import parse_matrix
-from attncli.run import run
 
 
 def attention(Q: str, K: str, V: str, upstream: str | None = None, **settings: Any) -> Problem:

@@ -15,7 +15,7 @@ from mpmath import iv, mp, mpf
 
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.arithmetic.rounding import round_decimal
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 from attncli.problems.text import parse_matrix
 
 xp = IntervalArithmetic()

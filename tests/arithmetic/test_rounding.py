@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal, truncate_decimal
-from attncli.message import InputError
+from attncli.core.message import InputError
 
 _WIDE = Context(prec=60)
 _MODES = {"away": ROUND_HALF_UP, "even": ROUND_HALF_EVEN}

@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "marking"))
 from learner import Case, Learner, as_text
 from wrongs import kinds
 
+from attncli.core.message import ENGLISH
 from attncli.marking.grade import CHUNK, Grader, chunks
 from attncli.marking.report import json_text
 from attncli.marking.submissions import Submission
-from attncli.message import ENGLISH
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attncli
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 from attncli.problems.problem import Problem
 
 

@@ -11,7 +11,7 @@ from sheets import run
 
 import attncli
 from attncli.arithmetic.rounding import round_decimal
-from attncli.message import InputError
+from attncli.core.message import InputError
 from attncli.problems.file import parse
 
 # A in full: 0.3302384507, 0.6697615493

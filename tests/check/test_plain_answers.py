@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attncli.message import AttnError
+from attncli.core.message import AttnError
 from attncli.problems.answers import _short, answer
 from attncli.problems.entry import entry_text, parse_entry
 from attncli.problems.text import parse_matrix

@@ -17,7 +17,7 @@ import pytest
 from running import one_message, refused, run
 
 import attncli
-from attncli.message import AttnError
+from attncli.core.message import AttnError
 
 Q, K, V = ["-Q", "1 2"], ["-K", "1 0; 0 1"], ["-V", "2 0; 0 4"]
 QKV = [*Q, *K, *V]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import refused, run
 
-from attncli.message import InputError
+from attncli.core.message import InputError
 from attncli.problems import library
 from attncli.problems.names import WORDS, Names, means_gradient
 

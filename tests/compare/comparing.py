@@ -13,8 +13,8 @@ import numpy as np
 
 from attncli.cli.main import main
 from attncli.core.graph import Graph
+from attncli.core.matrix import as_matrix
 from attncli.cost.sizes import Sizes
-from attncli.matrix import as_matrix
 from attncli.problems.problem import Problem
 
 

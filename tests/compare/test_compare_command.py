@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from comparing import compare, data, shown
 
-from attncli import presets
+from attncli.cost import presets
 from attncli.locale.wrap import columns as columns_of
 
 ALL = ["mha", "mqa", "gqa", "mla"]

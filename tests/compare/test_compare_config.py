@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from comparing import compare, data, shown
 
-from attncli import presets
+from attncli.cost import presets
 
 #: Entries of published config.json files that concern attention.
 DEEPSEEK_V3 = {

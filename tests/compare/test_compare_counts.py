@@ -10,7 +10,7 @@ from comparing import hidden_pairs, latent, multi_head, multiply_adds, parameter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli import presets
+from attncli.cost import presets
 from attncli.cost.comparison import published
 from attncli.cost.count import VARIANTS, Count, count
 from attncli.cost.sizes import Sizes, complete

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 
-from attncli.message import AttnError
+from attncli.core.message import AttnError
 from attncli.problems import file, notice, published
 from attncli.problems.contrast import contrast
 from attncli.problems.problem import Problem

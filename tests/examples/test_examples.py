@@ -10,9 +10,9 @@ import pytest
 from example_linter import complaints
 
 from attncli.arithmetic import by_name
+from attncli.core.verify import verify
 from attncli.problems import file, library, notice, published
 from attncli.problems.contrast import contrast
-from attncli.verify import verify
 
 IDS = library.ids()
 CURRICULUM = [f"{part}{number}" for part, last in (("a", 11), ("b", 5), ("c", 8)) for number in range(1, last + 1)]

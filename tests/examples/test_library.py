@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attncli.message import InputError
+from attncli.core.message import InputError
 from attncli.problems import library
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attncli.message import InputError
+from attncli.core.message import InputError
 from attncli.problems.file import from_data
 from attncli.problems.notice import fill, fill_notice
 from attncli.problems.problem import Problem

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from attncli.lesson import lesson_of
 from attncli.locale import language
 from attncli.problems import library
+from attncli.problems.lesson import lesson_of
 from attncli.problems.problem import Problem
+from attncli.problems.run import run
 from attncli.render import html
 from attncli.render._view import View, view
-from attncli.run import run
 
 #: Sets numbers as typing would, and gives back every number of the page.
 _EDIT = """edits => {

@@ -12,7 +12,7 @@ import pytest
 from opened import Opened, example, view_of
 
 from attncli import api
-from attncli.matrix import Matrix, as_matrix
+from attncli.core.matrix import Matrix, as_matrix
 from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.render import _explorer, html

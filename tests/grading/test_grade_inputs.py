@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from classroom import NO_SCALE, RIGHT, a_class, command, environment, grade, json_lines, process, refused, run
 
+from attncli.core.message import InputError
 from attncli.marking import submissions
-from attncli.message import InputError
 
 
 def names(results: list[dict[str, Any]]) -> list[str]:

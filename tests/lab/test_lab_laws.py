@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from attncli import lab
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError, Message
+from attncli.core.report import Maps, Report
 from attncli.lab import heads, overflow, rank, softmax
 from attncli.lab._softmax import behaviour, entropy
-from attncli.matrix import as_matrix
-from attncli.message import InputError, Message
 from attncli.problems import library
-from attncli.report import Maps, Report
 
 
 def settings(name: str, **changes: Any) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from saved import SAVED, with_file
 
 from attncli import lab
 from attncli.cli import _say, main
+from attncli.core.message import Language
 from attncli.locale.wrap import columns
-from attncli.message import Language
 from attncli.problems import library
 
 

@@ -13,10 +13,10 @@ from simulation import as_text
 from test_marked_stacks import with_gradient
 
 from attncli import mark
+from attncli.core.matrix import as_matrix
+from attncli.core.message import ENGLISH, Message
 from attncli.marking.explain import Named
 from attncli.marking.marked import TWO_THINGS, Marked, StepMark
-from attncli.matrix import as_matrix
-from attncli.message import ENGLISH, Message
 from attncli.mistakes import mistakes_at
 from attncli.problems.problem import Problem
 from attncli.render._marks import Sheet

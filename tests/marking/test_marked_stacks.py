@@ -14,8 +14,8 @@ import pytest
 from attncli import mark
 from attncli.arithmetic.floating import Floating
 from attncli.core.graph import Graph
+from attncli.core.matrix import as_matrix
 from attncli.marking.mark import Marker
-from attncli.matrix import as_matrix
 from attncli.mistakes import mistakes_at
 from attncli.problems.answers import Sheet, answer
 from attncli.problems.problem import Problem

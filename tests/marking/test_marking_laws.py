@@ -275,7 +275,7 @@ def test_dumps_of_a_large_program(kind, line) -> None:  # type: ignore[no-untype
 
 def program(rng, kind, n, d, wrong):  # type: ignore[no-untyped-def]
     """The intermediates of attention in NumPy at this precision, some left out, and the exercise they belong to."""
-    from attncli.matrix import as_matrix
+    from attncli.core.matrix import as_matrix
     from attncli.problems.answers import sheet_from_arrays
     from attncli.problems.problem import Problem
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from attncli.core.message import ENGLISH
 from attncli.marking.mark import Marker
-from attncli.message import ENGLISH
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_matrix

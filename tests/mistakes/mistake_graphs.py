@@ -9,8 +9,8 @@ from block_cases import weights as inputs_of
 from cases import EACH, IDS, Case, heads, qkv, some, table, weights
 
 from attncli.core.graph import Graph
-from attncli.matrix import as_matrix
-from attncli.message import InputError
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError
 
 PADDED = [[True, True, False]]
 

@@ -13,7 +13,7 @@ from mistake_ids import SEEN
 
 import attncli
 from attncli.arithmetic.hand import Hand
-from attncli.message import ENGLISH
+from attncli.core.message import ENGLISH
 from attncli.mistakes import mistakes_at
 from attncli.mistakes.catalogue import CATALOGUE, did, look, order, rank, without_vaguer
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from block_cases import block_cases
 
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 from attncli.problems.problem import Problem
 
 

@@ -13,8 +13,8 @@ import attncli
 from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.core.graph import Trace
+from attncli.core.message import InputError
 from attncli.marking.mark import Marker
-from attncli.message import InputError
 from attncli.models._mask import slopes_of
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem

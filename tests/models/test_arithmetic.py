@@ -17,8 +17,8 @@ from attncli import models
 from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.core.graph import Graph
-from attncli.matrix import Matrix, as_matrix
-from attncli.message import LimitError
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import LimitError
 from attncli.problems.problem import Problem
 
 

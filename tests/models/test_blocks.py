@@ -11,8 +11,8 @@ import pytest
 from cases import CASES, Case, layers, some
 
 from attncli.core.graph import Trace
+from attncli.core.message import InputError
 from attncli.marking.mark import Marked, Marker
-from attncli.message import InputError
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 

@@ -11,8 +11,8 @@ from attncli.arithmetic import Arithmetic
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import Hand
 from attncli.core.graph import Trace
-from attncli.matrix import as_matrix
-from attncli.message import InputError
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError
 from attncli.problems.problem import Problem
 
 INF = np.inf

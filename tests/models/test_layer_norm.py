@@ -11,8 +11,8 @@ from cases import CASES, Case, some
 from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.core.graph import Trace
+from attncli.core.message import InputError
 from attncli.marking.mark import Marked, Marker
-from attncli.message import InputError
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 

@@ -10,9 +10,9 @@ from cases import CASES, Case, heads, some
 
 from attncli.arithmetic import by_name
 from attncli.core.graph import Graph, Trace
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError
 from attncli.marking.mark import Marked, Marker
-from attncli.matrix import as_matrix
-from attncli.message import InputError
 from attncli.models import Given
 from attncli.models._heads import multi_head
 from attncli.models._positions import rotation

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cases import CASES, Case
 
-from attncli.message import InputError
+from attncli.core.message import InputError
 
 #: A case of every model: two heads, every weight and bias there; a memory three wide; two layers.
 MODELS = {

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attncli.core.graph import Trace
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError
 from attncli.marking.mark import Marker
-from attncli.matrix import as_matrix
-from attncli.message import InputError
 from attncli.problems import file, library
 from attncli.problems.answers import sheet
 

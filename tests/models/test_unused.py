@@ -9,7 +9,7 @@ import pytest
 from block_cases import block_cases
 
 import attncli
-from attncli.message import InputError, ShapeError
+from attncli.core.message import InputError, ShapeError
 
 
 def message(model: str, inputs: dict[str, Any], settings: dict[str, Any], **more: Any) -> str:

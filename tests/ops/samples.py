@@ -10,7 +10,7 @@ import numpy as np
 
 from attncli import ops
 from attncli.core.graph import Graph
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 
 INF = np.inf
 

@@ -18,9 +18,9 @@ from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.core.graph import Graph
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError, NoSuchRow
 from attncli.core.side_by_side import side_by_side
-from attncli.matrix import as_matrix
-from attncli.message import InputError, NoSuchRow
 from attncli.ops._ids import rows_named
 
 SYSTEMS: dict[str, Callable[[], Arithmetic]] = {

@@ -10,7 +10,7 @@ import pytest
 from samples import some
 from term_values import assert_cells_agree
 
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 from attncli.problems.problem import Problem
 
 

@@ -53,7 +53,7 @@ class Bench:
 
 def only(name: str, stage: int, seed: int = 1) -> Callable[[State, float], Choice]:
     """Always this exercise."""
-    from attncli.message import Message
+    from attncli.core.message import Message
 
     return lambda log, now: Choice(f"{name}#{seed}", RECIPES.draw(name, seed), stage, Message("because"))
 

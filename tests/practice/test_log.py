@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attncli.message import InputError
+from attncli.core.message import InputError
 from attncli.practice.log import Entry, State, Writer, by_student, default_path, entry_of, forget, read
 from attncli.practice.report import csv_text, jsonl_text, mistakes, rows
 

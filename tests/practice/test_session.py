@@ -10,8 +10,8 @@ import pytest
 from learners import RECIPES, Bench, mistaken, only, right, written
 from rich.console import Console
 
+from attncli.core.message import Message
 from attncli.locale import language
-from attncli.message import Message
 from attncli.mistakes.catalogue import did, look
 from attncli.practice.parts import Arithmetic, Formula, Part, Result, Text, Wanted
 from attncli.practice.schedule import Choice

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from attncli.matrix import EXACT, Matrix
-from attncli.message import InputError
+from attncli.core.matrix import EXACT, Matrix
+from attncli.core.message import InputError
 from attncli.problems.settings import matrix_of
 from attncli.problems.text import parse_matrix, parse_number, write_matrix
 

@@ -10,7 +10,7 @@ import pytest
 import attncli
 from attncli import models
 from attncli.core.graph import Graph
-from attncli.message import InputError
+from attncli.core.message import InputError
 from attncli.render import names as formats
 from attncli.render import render
 

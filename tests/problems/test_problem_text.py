@@ -11,9 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import attncli
-from attncli.message import InputError
+from attncli.core.message import InputError
 from attncli.problems import file
 from attncli.problems.problem import Problem
+from attncli.problems.run import run
 from attncli.problems.source import array_from_npz, matrix_from_file, read_array
 
 FUZZ = settings(max_examples=200, deadline=None, derandomize=True, database=None)
@@ -57,7 +58,7 @@ def loads(text: str, *, json: bool = False) -> Problem | None:
     """The problem, calculated if it can be; or None where it is refused in words."""
     try:
         problem = file.parse(text, json=json)
-        attncli.run.run(problem)
+        run(problem)
     except InputError as error:
         assert 5 < len(str(error)) < 1500
         return None
@@ -77,7 +78,7 @@ def test_any_bytes(data: bytes) -> None:
 def test_any_structure(data: object) -> None:
     try:
         problem = file.from_data(data)
-        attncli.run.run(problem)
+        run(problem)
     except InputError as error:
         assert 5 < len(str(error)) < 1500
     if isinstance(data, dict) and data.get("nonsense") is None:

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from attncli.core.graph import Trace
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 from attncli.problems.problem import Problem
 
 FOLDER = Path(__file__).with_name("onnx")

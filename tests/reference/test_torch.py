@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 from attncli.problems.problem import Problem
 
 REFERENCE = json.loads(Path(__file__).with_name("torch.json").read_text(encoding="utf-8"))

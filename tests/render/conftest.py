@@ -8,7 +8,7 @@ import pytest
 from rendering import HOSTILE, LAYOUTS, PROBLEMS, ZH, make_view
 
 import attncli.locale
-from attncli.message import ENGLISH
+from attncli.core.message import ENGLISH
 from attncli.render._view import View
 
 

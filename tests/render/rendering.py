@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from attncli import api
-from attncli.message import ENGLISH, Language
+from attncli.core.message import ENGLISH, Language
+from attncli.problems.run import Run
 from attncli.render import get
 from attncli.render._view import View, view
-from attncli.run import Run
 
 #: Names as an attacker or an unlucky teacher writes them.
 HOSTILE = (

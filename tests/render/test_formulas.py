@@ -11,7 +11,7 @@ import pytest
 from rendering import all_formulas
 
 from attncli import models, ops
-from attncli.matrix import as_matrix
+from attncli.core.matrix import as_matrix
 from attncli.render._glyphs import fitted
 from attncli.render._latex import escaped, matrix, term_latex, upright
 from attncli.render._math import latex_text

@@ -8,18 +8,18 @@ from itertools import pairwise
 import pytest
 
 from attncli.core.graph import part_of
+from attncli.core.matrix import as_matrix
+from attncli.core.message import ENGLISH, Listed, Message
+from attncli.core.reasons import of_json, of_toml
 from attncli.locale import language
-from attncli.matrix import as_matrix
-from attncli.message import ENGLISH, Listed, Message
 from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.problems.published import check
-from attncli.reasons import of_json, of_toml
+from attncli.problems.run import run
 from attncli.render._example import _digits
 from attncli.render._names import operands
 from attncli.render._parts import opened
 from attncli.render._view import view
-from attncli.run import run
 
 STACKS = ("e8-encoder-block", "e9-decoder-block", "e10-transformer", "f1-bare-gpt", "f2-gpt-block")
 _OWN = "Our own numbers, calculated by attncli, whose steps are tested against PyTorch"

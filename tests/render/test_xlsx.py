@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 
 from attncli import api
+from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError, LimitError
 from attncli.locale import language
-from attncli.matrix import as_matrix
-from attncli.message import InputError, LimitError
 from attncli.problems import library
 from attncli.problems.problem import Problem
+from attncli.problems.run import run
 from attncli.render import xlsx
 from attncli.render._view import View, view
-from attncli.run import run
 
 _SPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 #: Set where a missing program is a failure (the CI).

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from attncli.message import AttnError, InputError
+from attncli.core.message import AttnError, InputError
 from attncli.training.saved import as_bytes, load
 from attncli.training.spec import Spec
 from attncli.training.trainer import State, Trainer, begin

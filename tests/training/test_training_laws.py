@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import specs
 
-from attncli.message import InputError
-from attncli.run import run
+from attncli.core.message import InputError
+from attncli.problems.run import run
 from attncli.training.generate import Choice, chosen, softmax, without_cache, written
 from attncli.training.saved import as_bytes, load
 from attncli.training.spec import Spec

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from attncli.arithmetic.rounding import round_decimal
+from attncli.core.matrix import Matrix
 from attncli.marking.habits import BY_HEAD
 from attncli.marking.mark import Marker
-from attncli.matrix import Matrix
 from attncli.problems.answers import Answer, Sheet
 from attncli.worksheets import recipes
 from attncli.worksheets.generator import draw

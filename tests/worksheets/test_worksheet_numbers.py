@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from attncli.core.message import InputError
 from attncli.marking.mark import Marker
-from attncli.message import InputError
 from attncli.worksheets import recipes
 from attncli.worksheets.certificate import certificate, wrong_sheets
 from attncli.worksheets.effort import effort

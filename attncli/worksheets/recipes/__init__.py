@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attncli.message import N_, InputError, Message, unknown
-from attncli.record import Record
+from attncli.core.message import N_, InputError, Message, unknown
+from attncli.core.record import Record
 
 _NOTHING: Mapping[str, Any] = {}
 

@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from attncli.matrix import Entry
-from attncli.message import N_, AttnError, InputError, Message, closest
-from attncli.record import Record
+from attncli.core.matrix import Entry
+from attncli.core.message import N_, AttnError, InputError, Message, closest
+from attncli.core.record import Record
 
 MOST_CHARACTERS = 10_000
 #: Brackets inside brackets: more than anybody writes.

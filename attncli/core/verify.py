@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Graph
+from attncli.core.matrix import FloatArray
+from attncli.core.message import N_, LimitError, Listed, Message
+from attncli.core.record import Record
 from attncli.gradient import gradient_id
-from attncli.matrix import FloatArray
-from attncli.message import N_, LimitError, Listed, Message
-from attncli.record import Record
 
 #: Numbers that may be moved; each costs two evaluations.
 MOST_ENTRIES = 5000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 
-from attncli.message import N_, Message
+from attncli.core.message import N_, Message
 
 _QUOTE = N_("a quotation mark is missing at the end of a text")
 _TWICE = N_("a name occurs twice")

@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 
 from attncli.core.graph import Graph, Step, show_shape
+from attncli.core.loss_text import ONE, Factor, ParseNumber, Part, plain_text, read
+from attncli.core.matrix import Entry, Matrix
+from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.gradient import Seed, Seeds, upstream
-from attncli.loss_text import ONE, Factor, ParseNumber, Part, plain_text, read
-from attncli.matrix import Entry, Matrix
-from attncli.message import N_, InputError, Message, ShapeError
 from attncli.ops import (
     log_loss,
     log_slope,
@@ -346,7 +346,7 @@ class _Whole:
 
     def _classes(self, part: Part, prefix: str) -> None:
         """Cross-entropy from logits, or minus the logarithm of probabilities that stand there already."""
-        from attncli import cross_entropy
+        from attncli.core import cross_entropy
 
         graph = self.graph
         twice = weights_of(graph, part.name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attncli.message import InputError
-from attncli.record import Record
+from attncli.core.message import InputError
+from attncli.core.record import Record
 
 #: Tokens a vocabulary, and a text, may have.
 MOST = 100_000

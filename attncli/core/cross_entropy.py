@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 
 from attncli.core.graph import Graph, show_shape
-from attncli.loss_text import ONE, Factor, Part
-from attncli.matrix import Matrix
-from attncli.message import N_, InputError, Message, ShapeError, unknown
+from attncli.core.loss_text import ONE, Factor, Part
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, InputError, Message, ShapeError, unknown
 from attncli.ops import average, batch_share, class_error, log_loss, log_slope, negative_log, pick, scale
 from attncli.softmax import softmax
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attncli.message import Message
-from attncli.record import Record
+from attncli.core.message import Message
+from attncli.core.record import Record
 
 
 class Column(Record):

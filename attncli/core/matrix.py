@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attncli.record import Record
+from attncli.core.record import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attncli.message import N_, Message, unknown
-from attncli.record import Record
+from attncli.core.message import N_, Message, unknown
+from attncli.core.record import Record
 
 
 class Preset(Record):

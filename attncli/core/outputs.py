@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from attncli.message import InputError
-from attncli.reasons import of_system
+from attncli.core.message import InputError
+from attncli.core.reasons import of_system
 
 #: What files are written for. A calculation does not take the place of a saved training.
 RUN, MARKS, CLASS, REPORT, TRAINING, FEEDBACK, WHY, SHEET = (
@@ -34,7 +34,7 @@ _FIRST = {
         rb'<!DOCTYPE html>\n<html[^>]*>\n<head>\n(<meta[^>]*>\n)*<meta name="generator" content="attncli">',
         rb'<svg class="attncli-',
         rb"% Put this into a document with ",
-        # An archive as `attncli.npz` writes it: nothing packed, no time, no 64-bit sizes as NumPy has them.
+        # An archive as `attncli.core.npz` writes it: nothing packed, no time, no 64-bit sizes as NumPy has them.
         rb"(?s:PK\x03\x04..\x00.\x00\x00\x00\x00\x21\x00.{12}..\x00\x00(?!meta\.npy))",
         # A spreadsheet without a time in it.
         rb"(?s:PK\x03\x04..\x00\x00\x08\x00\x00\x00\x21\x00.{12}..\x00\x00\[Content_Types\]\.xml)",

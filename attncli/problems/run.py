@@ -10,14 +10,14 @@ import numpy as np
 
 from attncli.arithmetic import by_name
 from attncli.core.graph import Graph, Step, Trace
-from attncli.limits import MOST_CELLS
-from attncli.matrix import EXACT
-from attncli.message import LimitError
+from attncli.core.limits import MOST_CELLS
+from attncli.core.matrix import EXACT
+from attncli.core.message import LimitError
+from attncli.core.record import Record
 from attncli.problems.problem import Problem
-from attncli.record import Record
 
 if TYPE_CHECKING:
-    from attncli.verify import Verification
+    from attncli.core.verify import Verification
 
 
 #: Numbers of a calculation that is worked out in bounds to tell whether one of them is 0.
@@ -179,6 +179,6 @@ def check_cells(graph: Graph, most: int) -> None:
 
 
 def _verified(graph: Graph) -> Verification:
-    from attncli.verify import verify
+    from attncli.core.verify import verify
 
     return verify(graph)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attncli.core.record import Record
 from attncli.problems.contrast import contrast
 from attncli.problems.notice import fill_notice
 from attncli.problems.problem import Problem
 from attncli.problems.published import Checked, check
-from attncli.record import Record
-from attncli.run import Run, run
+from attncli.problems.run import Run, run
 
 _LANGUAGES = ("en", "zh")
 
