@@ -141,7 +141,13 @@ def names() -> list[str]:
 
 @cache
 def _listing() -> tuple[str, ...]:
-    return tuple(sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_")))
+    return tuple(
+        sorted(
+            file.stem
+            for file in Path(__file__).parent.glob("*.py")
+            if file.stem[0] != "_" and file.stem != "vocabulary"
+        )
+    )
 
 
 def get(name: str) -> Model:
