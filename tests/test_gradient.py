@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attncli import gradient
+from attncli.core import gradient
+from attncli.core.gradient import SUM_PATHS, gradient_id, gradient_symbol
 from attncli.core.graph import Graph
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
-from attncli.gradient import gradient_id, gradient_symbol
-from attncli.ops import exp, multiply, product, row_max, row_sum, scale, subtract, sum_paths
+from attncli.ops import exp, multiply, product, row_max, row_sum, scale, subtract
+from attncli.ops.softmax import softmax
 from attncli.problems.problem import Problem
-from attncli.softmax import softmax
 
 A = np.array([[0.5, -1.0], [2.0, 0.25]])
 B = np.array([[1.5, 2.0], [-0.5, 3.0]])
@@ -47,7 +47,7 @@ def test_an_array_used_twice_by_one_step_gets_two_paths() -> None:
     graph.apply(multiply.OP, "Y", "a", "a")
     trace = backward(graph, "Y", B)
     assert list(graph.steps) == ["Y", "G_a_Y_2", "G_a_Y_1", "G_a"]
-    assert graph.steps["G_a"].op is sum_paths.OP
+    assert graph.steps["G_a"].op is SUM_PATHS
     np.testing.assert_allclose(trace["G_a"], 2 * A * B)
 
 

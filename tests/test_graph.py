@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attncli import ops
 from attncli.arithmetic.hand import Hand
 from attncli.core.graph import Axis, Graph, Swap, default_symbol, show_shape
 from attncli.core.matrix import as_matrix
@@ -264,8 +263,3 @@ def test_shapes_in_words() -> None:
     assert show_shape((3, 2)) == "3×2"
     assert show_shape((2, 3, 4)) == "2×3×4"
     assert show_shape(()) == "1"
-
-
-def test_an_unknown_op_is_not_found() -> None:
-    with pytest.raises(ModuleNotFoundError):
-        ops.get("no_such_op")

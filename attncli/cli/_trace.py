@@ -10,9 +10,9 @@ from attncli.cli._calculation import arithmetic_of, calculated, is_problem, prob
 from attncli.cli._say import Say
 from attncli.core.graph import Graph, show_shape
 from attncli.core.message import InputError, Listed, closest
+from attncli.core.terms import Index
 from attncli.problems.names import means_gradient
 from attncli.problems.run import named_step
-from attncli.terms import Index
 
 #: Steps that are gone back where nothing is said.
 DEPTH = 3

@@ -17,7 +17,7 @@ from attncli.core.loss_text import ONE, Factor, Part
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError, unknown
 from attncli.ops import average, batch_share, class_error, log_loss, log_slope, negative_log, pick, scale
-from attncli.softmax import softmax
+from attncli.ops.softmax import softmax
 
 #: Targets that say: this token does not count. The second is PyTorch's.
 NOT_COUNTED = (-1, -100)

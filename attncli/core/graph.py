@@ -19,7 +19,7 @@ from attncli.arithmetic.floating import FLOATING
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError
 from attncli.core.record import Record
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term
 
 Params: TypeAlias = Mapping[str, Any]
 
@@ -60,6 +60,11 @@ class Op(Record):
     why: str
     backward: tuple[Rule | None, ...] = ()
     numbers: Callable[[Params], str] | None = None
+
+
+def fixed(formula: str) -> Callable[[Params, bool], str]:
+    """A formula that depends neither on parameters nor on the layout."""
+    return lambda params, columns: formula
 
 
 class Swap(Record):

@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from attncli.core.gradient import Seed, Seeds, upstream
 from attncli.core.graph import Graph, Step, show_shape
 from attncli.core.loss_text import ONE, Factor, ParseNumber, Part, plain_text, read
 from attncli.core.matrix import Entry, Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
-from attncli.gradient import Seed, Seeds, upstream
 from attncli.ops import (
     log_loss,
     log_slope,

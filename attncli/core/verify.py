@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.gradient import gradient_id
 from attncli.core.graph import Graph
 from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, LimitError, Listed, Message
 from attncli.core.record import Record
-from attncli.gradient import gradient_id
 
 #: Numbers that may be moved; each costs two evaluations.
 MOST_ENTRIES = 5000

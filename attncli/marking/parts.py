@@ -9,9 +9,9 @@ import numpy as np
 
 from attncli.core.graph import Graph
 from attncli.core.message import N_, Cell, Listed, Message
+from attncli.core.terms import Term
 from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.judge import WRONG, Line, Rules, judge
-from attncli.terms import Term
 
 #: What happened to a part, and how often it then counts.
 _SLIPS = (

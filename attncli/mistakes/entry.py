@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Params, Step, Swap, part_of
+from attncli.core.graph import Graph, Op, Params, Step, Swap, fixed, part_of
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
 from attncli.core.record import Record
-from attncli.ops import fixed, pass_on
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term
+from attncli.ops import pass_on
 
 #: What is calculated instead, by step id.
 Swaps: TypeAlias = "Mapping[str, Swap]"

@@ -8,10 +8,10 @@ from functools import reduce
 from itertools import combinations
 
 from attncli.arithmetic import Arithmetic, Value
+from attncli.core.gradient import SUM_PATHS
 from attncli.core.graph import Graph, Step, Swap
 from attncli.core.message import N_
 from attncli.mistakes.entry import LINES, Entry, Swaps, instead, number, passing, value_of, with_operands
-from attncli.ops import sum_paths
 
 _BACK = N_("Look again at the way back: what arrives, and which forward values it is multiplied by.")
 _PATHS = N_("Look again at every place this matrix is used: each sends a gradient back, and all are added.")
@@ -124,7 +124,7 @@ def _over_columns(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def sum_of(step: Step, paths: tuple[str, ...]) -> dict[str, Swap]:
     """At this step, the sum of these paths."""
-    return passing(step, *paths) if len(paths) == 1 else with_operands(step, sum_paths.OP, paths, {"count": len(paths)})
+    return passing(step, *paths) if len(paths) == 1 else with_operands(step, SUM_PATHS, paths, {"count": len(paths)})
 
 
 def _path_missing(graph: Graph, step: Step) -> Iterator[Swaps]:

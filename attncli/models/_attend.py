@@ -14,7 +14,7 @@ from attncli.core.message import N_, InputError, Listed, Message, ShapeError
 from attncli.models import Given, Setting
 from attncli.models._mask import mask_of
 from attncli.ops import product, scale
-from attncli.softmax import hidden_rows, softmax
+from attncli.ops.softmax import hidden_rows, softmax
 
 SETTINGS = (
     Setting("causal", "flag", N_("a token sees itself and what came before, never what comes after")),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from attncli.core.gradient import gradient_id
 from attncli.core.graph import Graph, Input
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
-from attncli.gradient import gradient_id
 from attncli.models import Argument, Given, Setting, canonical
 from attncli.models._vector import one_row
 from attncli.ops import adam_update, moving_average, unbiased, update

@@ -9,7 +9,7 @@ from attncli.models import Argument, Given, Model, Setting
 from attncli.models._attend import SETTINGS, _empty_note, masked
 from attncli.models._mask import mask_of
 from attncli.ops import scale
-from attncli.softmax import hidden_rows, log_softmax, softmax
+from attncli.ops.softmax import hidden_rows, log_softmax, softmax
 
 
 def build(graph: Graph, given: Given) -> str:

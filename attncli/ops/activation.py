@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params, part_of
 from attncli.core.message import N_, Message
-from attncli.ops import activation_slope, at, multiply
+from attncli.core.terms import Index, Term, at, number
+from attncli.ops import activation_slope, multiply
 from attncli.ops._bends import CUBIC, HALF, ONE, ROOT_2, ROOT_2_PI, bent, sigmoid, tanh_inside
-from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.message import N_
-from attncli.ops import at
+from attncli.core.terms import Index, Term, at, number
 from attncli.ops._bends import (
     CUBIC,
     HALF,
@@ -22,7 +22,6 @@ from attncli.ops._bends import (
     sigmoid,
     tanh_inside,
 )
-from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Step

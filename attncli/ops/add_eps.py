@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op, Params
+from attncli.core.graph import Op, Params, fixed
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message
-from attncli.ops import at, fixed, pass_on
+from attncli.core.terms import Index, Term, at, number
+from attncli.ops import pass_on
 from attncli.ops._written import in_formula
-from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

@@ -12,8 +12,8 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_
+from attncli.core.terms import Index, Term, number
 from attncli.ops._waves import angles, usual
-from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Step

@@ -9,8 +9,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
-from attncli.ops import at
-from attncli.terms import Index, Term, number
+from attncli.core.terms import Index, Term, at, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Step

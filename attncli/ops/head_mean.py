@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op
+from attncli.core.graph import Op, fixed
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
-from attncli.ops import fixed, to_heads
-from attncli.terms import Index, Term, cell, number
+from attncli.core.terms import Index, Term, cell, number
+from attncli.ops import to_heads
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.message import N_
-from attncli.ops import at, slice_rows
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
+from attncli.ops import slice_rows
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

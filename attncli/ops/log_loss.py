@@ -11,8 +11,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
-from attncli.ops import at
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
 
 if TYPE_CHECKING:
     from attncli.core.graph import Step

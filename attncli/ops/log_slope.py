@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op
+from attncli.core.graph import Op, fixed
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
-from attncli.ops import at, fixed
-from attncli.terms import Index, Term, number
+from attncli.core.terms import Index, Term, at, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Step

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.message import N_
-from attncli.ops import at, scatter_add
+from attncli.core.terms import Index, Term, at
+from attncli.ops import scatter_add
 from attncli.ops._ids import looked_up, named_in, rows_named
-from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op
+from attncli.core.graph import Op, fixed
 from attncli.core.message import N_, Message
-from attncli.ops import at, fixed, pass_on
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
+from attncli.ops import pass_on
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

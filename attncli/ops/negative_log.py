@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op
+from attncli.core.graph import Op, fixed
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
-from attncli.ops import at, fixed
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
 
 if TYPE_CHECKING:
     from attncli.core.graph import Step

@@ -9,9 +9,9 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, Message
-from attncli.ops import at, divide, scale
+from attncli.core.terms import Index, Term, at, number
+from attncli.ops import divide, scale
 from attncli.ops._written import in_formula
-from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

@@ -10,9 +10,8 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.message import N_, Message
-from attncli.ops import at
+from attncli.core.terms import Index, Term, at
 from attncli.ops.join_rows import joined
-from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

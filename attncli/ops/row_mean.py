@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.message import N_
-from attncli.ops import at, share_mean
+from attncli.core.terms import Index, Term, at, number
+from attncli.ops import share_mean
 from attncli.ops._norm import mean
-from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params, Rule
 from attncli.core.message import N_, Message
-from attncli.ops import at, column_sum, multiply, pass_on
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
+from attncli.ops import column_sum, multiply, pass_on
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

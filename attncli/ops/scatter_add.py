@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op
+from attncli.core.graph import Op, fixed
 from attncli.core.message import N_
-from attncli.ops import at, fixed
+from attncli.core.terms import Index, Term, at, number
 from attncli.ops._ids import added_up, named_in, rows_named
-from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

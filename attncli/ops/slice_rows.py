@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.message import N_
-from attncli.ops import at
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
 
 if TYPE_CHECKING:
     from attncli.core.graph import Step

@@ -9,8 +9,8 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params, part_of
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message
-from attncli.ops import at, cap_slope, multiply
-from attncli.terms import Index, Term, number
+from attncli.core.terms import Index, Term, at, number
+from attncli.ops import cap_slope, multiply
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.message import N_
-from attncli.ops import at, row_sum
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
+from attncli.ops import row_sum
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

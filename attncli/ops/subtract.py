@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op, Params
+from attncli.core.graph import Op, Params, fixed
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, Message
-from attncli.ops import at, fixed, pass_on, row_sum, scale
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
+from attncli.ops import pass_on, row_sum, scale
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

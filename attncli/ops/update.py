@@ -9,9 +9,9 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_
-from attncli.ops import at, pass_on, scale
+from attncli.core.terms import Index, Term, at, number
+from attncli.ops import pass_on, scale
 from attncli.ops._written import in_formula
-from attncli.terms import Index, Term, number
 
 if TYPE_CHECKING:
     from attncli.core.graph import Graph, Step

@@ -10,8 +10,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Op, Params
 from attncli.core.message import N_
-from attncli.ops import at
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term, at
 
 if TYPE_CHECKING:
     from attncli.core.graph import Step

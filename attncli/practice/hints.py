@@ -7,10 +7,10 @@ from typing import Any
 
 from attncli.core.graph import Graph
 from attncli.core.message import N_, Message
+from attncli.core.terms import Index, Term
 from attncli.marking.marked import StepMark
 from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.practice.parts import Arithmetic, Formula, Part, Text
-from attncli.terms import Index, Term
 
 #: The rung that gives the result, and costs the line.
 LAST = 4

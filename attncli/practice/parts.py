@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attncli.core.message import Message
 from attncli.core.record import Record
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term
 
 
 class Part(Record):

@@ -19,12 +19,12 @@ from pydantic import (
 )
 
 from attncli import models
+from attncli.core.gradient import gradient_id
 from attncli.core.graph import Graph
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.core.reasons import of_toml
-from attncli.gradient import gradient_id
 from attncli.problems.complaint import complaint
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings

@@ -14,7 +14,7 @@ from attncli.problems.settings import read_settings
 from attncli.problems.text import parse_number
 
 if TYPE_CHECKING:
-    from attncli import gradient
+    from attncli.core import gradient
 
 DEFAULT_DECIMALS = 3
 
@@ -122,7 +122,7 @@ class Problem(Record):
         return graph
 
     def _backward(self, graph: Graph, model: models.Model, given: models.Given) -> None:
-        from attncli import gradient
+        from attncli.core import gradient
 
         if not any(input.differentiable for input in graph.inputs.values()):
             raise InputError(

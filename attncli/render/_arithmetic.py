@@ -7,7 +7,7 @@ from typing import Any
 
 from attncli.core.graph import Graph, Step
 from attncli.core.message import N_, Message
-from attncli.terms import Index, Term
+from attncli.core.terms import Index, Term
 
 #: A hidden score as text.
 HIDDEN = "−∞"

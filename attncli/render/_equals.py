@@ -15,8 +15,8 @@ from functools import reduce
 from operator import mul
 
 from attncli.core.message import N_, Message
+from attncli.core.terms import Index, Term
 from attncli.render._numbers import constant_text
-from attncli.terms import Index, Term
 
 EQUAL, ABOUT = "=", "≈"
 

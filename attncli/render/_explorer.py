@@ -19,6 +19,7 @@ import numpy as np
 
 from attncli.core.graph import Input, Step
 from attncli.core.message import N_, Message
+from attncli.core.terms import Index, Term
 from attncli.render._arithmetic import OPENED
 from attncli.render._command import Command, command
 from attncli.render._names import cell_name
@@ -26,7 +27,6 @@ from attncli.render._numbers import constant_text, plain
 from attncli.render._view import Block, Item, View, printable
 from attncli.render._words import clean
 from attncli.render.html import Fragment, anchor, padding, tag
-from attncli.terms import Index, Term
 
 #: Numbers up to which a page calculates anew at every change.
 MOST_CELLS = 3_000

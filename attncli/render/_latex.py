@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from attncli.core.message import Message
+from attncli.core.terms import Index, Term
 from attncli.render._equals import ABOUT, EQUAL
 from attncli.render._names import cell_name
 from attncli.render._numbers import constant_latex, number_latex, number_text
 from attncli.render._view import Block, Item, View, printable
-from attncli.terms import Index, Term
 
 #: amsmath's bmatrix has at most this many columns unless told otherwise.
 _MOST_COLUMNS = 10

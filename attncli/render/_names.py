@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from attncli.core.graph import Graph, part_of
-from attncli.terms import Index
+from attncli.core.terms import Index
 
 
 def cell_name(name: str, index: Index, layout: str = "rows") -> str:

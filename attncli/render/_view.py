@@ -11,12 +11,12 @@ import numpy as np
 from attncli.core.graph import Axis, Input, Step, show_shape
 from attncli.core.message import ENGLISH, Language, Message
 from attncli.core.record import Record
+from attncli.core.terms import Index, Term
 from attncli.problems.run import Run
 from attncli.render._math import latex_text
 from attncli.render._names import cell_name, operands
 from attncli.render._numbers import constant_text, number_latex, number_text
 from attncli.render._summary import summary
-from attncli.terms import Index, Term
 
 if TYPE_CHECKING:
     from attncli.problems.lesson import Lesson

@@ -7,13 +7,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from attncli.core.message import N_, Message
+from attncli.core.terms import Index
 from attncli.locale.wrap import wrap
 from attncli.render._glyphs import fitted
 from attncli.render._lines import Lines
 from attncli.render._names import cell_name
 from attncli.render._summary import in_full
 from attncli.render._view import View
-from attncli.terms import Index
 
 #: Lines after which the rest is left out; a cell of a long chain refers to hundreds.
 MOST_LINES = 400

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from attncli.core.gradient import gradient_id
 from attncli.core.message import N_, Message
-from attncli.gradient import gradient_id
 from attncli.render._view import Block, Item, View, printable
 
 INPUTS = Message(N_("Inputs"))

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from attncli.core.message import N_, InputError, LimitError, Message
+from attncli.core.terms import Index, Term
 from attncli.render._command import changeable
 from attncli.render._view import Block, Item, View, localized
 from attncli.render._view import view as view_of
 from attncli.render._words import clean, ending, head, parts
-from attncli.terms import Index, Term
 
 BINARY = True
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attncli.core.graph import Graph
-from attncli.terms import Term
+from attncli.core.terms import Term
 
 #: What a person does nothing for.
 _FREE = (0.0, 1.0, -1.0)

@@ -9,10 +9,10 @@ import pytest
 from cases import CASES, EACH, IDS, KEEP_BUT_ROW_2, Case, cached, qkv, some, table, tokens, weights
 
 from attncli import models
+from attncli.core.gradient import gradient_id
 from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
-from attncli.gradient import gradient_id
 from attncli.problems.problem import Problem
 
 #: Models in which nothing can be changed a little.

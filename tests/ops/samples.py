@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from attncli import ops
 from attncli.core.graph import Graph
 from attncli.core.matrix import as_matrix
+from attncli.ops import registry
 
+OPS = registry()
 INF = np.inf
 
 
@@ -30,7 +31,7 @@ class Sample:
             matrix = as_matrix(values)
             axes = [f"{id}{position}" for position in range(matrix.values.ndim)]
             graph.input(id, matrix, axes, differentiable=id not in self.constants, hidden=True)
-        graph.output = graph.apply(ops.get(name), "Y", *self.operands, **self.params)
+        graph.output = graph.apply(OPS[name], "Y", *self.operands, **self.params)
         return graph
 
 

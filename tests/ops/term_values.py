@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from attncli.core.graph import Step, Trace
-from attncli.terms import Term
+from attncli.core.terms import Term
 
 _WORKED: Mapping[str, Callable[..., float]] = {
     "sum": lambda *parts: float(sum(parts)),

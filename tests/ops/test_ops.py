@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from samples import SAMPLES, Sample, some
+from samples import OPS, SAMPLES, Sample, some
 from term_values import assert_cells_agree
 
-from attncli import gradient, ops
-from attncli.core import losses
+from attncli.core import gradient, losses
 from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import as_matrix
+from attncli.ops.softmax import softmax
 from attncli.problems.problem import Problem
 from attncli.problems.text import parse_number
-from attncli.softmax import softmax
 
 EACH = [(name, sample) for name, samples in SAMPLES.items() for sample in samples]
 IDS = [f"{name}-{number}" for name, samples in SAMPLES.items() for number in range(len(samples))]
@@ -23,14 +22,13 @@ each_sample = pytest.mark.parametrize(("name", "sample"), EACH, ids=IDS)
 
 
 def test_every_op_has_a_sample() -> None:
-    assert set(SAMPLES) == set(ops.names())
+    assert set(SAMPLES) == set(OPS)
     assert all(SAMPLES.values())
 
 
-@pytest.mark.parametrize("name", ops.names())
-def test_the_name_is_the_file(name: str) -> None:
-    op = ops.get(name)
-    assert op.name == name
+@pytest.mark.parametrize("name", OPS)
+def test_it_says_why(name: str) -> None:
+    op = OPS[name]
     assert op.why.strip().endswith((".", "?", "!"))
 
 
@@ -67,7 +65,7 @@ def elsewhere(values: np.ndarray) -> np.ndarray:
 @each_sample
 @pytest.mark.parametrize("columns", [False, True], ids=["rows", "columns"])
 def test_the_formula_is_latex_that_names_every_operand(name: str, sample: Sample, columns: bool) -> None:
-    op = ops.get(name)
+    op = OPS[name]
     # Which rows are hidden decides where a quotient stands, and is no part of it.
     symbols = [rf"\mathsf{{{id}}}" for id in sample.operands if not (name == "divide" and id == "s")]
     forms = [op.formula(sample.params, columns)]
@@ -90,11 +88,11 @@ def balanced(text: str) -> bool:
 
 
 def test_a_product_turns_round_where_tokens_are_columns() -> None:
-    form = ops.get("product").formula
+    form = OPS["product"].formula
     assert form({"transpose_b": True}, False).format("Q", "K") == r"Q K^{\top}"
     assert form({"transpose_b": True}, True).format("Q", "K") == r"K^{\top} Q"
-    assert ops.get("look_up").formula({}, True).format("E", "T") == "E[:, T]"
-    assert ops.get("join_rows").formula({}, True).format("P", "K") == r"\begin{bmatrix}P& K\end{bmatrix}"
+    assert OPS["look_up"].formula({}, True).format("E", "T") == "E[:, T]"
+    assert OPS["join_rows"].formula({}, True).format("P", "K") == r"\begin{bmatrix}P& K\end{bmatrix}"
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------
@@ -123,10 +121,10 @@ def direction(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values), v, 0.0)
 
 
-WITH_RULES = [(n, s) for n, s in EACH if ops.get(n).backward]
+WITH_RULES = [(n, s) for n, s in EACH if OPS[n].backward]
 
 
-@pytest.mark.parametrize(("name", "sample"), WITH_RULES, ids=[i for i, (n, _) in zip(IDS, EACH, strict=True) if ops.get(n).backward])  # fmt: skip
+@pytest.mark.parametrize(("name", "sample"), WITH_RULES, ids=[i for i, (n, _) in zip(IDS, EACH, strict=True) if OPS[n].backward])  # fmt: skip
 def test_the_gradient_is_that_of_central_differences(name: str, sample: Sample) -> None:
     graph = sample.graph(name)
     v = direction(graph.evaluate()["Y"])
@@ -147,10 +145,10 @@ def test_the_gradient_is_that_of_central_differences(name: str, sample: Sample) 
         assert_cells_agree(step, trace)
 
 
-@pytest.mark.parametrize("name", [n for n in ops.names() if ops.get(n).backward])
+@pytest.mark.parametrize("name", [n for n in OPS if OPS[n].backward])
 def test_there_is_a_rule_or_none_for_each_operand(name: str) -> None:
     for sample in SAMPLES.get(name, []):
-        rules = ops.get(name).backward[: len(sample.operands)]
+        rules = OPS[name].backward[: len(sample.operands)]
         assert len(rules) == len(sample.operands)
         without = [id for id, rule in zip(sample.operands, rules, strict=True) if rule is None]
         assert set(without) <= set(sample.constants)
@@ -198,6 +196,13 @@ def backward_only_of_a_bias() -> None:
     assert {step.phase for step in steps if step.op.name == "column_sum"} == {"backward"}
 
 
+def backward_only_of_paths() -> None:
+    """Paths are summed where gradients meet, and nothing takes gradients of gradients."""
+    inputs = {id: as_matrix(some(2, 2)) for id in ("X", "W_Q", "W_K", "W_V")}
+    steps = Problem("self_attention", inputs, loss="sum(O)").graph().steps.values()
+    assert {step.phase for step in steps if step.op.name == "sum_paths"} == {"backward"}
+
+
 def backward_only_of_a_norm() -> None:
     """A mean square is taken on the way forward; only its slope is spread over the row."""
     steps = Problem("rms_norm", {"X": as_matrix(some(2, 3))}, loss="sum(Y)").graph().steps.values()
@@ -234,7 +239,7 @@ def backward_only_of_a_bend() -> None:
 def check_no_operand() -> None:
     """It takes nothing that could be moved."""
     assert all(not sample.operands for sample in SAMPLES["encode"])
-    assert str(ops.get("encode").axes).startswith("->")
+    assert str(OPS["encode"].axes).startswith("->")
 
 
 def loss_writes_it(text: str, name: str) -> Callable[[], None]:
@@ -297,6 +302,7 @@ def check_behind_the_gradients() -> None:
 
 
 WITHOUT_RULES = {
+    "sum_paths": backward_only_of_paths,
     "row_max": check_closed_rule_of_softmax,
     "cap_slope": backward_only("cap_slope"),
     "slice_rows": backward_only("slice_rows"),
@@ -322,7 +328,7 @@ WITHOUT_RULES = {
 
 
 def test_every_op_without_a_rule_says_why() -> None:
-    assert {name for name in ops.names() if not ops.get(name).backward} == set(WITHOUT_RULES)
+    assert {name for name in OPS if not OPS[name].backward} == set(WITHOUT_RULES)
 
 
 @pytest.mark.parametrize("name", WITHOUT_RULES)

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from cases import CASES, IDS, Case
 from cases import EACH as EACH_CASE
-from samples import SAMPLES, Sample
+from samples import OPS, SAMPLES, Sample
 
-from attncli import ops
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.exact import Exact
 from attncli.arithmetic.floating import FLOATING
@@ -139,7 +138,7 @@ def test_an_id_that_names_no_row_is_refused() -> None:
 def test_an_id_that_names_no_row_stops_no_other_sheet(system: str) -> None:
     """Its own vector is no number and its gradient goes nowhere; the other sheets are what they are alone."""
     xp = SYSTEMS[system]()
-    look, scatter = ops.get("look_up"), ops.get("scatter_add")
+    look, scatter = OPS["look_up"], OPS["scatter_add"]
     table, ids = np.arange(6.0).reshape(1, 3, 2), np.array([[0.0, 2.0], [1.0, 9.0], [np.nan, 0.5]])
     with xp.context():
         entered = [xp.enter(as_matrix(values)) for values in (table, ids)]

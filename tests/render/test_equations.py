@@ -10,12 +10,12 @@ import pytest
 from equations import Equation, in_latex, in_text, is_true
 
 from attncli import api
+from attncli.core.terms import Term, cell
 from attncli.problems import library
 from attncli.problems.run import Run
 from attncli.render._equals import sign as sign_of
 from attncli.render._latex import arithmetic
 from attncli.render._view import View, view
-from attncli.terms import Term, cell
 
 #: Equations of one step that are read back.
 _OF_A_STEP = 8

@@ -10,20 +10,21 @@ from xml.etree import ElementTree
 import pytest
 from rendering import all_formulas
 
-from attncli import models, ops
+from attncli import models
 from attncli.core.matrix import as_matrix
+from attncli.core.terms import Term, cell, number
+from attncli.ops import registry
 from attncli.render._glyphs import fitted
 from attncli.render._latex import escaped, matrix, term_latex, upright
 from attncli.render._math import latex_text
 from attncli.render._mathml import mathml
 from attncli.render._view import View
-from attncli.terms import Term, cell, number
 
 
 def test_every_op_and_model_has_a_formula_in_the_list() -> None:
     from rendering import load
 
-    assert set(load("ops/samples.py").SAMPLES) == set(ops.names())
+    assert set(load("ops/samples.py").SAMPLES) == set(registry())
     assert set(load("models/cases.py").CASES) == set(models.names())
 
 
@@ -145,8 +146,8 @@ def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
 )
 def test_a_small_number_of_a_formula_is_a_power_of_ten(value: float, text: str, ascii: str) -> None:
     params = {"eta": as_matrix(0.5), "eps": as_matrix(value)}
-    shown = latex_text(ops.get("adam_update").numbers(params).format("E", "m", "v"))  # type: ignore[misc]
+    shown = latex_text(registry()["adam_update"].numbers(params).format("E", "m", "v"))  # type: ignore[misc]
     assert shown == f"E - 0.5 m / (√v + {text})"
     assert fitted(shown, "ascii") == f"E - 0.5 m / (sqrt(v) + {ascii})"
     assert fitted(shown, "gbk") == f"E - 0.5 m / (√v + {ascii.replace('*', '·')})"
-    assert mathml(ops.get("root_eps").numbers({"eps": as_matrix(value)}).format("v"))  # type: ignore[misc]
+    assert mathml(registry()["root_eps"].numbers({"eps": as_matrix(value)}).format("v"))  # type: ignore[misc]

@@ -6,7 +6,8 @@ the cells it refers to, one after another, back to the inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 Index = tuple[int, ...]
 
@@ -51,3 +52,10 @@ def cell(step: str, index: Index) -> Term:
 def number(value: float) -> Term:
     """A number that belongs to the formula itself."""
     return Term("number", value)
+
+
+def at(values: Mapping[str, Any], id: str, index: Sequence[int]) -> Term:
+    """The cell of `id` at `index`, counted from the last axis; an axis of length 1 is spread."""
+    shape = values[id].shape
+    own = tuple(index)[len(index) - len(shape) :]
+    return cell(id, tuple(0 if size == 1 else i for i, size in zip(own, shape, strict=True)))

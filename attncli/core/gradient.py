@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TypeAlias
 
-from attncli.core.graph import Graph, Step, default_symbol, part_of
+from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Graph, Op, Step, default_symbol, part_of
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
-from attncli.ops import sum_paths
+from attncli.core.terms import Term, at
 
 
 class Seed(Record):
@@ -26,6 +28,23 @@ class Seed(Record):
 
 #: By array; none where its gradient is given.
 Seeds: TypeAlias = Mapping[str, Sequence[Seed]]
+
+
+def _sum(xp: Arithmetic, *parts: Value, count: int) -> Value:
+    """The sum of all parts, entry by entry, from the first to the last."""
+    return reduce(xp.add, parts)
+
+
+SUM_PATHS = Op(
+    name="sum_paths",
+    compute=_sum,
+    axes=lambda params: ", ".join(["i j"] * params["count"]) + " -> i j",
+    formula=lambda params, columns: " + ".join(f"{{{i}}}" for i in range(params["count"])),
+    terms=lambda step, index, values: Term("sum", *(at(values, path, index) for path in step.inputs)),
+    why=N_(
+        "Several paths lead from here to the loss. A small change travels along all of them, so their gradients add."
+    ),
+)
 
 
 def gradient_id(id: str) -> str:
@@ -196,7 +215,7 @@ class Backward:
         paths, target = self.paths[id], gradient_id(id)
         if len(paths) > 1:
             symbol = gradient_symbol(self.graph.symbol(id))
-            self.graph.apply(sum_paths.OP, target, *paths, symbol=symbol, count=len(paths))
+            self.graph.apply(SUM_PATHS, target, *paths, symbol=symbol, count=len(paths))
         self.done[id] = target
 
 
