@@ -192,7 +192,7 @@ class _Given:
         self.settings[name] = value
 
     def _sets(self, words: Mapping[str, Any], problem: Problem | None) -> None:
-        from attncli.models import canonical
+        from attncli.models.model import canonical
 
         kinds, setting_names = _known(words, problem)
         loss = words.get("loss") or (problem.loss if problem is not None else None)
@@ -247,9 +247,10 @@ def _model_for(names: set[str]) -> str:
     if {"Q", "K", "V"} <= names:
         return "attention"
     from attncli import models
+    from attncli.models.model import canonical
 
     fitting = []
-    general = {models.canonical(name) for name in names}
+    general = {canonical(name) for name in names}
     for name in models.names():
         model = models.get(name)
         known = {argument.name for argument in model.arguments}

@@ -8,6 +8,7 @@ from attncli import models
 from attncli.cli._say import Say
 from attncli.cli._terminal import width
 from attncli.locale.wrap import definitions, wrap
+from attncli.models.model import Argument, Model, Setting
 
 
 def listing(say: Say) -> str:
@@ -38,7 +39,7 @@ _MOST_STEPS = 40
 _MOST_EXAMPLES = 6
 
 
-def _steps(say: Say, model: models.Model) -> list[str]:
+def _steps(say: Say, model: Model) -> list[str]:
     """The steps on the way forward, as they are in the first worked example of the model, and which others there are."""
     from attncli.core.graph import part_of
     from attncli.problems import library
@@ -61,7 +62,7 @@ def _steps(say: Say, model: models.Model) -> list[str]:
     ]
 
 
-def _input(say: Say, argument: models.Argument) -> str:
+def _input(say: Say, argument: Argument) -> str:
     text = say.text(argument.text)
     shape = " × ".join(argument.axes)
     if not shape:
@@ -71,7 +72,7 @@ def _input(say: Say, argument: models.Argument) -> str:
     return say.text("{text} ({shape}; optional)", text=text, shape=shape)
 
 
-def _setting(say: Say, setting: models.Setting) -> str:
+def _setting(say: Say, setting: Setting) -> str:
     text = say.text(setting.text)
     unsaid = [choice for choice in setting.choices if choice not in text]
     return f"{text} ({', '.join(setting.choices)})" if unsaid else text

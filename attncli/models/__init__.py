@@ -1,4 +1,4 @@
-"""The architectures: one a file, found by listing this folder.
+"""The architectures, by subject: a file exports its MODELS.
 
 A model is a function that writes a graph with ops. It names its inputs with their axes and its
 settings; everything else (tables, gradients, exact results, marking) follows from the graph.
@@ -6,148 +6,47 @@ settings; everything else (tables, gradients, exact results, marking) follows fr
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import groupby
-from pathlib import Path
-from typing import Any
 
-from attncli.core.graph import Graph
-from attncli.core.matrix import Matrix
-from attncli.core.message import N_, InputError, LimitError, Message, unknown
-from attncli.core.record import Record
-
-
-class Argument(Record):
-    """An input of a model.
-
-    Parameters
-    ----------
-    name : its id
-    axes : names of its axes; a model that knows a head axis takes one more in front
-    text : what it is
-    required : whether it must be given
-    kind : "matrix", "ids" (whole numbers from 0) or "text"
-    repeat : the setting that counts the layers it stands in, and that setting's default; its name then holds
-        "layerN.", once for every layer
-    listed : whether the list of inputs shows it
-    """
-
-    name: str
-    axes: tuple[str, ...]
-    text: str
-    required: bool = True
-    kind: str = "matrix"
-    repeat: tuple[str, int] | None = None
-    listed: bool = True
-
-
-class Setting(Record):
-    """A setting of a model: its kind is "flag", "number", "positive", "eps" (0 or more), "count" (a whole number from `least`), "scale",
-    "shift", "mask", "booleans", "window", "slopes", "words", "text" or "choice"."""
-
-    name: str
-    kind: str
-    text: str
-    choices: tuple[str, ...] = ()
-    least: int = 1
-    update: bool = False
-
-
-class Given(Record):
-    """What a model gets: matrices by name, text by name, settings read and checked.
-
-    `asked` collects the settings that the model looked at, for all its parts.
-    """
-
-    inputs: Mapping[str, Matrix]
-    texts: Mapping[str, str]
-    settings: Mapping[str, Any]
-    asked: set[str]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.inputs or name in self.texts
-
-    def setting(self, name: str, default: Any = None) -> Any:
-        self.asked.add(name)
-        return self.settings.get(name, default)
-
-
-class Model(Record):
-    """An architecture: what it takes and the function that writes its graph.
-
-    `build(graph, given)` adds inputs and steps and returns the id of the output, where the
-    upstream gradient enters. `after(graph, given)` may add steps behind the gradients (an update).
-    """
-
-    name: str
-    text: str
-    arguments: tuple[Argument, ...]
-    settings: tuple[Setting, ...]
-    build: Callable[[Graph, Given], str]
-    after: Callable[[Graph, Given], None] | None = None
-
-    def argument(self, name: str) -> Argument | None:
-        """The input called `name`, in whichever layer."""
-        general = canonical(name)
-        return next((argument for argument in self.arguments if argument.name == general), None)
-
-    def takes(self, settings: Mapping[str, Any]) -> list[Argument]:
-        """The inputs under these settings, those of each layer by themselves.
-
-        Raises
-        ------
-        LimitError
-            More layers than anything here can show.
-        """
-        out: list[Argument] = []
-        for repeat, group in groupby(self.arguments, lambda argument: argument.repeat):
-            if repeat is None:
-                out.extend(group)
-                continue
-            layers = int(settings.get(*repeat))
-            if layers > MOST_LAYERS:
-                raise LimitError(
-                    "{setting} = {count} is more than this can show; the limit is {limit}.",
-                    setting=repeat[0],
-                    count=layers,
-                    limit=MOST_LAYERS,
-                )
-            every = list(group)
-            out.extend(
-                argument.changed(name=argument.name.replace(_ANY, f"layer{layer}."))
-                for layer in range(1, layers + 1)
-                for argument in every
-            )
-        return out
-
-
-#: Layers of a stack.
-MOST_LAYERS = 48
-
-_ANY = "layerN."
-
-
-def canonical(name: str) -> str:
-    """The name of an input with its layer left open: layerN.self.W_Q for layer2.self.W_Q."""
-    return re.sub(r"(?<![^.])layer[1-9][0-9]*\.", _ANY, name)
-
-
-def names() -> list[str]:
-    """The names of all models: the files in this folder."""
-    return list(_listing())
+from attncli.core.message import N_, Message, unknown
+from attncli.models.model import Model
 
 
 @cache
-def _listing() -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            file.stem
-            for file in Path(__file__).parent.glob("*.py")
-            if file.stem[0] != "_" and file.stem != "vocabulary"
-        )
+def _all() -> dict[str, Model]:
+    from attncli.models import (
+        attention,
+        block,
+        embedding,
+        feed_forward,
+        gpt,
+        heads,
+        latent,
+        norms,
+        positions,
+        scores,
+        transformer,
     )
+
+    files = (
+        attention,
+        block,
+        embedding,
+        feed_forward,
+        gpt,
+        heads,
+        latent,
+        norms,
+        positions,
+        scores,
+        transformer,
+    )
+    return {model.name: model for file in files for model in file.MODELS}
+
+
+def names() -> list[str]:
+    """The names of all models, in alphabetical order."""
+    return sorted(_all())
 
 
 def get(name: str) -> Model:
@@ -158,70 +57,6 @@ def get(name: str) -> Model:
     InputError
         There is none; the likely one is suggested.
     """
-    import importlib
-
-    if name not in _listing():
+    if name not in _all():
         raise unknown(Message(N_("The model")), name, names())
-    model: Model = importlib.import_module(f"{__name__}.{name}").MODEL
-    return model
-
-
-def check(model: Model, given: Given) -> None:
-    """Refuse inputs and settings the model does not know, and say which required ones are missing.
-
-    Raises
-    ------
-    InputError
-    """
-    arguments = {argument.name: argument for argument in model.takes(given.settings)}
-    for name in (*given.inputs, *given.texts):
-        if name not in arguments:
-            raise unknown(Message(N_("Model {model}: the input"), model=model.name), name, list(arguments))
-    settings = [setting.name for setting in model.settings]
-    for name in given.settings:
-        if name not in settings:
-            if not settings:
-                raise InputError(
-                    "Model {model} has no settings, but “{name}” was given. Leave it out.", model=model.name, name=name
-                )
-            raise unknown(Message(N_("Model {model}: the setting"), model=model.name), name, settings)
-    missing = [argument.name for argument in arguments.values() if argument.required and argument.name not in given]
-    if missing:
-        raise InputError(
-            "Model {model} needs {missing}. Give it like this: {example}",
-            model=model.name,
-            missing=", ".join(missing),
-            example=" ".join(_example(arguments[name]) for name in missing[:3]),
-        )
-
-
-def check_used(model: Model, given: Given, graph: Graph) -> None:
-    """Refuse inputs and settings that the finished graph made nothing of: who gave them meant something by it.
-
-    Raises
-    ------
-    InputError
-    """
-    updated = any(step.phase == "update" for step in graph.steps.values())
-    for argument in model.takes(given.settings):
-        if argument.name in given.inputs and argument.name not in graph.inputs and argument.listed:
-            raise InputError(
-                "{name} is given, but this calculation does not use it. Leave it out, or set what it belongs to.",
-                name=argument.name,
-            )
-    asked = {*given.asked, *(argument.repeat[0] for argument in model.arguments if argument.repeat)}
-    for setting in model.settings:
-        idle = setting.name not in asked and not (setting.update and not updated)
-        if idle and given.settings.get(setting.name) not in (None, False):
-            raise InputError(
-                "{setting} is given, but this calculation does not use it. Leave it out, or set what it belongs to.",
-                setting=setting.name,
-            )
-
-
-def _example(argument: Argument) -> str:
-    if argument.kind == "text":
-        return f'--set {argument.name}="我爱你"'
-    if argument.kind == "ids":
-        return f'--set {argument.name}="0 1 2"'
-    return f'--set {argument.name}="1 2; 3 4"' if argument.name not in "QKV" else f'-{argument.name} "1 2; 3 4"'
+    return _all()[name]

@@ -1,16 +1,149 @@
-"""The embedding table on its own: ids to rows, and back to the table's gradient."""
+"""From ids or text to rows of an embedding table, the table's update, and what begins with it."""
 
 from __future__ import annotations
 
-from attncli.core.message import N_
-from attncli.models import Model
-from attncli.models._embed import ARGUMENTS, SETTINGS, embed, updated
+import numpy as np
 
-MODEL = Model(
-    name="embedding",
-    text=N_("look up tokens in an embedding table, and where their gradients go"),
-    arguments=ARGUMENTS,
-    settings=SETTINGS,
-    build=embed,
-    after=updated,
+from attncli.core.graph import Graph
+from attncli.core.message import N_, InputError, Message
+from attncli.models import attention
+from attncli.models.model import Argument, Given, Model, Setting
+from attncli.models.vocabulary import Vocabulary
+from attncli.ops import encode, look_up, update
+
+TABLE = Argument("E", ("vocabulary", "d_model"), N_("the embedding table, one row per vocabulary entry"))
+ARGUMENTS = (
+    TABLE,
+    Argument("T", ("token",), N_("the tokens as ids, counted from 0"), required=False, kind="ids"),
+    Argument("text", (), N_("the tokens as text, instead of T"), required=False, kind="text"),
+)
+
+VOCABULARY_SETTINGS = (
+    Setting("vocabulary", "words", N_("the known tokens, in the order of their ids")),
+    Setting("corpus", "text", N_("a text to build the vocabulary from, by first appearance")),
+    Setting("unknown", "text", N_("the token that stands in for unknown ones; without it they are an error")),
+    Setting("split", "choice", N_("how a text is cut into tokens"), ("characters", "words")),
+)
+
+SETTINGS = (
+    *VOCABULARY_SETTINGS,
+    Setting("eta", "positive", N_("learning rate η: adds the updated table E_new"), update=True),
+)
+
+
+def vocabulary_of(given: Given) -> Vocabulary | None:
+    """The vocabulary that the settings give or build, or None."""
+    words, corpus = given.setting("vocabulary"), given.setting("corpus")
+    split, unknown = given.setting("split", "characters"), given.setting("unknown")
+    if words is not None and corpus is not None:
+        raise InputError(
+            "Both vocabulary and corpus are given. Keep one: a list of tokens, or a text to build it from."
+        )
+    if words is not None:
+        return Vocabulary.of(words, split=split, unknown=unknown)
+    if corpus is not None:
+        return Vocabulary.built_from(corpus, split=split, unknown=unknown)
+    return None
+
+
+def tokens(graph: Graph, given: Given) -> str:
+    """The ids T (token), given or encoded from text; returns the id of T."""
+    vocabulary = vocabulary_of(given)
+    if "T" in given and "text" in given:
+        raise InputError("Both T and text are given. Keep one: ids, or the text they come from.")
+    if vocabulary is not None:
+        graph.labels["vocabulary"] = vocabulary.tokens
+    if "text" in given:
+        if vocabulary is None:
+            raise InputError(
+                "A text needs a vocabulary to become ids. Add the setting vocabulary (a list of tokens, in the order of"
+                " their ids) or corpus (a text to build it from)."
+            )
+        cut = vocabulary.cut(given.texts["text"])
+        ids = vocabulary.encode(given.texts["text"])
+        graph.labels["token"] = tuple(cut)
+        return graph.apply(encode.OP, "T", ids=np.asarray(ids, dtype=np.float64), tokens=tuple(cut), count=len(ids))
+    if "T" not in given:
+        raise InputError("The tokens are missing. Give ids as T (like “0 2 1”), or a text with a vocabulary.")
+    if vocabulary is not None and given.inputs["T"].values.size:
+        known = [int(i) for i in given.inputs["T"].values.ravel()]
+        if all(0 <= i < len(vocabulary.tokens) for i in known):
+            graph.labels["token"] = tuple(vocabulary.decode(known))
+    return graph.input(
+        "T",
+        given.inputs["T"],
+        ("token",),
+        differentiable=False,
+        why=Message(N_("The tokens as ids: each names a {row} of the table, counted from 0.")),
+    )
+
+
+def embed(graph: Graph, given: Given) -> str:
+    """E (vocabulary d_model), T (token) → X (token d_model); returns the id of X."""
+    why = Message(N_("The embedding table: one {row} of numbers for every entry of the vocabulary."))
+    table = given.enter(graph, TABLE, why)
+    ids = tokens(graph, given)
+    numbers = graph.inputs[ids].matrix.values if ids in graph.inputs else graph.steps[ids].params["ids"]
+    check_ids(numbers, graph.shape(table)[0])
+    return graph.apply(look_up.OP, "X", table, ids)
+
+
+def check_ids(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], count: int) -> None:
+    """Refuse what are no ids of a table of `count` rows.
+
+    Raises
+    ------
+    InputError
+        Names the first id that is not, and where it stands.
+    """
+    for position, value in enumerate(numbers.ravel(), start=1):
+        if not np.isfinite(value) or value != int(value):
+            raise InputError(
+                "T, entry {position}: {value} is not an id. Ids are whole numbers from 0 to {last}.",
+                position=position,
+                value=f"{value:g}",
+                last=count - 1,
+            )
+        if not 0 <= value < count:
+            raise InputError(
+                "T, entry {position}: id {value} is out of range. E has {count} rows, so ids go from 0 to {last}.",
+                position=position,
+                value=int(value),
+                count=count,
+                last=count - 1,
+            )
+
+
+def updated(graph: Graph, given: Given) -> None:
+    """E_new = E − η G_E, where a learning rate was given and there is a gradient."""
+    eta = given.setting("eta")
+    if eta is not None and "G_E" in graph:
+        graph.phase = "update"
+        graph.apply(update.OP, "E_new", "E", "G_E", symbol="E_{new}", eta=eta)
+
+
+MODELS = (
+    Model(
+        name="tokens",
+        text=N_("cut a text into tokens and look up their ids in a vocabulary"),
+        arguments=(Argument("text", (), N_("the text"), kind="text"),),
+        settings=VOCABULARY_SETTINGS,
+        build=tokens,
+    ),
+    Model(
+        name="embedding",
+        text=N_("look up tokens in an embedding table, and where their gradients go"),
+        arguments=ARGUMENTS,
+        settings=SETTINGS,
+        build=embed,
+        after=updated,
+    ),
+    Model(
+        name="embedded_attention",
+        text=N_("tokens to embeddings to self-attention, with every gradient back to the table"),
+        arguments=(*ARGUMENTS, *attention.WEIGHTS),
+        settings=(*SETTINGS, *attention.SETTINGS),
+        build=lambda graph, given: attention.self_attend(graph, embed(graph, given), given),
+        after=updated,
+    ),
 )

@@ -13,11 +13,12 @@ import numpy as np
 from attncli.core.graph import Graph, show_shape
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
-from attncli.models import Argument, Given, Model, Setting, _block, _embed, _heads, _optimise, _project
-from attncli.models._attend import past_keys
-from attncli.models._positions import BASE, EXPONENTS, positions
-from attncli.models._vector import vector
-from attncli.ops import add_positions, affine, look_up, product
+from attncli.models import attention, block, embedding, heads, updates
+from attncli.models.attention import past_keys
+from attncli.models.linear import logits
+from attncli.models.model import Argument, Given, Model, Setting
+from attncli.models.positions import BASE, EXPONENTS, positions
+from attncli.ops import add_positions, look_up
 
 LAYERS = ("layers", 0)
 
@@ -31,21 +32,21 @@ _CACHES = (
     ),
     *(
         cache.changed(name=f"layerN.self.{cache.name}", repeat=LAYERS)
-        for cache in _heads.CACHE
+        for cache in heads.CACHE
         if cache.name in ("K_past", "V_past")
     ),
 )
 
 _PARAMETERS = (
-    _embed.ARGUMENTS[0],
+    embedding.ARGUMENTS[0],
     Argument(
         "P", ("position", "d_model"), N_("learned positions, one row for each place, from place 0"), required=False
     ),
-    *(weight.changed(required=False) for weight in _project.WEIGHTS),
+    *(weight.changed(required=False) for weight in attention.WEIGHTS),
     Argument("W_O", ("heads·d_v", "d_model"), N_("with layers = 0: mixes the joined heads"), required=False),
     *(
         weight.changed(required=weight.required and "ffn." not in weight.name)
-        for weight in _block.encoder_arguments("layerN.", LAYERS)
+        for weight in block.encoder_arguments("layerN.", LAYERS)
     ),
     Argument("final.gamma", ("d_model",), N_("γ of the last norm, where norm = pre"), required=False),
     Argument("final.beta", ("d_model",), N_("β of the last norm, where norm = pre"), required=False),
@@ -59,7 +60,7 @@ _PARAMETERS = (
 )
 
 SETTINGS = (
-    *_embed.VOCABULARY_SETTINGS,
+    *embedding.VOCABULARY_SETTINGS,
     Setting("layers", "count", N_("blocks (default: 0, just causal attention)"), least=0),
     Setting(
         "positions",
@@ -70,22 +71,22 @@ SETTINGS = (
     Setting("tied", "flag", N_("the logits use the embedding table again, transposed, instead of W_out")),
     BASE,
     EXPONENTS,
-    *(s for s in _block.SETTINGS if s.name not in ("causal", "base")),
-    *_optimise.SETTINGS,
+    *(s for s in block.SETTINGS if s.name not in ("causal", "base")),
+    *updates.SETTINGS,
 )
 
 
-def build(graph: Graph, given: Given) -> str:
+def _gpt(graph: Graph, given: Given) -> str:
     """E (vocabulary d_model), T (token) and the weights → logits (token vocabulary)."""
     layers = int(given.setting(*LAYERS))
-    x = _positioned(graph, _embed.embed(graph, given), given, _past(given, layers))
+    x = _positioned(graph, embedding.embed(graph, given), given, _past(given, layers))
     for layer in range(1, layers + 1):
-        with _block.told(Message(N_("layer {layer}"), layer=layer)):
-            x = _block.causal(graph, x, given, f"layer{layer}.")
+        with block.told(Message(N_("layer {layer}"), layer=layer)):
+            x = block.causal(graph, x, given, f"layer{layer}.")
     if layers == 0:
         x = _bare(graph, x, given)
     elif given.setting("norm", "post") == "pre":
-        x = _block.normed(graph, x, given, "final.")
+        x = block.normed(graph, x, given, "final.")
     return _logits(graph, x, given)
 
 
@@ -148,7 +149,7 @@ def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
 
 def _bare(graph: Graph, x: str, given: Given) -> str:
     """Causal attention and nothing else: heads where W_O is given, a single attention where it is not."""
-    missing = [weight.name for weight in _project.WEIGHTS if weight.name not in given]
+    missing = [weight.name for weight in attention.WEIGHTS if weight.name not in given]
     if missing:
         raise InputError(
             "Model gpt with 0 layers needs {missing}. Give the weights of its attention, or set layers.",
@@ -156,15 +157,14 @@ def _bare(graph: Graph, x: str, given: Given) -> str:
         )
     causal = given.changed(settings={**given.settings, "causal": True})
     if "W_O" in given:
-        return _heads.multi_head(graph, x, x, causal, out="d_model")
+        return heads.multi_head(graph, x, x, causal, out="d_model")
     for name in ("heads", "kv_heads", "rotary"):
         if given.setting(name) not in (None, 1, False):
             raise InputError("{name} needs W_O, which joins the heads. Give W_O, or leave {name} out.", name=name)
-    return _project.self_attend(graph, x, causal)
+    return attention.self_attend(graph, x, causal)
 
 
 def _logits(graph: Graph, x: str, given: Given) -> str:
-    said = Message(N_("One score for every entry of the vocabulary: how well it would go on from here."))
     axis = graph.axes(x)[-1]
     tied = bool(given.setting("tied"))
     if tied == ("W_out" in given):
@@ -174,36 +174,30 @@ def _logits(graph: Graph, x: str, given: Given) -> str:
             else "The logits need W_out (a {row} for each number of a token's vector, a {column} for each token of the"
             " vocabulary), or tied = true, which uses E again.",
         )
-    if tied:
-        if axis.size != graph.shape("E")[1]:
-            raise ShapeError(
-                "tied uses E ({shape}) for the logits too, but a token's vector has {size} numbers there. Give W_O with"
-                " {width} columns, or W_out instead of tied.",
-                shape=show_shape(graph.shape("E")),
-                size=axis.size,
-                width=graph.shape("E")[1],
-            )
-        weight = "E"
-    else:
-        why = Message(N_("Weights that turn a token's vector into one score for every entry of the vocabulary."))
-        weight = graph.input("W_out", given.inputs["W_out"], (axis.name, "vocabulary"), why=why)
-    bias = vector(graph, given, "b_out", "vocabulary", why=Message(N_("The bias of the logits.")))
-    if bias is None:
-        return graph.apply(product.OP, "logits", x, weight, symbol="Z", why=said, transpose_b=tied)
-    return graph.apply(affine.OP, "logits", x, weight, bias, symbol="Z", why=said, transpose_b=tied)
+    if tied and axis.size != graph.shape("E")[1]:
+        raise ShapeError(
+            "tied uses E ({shape}) for the logits too, but a token's vector has {size} numbers there. Give W_O with"
+            " {width} columns, or W_out instead of tied.",
+            shape=show_shape(graph.shape("E")),
+            size=axis.size,
+            width=graph.shape("E")[1],
+        )
+    return logits(graph, given, x, "E" if tied else None)
 
 
-MODEL = Model(
-    name="gpt",
-    text=N_("a GPT: tokens, embedding, positions, causal blocks, logits; with a loss and η, one step of training"),
-    arguments=(
-        *_PARAMETERS[:1],
-        *_embed.ARGUMENTS[1:],
-        *_PARAMETERS[1:],
-        *_CACHES,
-        *_optimise.memories(_PARAMETERS),
+MODELS = (
+    Model(
+        name="gpt",
+        text=N_("a GPT: tokens, embedding, positions, causal blocks, logits; with a loss and η, one step of training"),
+        arguments=(
+            *_PARAMETERS[:1],
+            *embedding.ARGUMENTS[1:],
+            *_PARAMETERS[1:],
+            *_CACHES,
+            *updates.memories(_PARAMETERS),
+        ),
+        settings=SETTINGS,
+        build=_gpt,
+        after=partial(updates.updated, arguments=_PARAMETERS),
     ),
-    settings=SETTINGS,
-    build=build,
-    after=partial(_optimise.updated, arguments=_PARAMETERS),
 )

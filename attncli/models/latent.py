@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from attncli.core.graph import Axis, Graph, show_shape
 from attncli.core.message import N_, InputError, Message, ShapeError
-from attncli.models import Argument, Given, Model, Setting
-from attncli.models._attend import SETTINGS as ATTENTION
-from attncli.models._attend import attend
-from attncli.models._heads import evenly, joined, output, split_why
-from attncli.models._positions import BASE, PAIRING, POSITION_SCALE, START, rotated, rotation
-from attncli.ops import join_columns, join_rows, product, split_heads
+from attncli.models.attention import SETTINGS as ATTENTION
+from attncli.models.attention import attend
+from attncli.models.heads import evenly, joined, output, split_why
+from attncli.models.linear import linear
+from attncli.models.model import TOKENS, Argument, Given, Model, Setting
+from attncli.models.positions import BASE, PAIRING, POSITION_SCALE, START, rotated, rotation
+from attncli.ops import join_columns, join_rows, product, share_heads, split_heads
 
 ARGUMENTS = (
-    Argument("X", ("token", "d_model"), N_("the tokens, one row each")),
+    TOKENS,
     Argument("W_DKV", ("d_model", "d_c"), N_("weights down to the latent of keys and values")),
     Argument("W_UK", ("d_c", "heads·d_h"), N_("weights up from the latent to the keys, the heads side by side")),
     Argument("W_UV", ("d_c", "heads·d_v"), N_("weights up from the latent to the values, the heads side by side")),
@@ -51,12 +52,6 @@ _WHY = {
     "Q_R": N_("The part of the queries that will carry the position, all heads side by side."),
     "K_R": N_("The part of the keys that will carry the position. It comes straight from X, one for all heads."),
 }  # fmt: skip
-
-
-def build(graph: Graph, given: Given) -> str:
-    """X (token d_model) and the weights → output (token d_out)."""
-    x = graph.input("X", given.inputs["X"], ("token", "d_model"))
-    return latent(graph, x, given)
 
 
 def latent(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
@@ -184,8 +179,6 @@ class Latent:
 
     def _for_every_head(self, keys: str) -> str:
         """The keys' rotary part (key d_R), once for every head."""
-        from attncli.ops import share_heads
-
         one = self._split(keys, "K_R_heads", "d_R", 1)
         if self.heads == 1:
             return one
@@ -222,12 +215,11 @@ class Latent:
         )
 
     def _projected(self, x: str, id: str, weight: str) -> str:
-        return self.graph.apply(product.OP, self._id(id), x, self._weight(weight, x), why=Message(_WHY[id]))
+        return linear(self.graph, self.given, x, self._id(id), self._id(weight), _columns(weight), why=_WHY[id])
 
     def _weight(self, name: str, x: str) -> str:
-        axes = next(argument.axes for argument in ARGUMENTS if argument.name == name)
         id = self._id(name)
-        return self.graph.input(id, self.given.inputs[id], (self.graph.axes(x)[-1].name, axes[1]))
+        return self.graph.input(id, self.given.inputs[id], (self.graph.axes(x)[-1].name, _columns(name)))
 
     def _split(self, id: str, name: str, width: str, heads: int | None = None) -> str:
         """The columns of `id` shared out among the heads; with one head, all of them."""
@@ -329,10 +321,19 @@ class Latent:
         return f"{self.prefix}{name}"
 
 
-MODEL = Model(
-    name="latent",
-    text=N_("multi-head latent attention (MLA): keys and values rebuilt from one narrow latent, positions kept apart"),
-    arguments=ARGUMENTS,
-    settings=SETTINGS,
-    build=build,
+def _columns(weight: str) -> str:
+    """The axis of a weight's columns."""
+    return next(argument.axes[1] for argument in ARGUMENTS if argument.name == weight)
+
+
+MODELS = (
+    Model(
+        name="latent",
+        text=N_(
+            "multi-head latent attention (MLA): keys and values rebuilt from one narrow latent, positions kept apart"
+        ),
+        arguments=ARGUMENTS,
+        settings=SETTINGS,
+        build=lambda graph, given: latent(graph, given.enter(graph, TOKENS), given),
+    ),
 )

@@ -1,40 +1,302 @@
-"""The sinusoidal position code."""
+"""Where a token stands: angles of positions, sinusoidal codes, and vectors turned by their angles (rotary)."""
 
 from __future__ import annotations
 
-from attncli.core.graph import Graph
-from attncli.core.matrix import as_matrix
-from attncli.core.message import N_
-from attncli.models import Given, Model, Setting, _positions
+from typing import Any
+
+from attncli.core.graph import Graph, Step, show_shape
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_, InputError, LimitError, Message, ShapeError
+from attncli.models.model import Argument, Given, Model, Setting
+from attncli.ops import angle, cosine, product, rotate, sine, sinusoid
+
+#: Angles that are worked out; each is kept as an expression.
+MOST_ANGLES = 1 << 17
+
+BASE = Setting("base", "positive", N_("the base of the angles (default: 10000)"))
+START = Setting("start", "number", N_("the position of the first row (default: 0)"))
+POSITION_SCALE = Setting(
+    "position_scale",
+    "positive",
+    N_("what every position is multiplied by before its angles are taken (default: 1); 1/5 fits five times as many in"),
+)
+#: Of sines and cosines that are added; in a rotation two columns share one angle.
+EXPONENTS = Setting(
+    "exponents",
+    "choice",
+    N_(
+        "the exponent of the base: 2i/d with i the pair (pairs, default), 2j/d with j the column (columns), or"
+        " i/(d/2 − 1) with i the pair (pairs-minus-one); all counted from 0"
+    ),
+    ("pairs", "columns", "pairs-minus-one"),
+)
+PAIRING = Setting(
+    "pairing",
+    "choice",
+    N_("which columns form a pair: adjacent (1 and 2, 3 and 4) or half (1 and d/2 + 1)"),
+    ("adjacent", "half"),
+)
+ROTARY_DIM = Setting("rotary_dim", "count", N_("how many columns, from the left, are rotated (default: all)"), least=2)
+
+#: Of an attention whose queries and keys are turned on the way.
+ROTARY = (
+    Setting("rotary", "flag", N_("queries and keys are turned by their positions before they meet")),
+    BASE,
+    PAIRING,
+    START,
+    POSITION_SCALE,
+    ROTARY_DIM,
+)
 
 
-def build(graph: Graph, given: Given) -> str:
+def angles(
+    graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0, exponents: str = "pairs"
+) -> str:
+    """The step angle (token pair) for `rows` positions and columns of `width`; returns its id.
+
+    Angles that stand in the graph already (of an earlier layer) are used again, so that they are worked out once.
+
+    Parameters
+    ----------
+    past : tokens before the first row, which are in a cache
+    exponents : see the setting of this name; by "columns", each column has an angle of its own
+    """
+    pairs = width if exponents == "columns" else (width + 1) // 2
+    if rows * pairs > MOST_ANGLES:
+        raise LimitError(
+            "{rows} positions with {pairs} angles each are too many; the limit is {limit} angles. Take a smaller example.",
+            rows=rows,
+            pairs=pairs,
+            limit=MOST_ANGLES,
+        )
+    params: dict[str, Any] = {
+        "start": _later(given.setting("start", as_matrix(0.0)), past),
+        "count": rows,
+        "base": given.setting("base", as_matrix(10000.0)),
+        "pairs": pairs,
+        "width": width,
+        "exponents": exponents,
+        "position_scale": given.setting("position_scale", as_matrix(1.0)),
+    }
+    for step in graph.steps.values():
+        if step.op is angle.OP and _same(step, params):
+            return step.id
+    # Sinusoidal positions and rotary heads in one part of a model have angles of their own.
+    id = f"{prefix}angle" if f"{prefix}angle" not in graph else f"{prefix}rotary_angle"
+    why = Message(_BY_COLUMN) if exponents == "columns" else None
+    return graph.apply(angle.OP, id, symbol=r"\theta", why=why, **params)
+
+
+_BY_COLUMN = N_(
+    "Position p gives each {column} j an angle of its own (both are counted from 0), so that a sine and the cosine beside"
+    " it turn at different speeds."
+)
+
+
+def _later(start: Matrix, past: int) -> Matrix:
+    """The position of the first new row, after `past` cached ones."""
+    if not past:
+        return start
+    (entry,) = start.each()
+    number = float(start.values) + past
+    if number.is_integer():
+        return as_matrix(number)
+    return Matrix(as_matrix(number).values, None, (("+", entry, ("num", str(past))),))
+
+
+def _same(step: Step, params: dict[str, Any]) -> bool:
+    """Whether a step's angles are those of these parameters."""
+    plain = ("count", "pairs", "width", "exponents")
+    return all(step.params[name] == params[name] for name in plain) and all(
+        float(step.params[name].values) == float(params[name].values) for name in ("start", "base", "position_scale")
+    )
+
+
+def positions(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0) -> str:
+    """The steps angle and PE (token d_model); returns the id of PE. With a cache, positions count from `past`."""
+    exponents = given.setting("exponents", "pairs")
+    arrangement = given.setting("arrangement", "interleaved")
+    if exponents == "columns" and arrangement != "interleaved":
+        raise InputError(
+            "exponents = columns goes with sine and cosine in turn: with all sines first, the number of a column says nothing"
+            " of its pair. Write arrangement = interleaved, or leave exponents out."
+        )
+    turned = angles(graph, given, rows, width, prefix, past, exponents)
+    return graph.apply(sinusoid.OP, f"{prefix}PE", turned, symbol="P", width=width, arrangement=arrangement)
+
+
+def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0) -> tuple[str, str]:
+    """The steps angle, cos and sin for the rows of x ([head] token d); returns the ids of cos and sin.
+
+    With a cache, positions count from `past`, its length.
+
+    Raises
+    ------
+    ShapeError
+        Columns that do not come in pairs.
+    """
+    *_, rows, width = graph.axes(x)
+    turned = int(given.setting("rotary_dim", width.size))
+    if turned % 2 or turned > width.size:
+        raise ShapeError(
+            "{name} is {shape}: rotary turns pairs of columns, and {count} columns cannot be paired. Give {name} an even"
+            " number of columns, or set rotary_dim to an even number up to {most}.",
+            name=x,
+            shape=show_shape(graph.shape(x)),
+            count=turned,
+            most=width.size,
+        )
+    theta = angles(graph, given, rows.size, turned, prefix, past)
+    found = {step.op: step.id for step in graph.steps.values() if step.inputs == (theta,)}
+    cos = found.get(cosine.OP) or graph.apply(cosine.OP, f"{prefix}cos", theta, symbol=r"\cos\theta")
+    return cos, found.get(sine.OP) or graph.apply(sine.OP, f"{prefix}sin", theta, symbol=r"\sin\theta")
+
+
+def rotated(
+    graph: Graph, given: Given, x: str, cos: str, sin: str, id: str, symbol: str, why: Message | None = None
+) -> str:
+    """The rows of x turned by their positions; returns the id."""
+    pairing = given.setting("pairing", "adjacent")
+    return graph.apply(rotate.OP, id, x, cos, sin, symbol=symbol, why=why, pairing=pairing)
+
+
+def _needed(given: Given, name: str) -> int:
+    """A setting without which nothing can be worked out.
+
+    Raises
+    ------
+    InputError
+        It is missing.
+    """
+    value = given.setting(name)
+    if value is None:
+        raise InputError("The setting {name} is missing. Give it like this: --set {name}=4", name=name)
+    return int(value)
+
+
+def _positions(graph: Graph, given: Given) -> str:
     """→ PE (token d_model)."""
-    count = _positions.needed(given, "n")
-    code = _positions.positions(graph, given, count, _positions.needed(given, "d_model"))
+    count = _needed(given, "n")
+    code = positions(graph, given, count, _needed(given, "d_model"))
     first = float(given.setting("start", as_matrix(0.0)).values)
     # Positions are counted from 0, so that t1 would be a misleading name for the first of them.
     graph.labels["token"] = tuple(f"p={first + place:g}" for place in range(count))
     return code
 
 
-MODEL = Model(
-    name="positions",
-    text=N_("sinusoidal positions: sines and cosines that tell each token where it stands"),
-    arguments=(),
-    settings=(
-        Setting("n", "count", N_("how many positions")),
-        Setting("d_model", "count", N_("how many columns")),
-        _positions.BASE,
-        _positions.START,
-        _positions.POSITION_SCALE,
-        _positions.EXPONENTS,
-        Setting(
-            "arrangement",
-            "choice",
-            N_("sine and cosine in turn (interleaved), or all sines first (concatenated)"),
-            ("interleaved", "concatenated"),
+def _rotary(graph: Graph, given: Given) -> str:
+    """X ([head] token d) → rotated; with K ([head] token d) on to scores ([head] token token)."""
+    heads = ["head"] if given.inputs["X"].values.ndim == 3 else []
+    x = graph.input("X", given.inputs["X"], [*heads, "token", "d"])
+    keys = graph.input("K", given.inputs["K"], [*heads, "token", "d"]) if "K" in given else None
+    cos, sin = _waves(graph, given, x)
+    queries = rotated(graph, given, x, cos, sin, "rotated", r"X_{rotated}")
+    if keys is None:
+        return queries
+    turned = rotated(graph, given, keys, cos, sin, "K_rotated", r"K_{rotated}")
+    graph.notes.append(
+        Message(
+            N_(
+                "A query turned by its position meets a key turned by its own: what is left in their score is the distance"
+                " between them. Start both elsewhere, and every score stays the same."
+            )
+        )
+    )
+    return graph.apply(
+        product.OP,
+        "scores",
+        queries,
+        turned,
+        symbol="S",
+        first=(0, 1),
+        transpose_b=True,
+        why=Message(
+            N_(
+                "Compare every rotated query with every rotated key: of the positions, only the "
+                "distance between the two still matters."
+            )
         ),
+    )
+
+
+#: Angles of one's own, or their cosines and sines from a table.
+_OWN = ("angle", "cos", "sin")
+
+
+def _waves(graph: Graph, given: Given, x: str) -> tuple[str, str]:
+    """The ids of the cosines and sines (token pair): of the positions, of angles of one's own, or themselves given."""
+    own = [name for name in _OWN if name in given]
+    if not own:
+        return rotation(graph, given, x)
+    if own not in (["angle"], ["cos", "sin"]):
+        raise InputError(
+            "{names}: give either the angles (angle), or both their cosines and sines (cos and sin).",
+            names=", ".join(own),
+        )
+    width = graph.axes(x)[-1]
+    for name in own:
+        graph.input(name, given.inputs[name], ("token", "pair"), symbol=_SYMBOLS[name], differentiable=False)
+        count, pairs = graph.shape(name)
+        if 2 * pairs > width.size:
+            raise ShapeError(
+                "{name} is {shape}: {pairs} pairs need {columns} columns, but {x} has {width}. Give a row for each row of {x}"
+                " and at most half as many columns.",
+                name=name,
+                shape=show_shape((count, pairs)),
+                pairs=pairs,
+                columns=2 * pairs,
+                x=x,
+                width=width.size,
+            )
+    if own == ["angle"]:
+        cos = graph.apply(cosine.OP, "cos", "angle", symbol=r"\cos\theta")
+        return cos, graph.apply(sine.OP, "sin", "angle", symbol=r"\sin\theta")
+    return "cos", "sin"
+
+
+_SYMBOLS = {"angle": r"\theta", "cos": r"\cos\theta", "sin": r"\sin\theta"}
+
+
+MODELS = (
+    Model(
+        name="positions",
+        text=N_("sinusoidal positions: sines and cosines that tell each token where it stands"),
+        arguments=(),
+        settings=(
+            Setting("n", "count", N_("how many positions")),
+            Setting("d_model", "count", N_("how many columns")),
+            BASE,
+            START,
+            POSITION_SCALE,
+            EXPONENTS,
+            Setting(
+                "arrangement",
+                "choice",
+                N_("sine and cosine in turn (interleaved), or all sines first (concatenated)"),
+                ("interleaved", "concatenated"),
+            ),
+        ),
+        build=_positions,
     ),
-    build=build,
+    Model(
+        name="rotary",
+        text=N_("rotary positions: each pair of columns turned by an angle that grows with the position"),
+        arguments=(
+            Argument("X", ("token", "d"), N_("the queries (or whatever is turned), one row per position")),
+            Argument("K", ("token", "d"), N_("keys at the same positions: adds their scores"), required=False),
+            Argument(
+                "angle", ("token", "pair"), N_("angles of your own, in place of those of the positions"), required=False
+            ),
+            Argument("cos", ("token", "pair"), N_("cosines from a table, together with sin"), required=False),
+            Argument("sin", ("token", "pair"), N_("sines from a table, together with cos"), required=False),
+        ),
+        settings=(
+            BASE,
+            PAIRING,
+            START,
+            POSITION_SCALE,
+            ROTARY_DIM,
+        ),
+        build=_rotary,
+    ),
 )

@@ -25,6 +25,7 @@ from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.core.reasons import of_toml
+from attncli.models.model import Model
 from attncli.problems.complaint import complaint
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings
@@ -311,7 +312,7 @@ def _as_key(name: str) -> str:
     return f'"{name}"' if "." in name else name
 
 
-def _is_text(model: models.Model, name: str) -> bool:
+def _is_text(model: Model, name: str) -> bool:
     argument = model.argument(name)
     return argument is not None and argument.kind == "text"
 

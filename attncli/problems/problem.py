@@ -10,6 +10,7 @@ from attncli.core.graph import Graph
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, unknown
 from attncli.core.record import Record
+from attncli.models.model import Given, Model
 from attncli.problems.settings import read_settings
 from attncli.problems.text import parse_number
 
@@ -104,24 +105,24 @@ class Problem(Record):
 
     def _graph(self, backward: bool) -> Graph:
         model = models.get(self.model)
-        given = models.Given(
+        given = Given(
             {name: _as_kind(model, name, matrix, self.layout) for name, matrix in self.inputs.items()},
             self.texts,
             read_settings(model, self.settings, self.layout),
             set(),
         )
-        models.check(model, given)
+        model.check(given)
         graph = Graph(self.model)
         graph.output = model.build(graph, given)
         if backward:
             self._backward(graph, model, given)
         elif self.loss is not None and self.upstream is None:
             self._loss(graph)
-        models.check_used(model, given, graph)
+        model.check_used(given, graph)
         self._label(graph)
         return graph
 
-    def _backward(self, graph: Graph, model: models.Model, given: models.Given) -> None:
+    def _backward(self, graph: Graph, model: Model, given: Given) -> None:
         from attncli.core import gradient
 
         if not any(input.differentiable for input in graph.inputs.values()):
@@ -185,7 +186,7 @@ def _oriented(matrix: Matrix, layout: str) -> Matrix:
     return matrix.transposed() if layout == "columns" else matrix
 
 
-def _as_kind(model: models.Model, name: str, matrix: Matrix, layout: str) -> Matrix:
+def _as_kind(model: Model, name: str, matrix: Matrix, layout: str) -> Matrix:
     """Ids as a flat list, everything else with tokens as rows."""
     argument = model.argument(name)
     kind = "matrix" if argument is None else argument.kind

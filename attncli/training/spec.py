@@ -12,7 +12,7 @@ from attncli import models
 from attncli.core.matrix import FloatArray
 from attncli.core.message import InputError, LimitError
 from attncli.core.record import Record
-from attncli.models import Argument
+from attncli.models.model import Argument
 from attncli.models.vocabulary import Vocabulary
 
 #: Numbers that may be learned: what a laptop trains in minutes.

@@ -13,7 +13,7 @@ from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import InputError
 from attncli.core.record import Record
-from attncli.models._optimise import BETAS, CORRECTIONS, REMEMBERED, correction
+from attncli.models.updates import BETAS, CORRECTIONS, REMEMBERED, correction
 from attncli.problems.problem import Problem
 from attncli.training.spec import Spec, diverged, first_numbers
 

@@ -15,7 +15,7 @@ from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.core.graph import Trace
 from attncli.core.message import InputError
 from attncli.marking.mark import Marker
-from attncli.models._mask import slopes_of
+from attncli.models.masks import slopes_of
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 

@@ -13,9 +13,9 @@ from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError
 from attncli.marking.mark import Marked, Marker
-from attncli.models import Given
-from attncli.models._heads import multi_head
-from attncli.models._positions import rotation
+from attncli.models.heads import multi_head
+from attncli.models.model import Given
+from attncli.models.positions import rotation
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 

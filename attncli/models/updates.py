@@ -6,8 +6,8 @@ from attncli.core.gradient import gradient_id
 from attncli.core.graph import Graph, Input
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
-from attncli.models import Argument, Given, Setting, canonical
-from attncli.models._vector import one_row
+from attncli.models.linear import one_row
+from attncli.models.model import Argument, Given, Setting, canonical
 from attncli.ops import adam_update, moving_average, unbiased, update
 
 SETTINGS = (

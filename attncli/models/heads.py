@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from attncli.core.graph import Axis, Graph, show_shape
 from attncli.core.matrix import Matrix
-from attncli.core.message import N_, Message, ShapeError
-from attncli.models import Argument, Given, Setting
-from attncli.models._attend import SETTINGS as ATTENTION
-from attncli.models._attend import attend, past_keys
-from attncli.models._positions import ROTARY, rotated, rotation
-from attncli.models._vector import vector
-from attncli.ops import affine, merge_heads, product, split_heads
+from attncli.core.message import N_, InputError, Message, ShapeError
+from attncli.models.attention import SETTINGS as ATTENTION
+from attncli.models.attention import attend, past_keys
+from attncli.models.linear import linear
+from attncli.models.model import TOKENS, Argument, Given, Model, Setting
+from attncli.models.positions import ROTARY, rotated, rotation
+from attncli.ops import merge_heads, split_heads
 from attncli.ops.scale import HEADS_WIDTH
 
 WEIGHTS = (
@@ -128,16 +128,10 @@ def joined_why(heads: int, width: int) -> Message:
 
 def _projected(graph: Graph, x: str, given: Given, name: str, heads: int, prefix: str) -> str:
     """Q, K or V of all heads: x W, plus a bias where there is one."""
-    axes = next(argument.axes for argument in WEIGHTS if argument.name == f"W_{name}")
-    id = f"{prefix}W_{name}"
-    matrix = given.inputs[id]
-    evenly(id, matrix, heads, "heads" if name == "Q" else "kv_heads")
-    weight = graph.input(id, matrix, (graph.axes(x)[-1].name, axes[1]))
-    why = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name=name)
-    bias = vector(graph, given, f"{prefix}b_{name}", axes[1], why=why)
-    if bias is None:
-        return graph.apply(product.OP, f"{prefix}{name}", x, weight, why=Message(_PROJECTED[name]))
-    return graph.apply(affine.OP, f"{prefix}{name}", x, weight, bias, why=Message(_PROJECTED[name]))
+    axis = next(argument.axes[1] for argument in WEIGHTS if argument.name == f"W_{name}")
+    weight = f"{prefix}W_{name}"
+    evenly(weight, given.inputs[weight], heads, "heads" if name == "Q" else "kv_heads")
+    return linear(graph, given, x, f"{prefix}{name}", weight, axis, bias=f"{prefix}b_{name}", why=_PROJECTED[name])
 
 
 def evenly(id: str, matrix: Matrix, heads: int, setting: str = "heads") -> None:
@@ -221,10 +215,63 @@ def _turned(graph: Graph, given: Given, q: str, k: str, prefix: str) -> tuple[st
 
 def output(graph: Graph, concat: str, given: Given, prefix: str, out: str = "d_out") -> str:
     """The step output: the joined heads times W_O, plus a bias where there is one."""
-    weight = graph.input(f"{prefix}W_O", given.inputs[f"{prefix}W_O"], ("heads·d_v", out))
-    why = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name="output")
-    bias = vector(graph, given, f"{prefix}b_O", out, why=why)
-    said = Message(N_("W_O mixes what the heads have found: every output number draws on all of them."))
-    if bias is None:
-        return graph.apply(product.OP, f"{prefix}output", concat, weight, symbol="Y", why=said)
-    return graph.apply(affine.OP, f"{prefix}output", concat, weight, bias, symbol="Y", why=said)
+    why = N_("W_O mixes what the heads have found: every output number draws on all of them.")
+    return linear(
+        graph, given, concat, f"{prefix}output", f"{prefix}W_O", out, bias=f"{prefix}b_O", symbol="Y", why=why
+    )
+
+
+def _multi_head(graph: Graph, given: Given) -> str:
+    """X (token d_model), perhaps X_kv (key d_kv), W_Q, W_K, W_V, W_O → output (token d_out)."""
+    _check_positions(given)
+    if "X_kv" not in given:
+        x = given.enter(graph, TOKENS)
+        return multi_head(graph, x, x, given)
+    x = graph.input("X", given.inputs["X"], ("query", "d_model"))
+    other = graph.input(
+        "X_kv",
+        given.inputs["X_kv"],
+        ("new_key" if "K_past" in given else "key", "d_kv"),
+        why=Message(N_("The other sequence: keys and values come from here, queries from X.")),
+    )
+    return multi_head(graph, x, other, given)
+
+
+def _check_positions(given: Given) -> None:
+    """Distances between two sequences, and settings of a rotation that would turn nothing.
+
+    Raises
+    ------
+    InputError
+    """
+    for name in ("rotary", "alibi"):
+        if "X_kv" in given and given.setting(name):
+            raise InputError(
+                "{setting} goes by how far apart tokens of one sequence stand, but keys come from X_kv, another one."
+                " Leave {setting} out, or leave X_kv out.",
+                setting=name,
+            )
+    if given.setting("rotary"):
+        return
+    for setting in ROTARY[1:]:
+        if given.setting(setting.name) is not None:
+            raise InputError(
+                "{setting} is given, but nothing is turned. Add rotary = true, or leave {setting} out.",
+                setting=setting.name,
+            )
+
+
+MODELS = (
+    Model(
+        name="multi_head",
+        text=N_("multi-head attention: heads side by side, shared keys and values (MQA, GQA), output projection"),
+        arguments=(
+            TOKENS,
+            Argument("X_kv", ("key", "d_kv"), N_("another sequence that keys and values come from"), required=False),
+            *(weight.changed(required=False) if weight.name == "W_O" else weight for weight in WEIGHTS),
+            *CACHE,
+        ),
+        settings=SETTINGS,
+        build=_multi_head,
+    ),
+)

@@ -12,7 +12,7 @@ from attncli.core.graph import Graph, show_shape
 from attncli.core.matrix import BoolArray, Entry, FloatArray, Matrix
 from attncli.core.message import ShapeError
 from attncli.core.record import Record
-from attncli.models import Given
+from attncli.models.model import Given
 
 
 def mask_of(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None:

@@ -9,11 +9,10 @@ from typing import Any
 
 from attncli.core.graph import Graph
 from attncli.core.message import N_, AttnError, Message, ShapeError
-from attncli.models import Argument, Given, Setting
-from attncli.models import _forward as forward
-from attncli.models import _heads as heads
-from attncli.models import _norm as norms
-from attncli.models._attend import SETTINGS as ATTENTION
+from attncli.models import feed_forward as forward
+from attncli.models import heads, norms
+from attncli.models.attention import SETTINGS as ATTENTION
+from attncli.models.model import TOKENS, Argument, Given, Model, Setting
 from attncli.ops import residual
 
 #: What every block is told once for all its sublayers.
@@ -197,3 +196,48 @@ def _across(given: Given) -> Given:
     settings: Mapping[str, Any] = {name: value for name, value in given.settings.items() if name not in _OWN}
     masks = {own: given.setting(name) for name, own in _CROSS.items() if name in given.settings}
     return given.changed(settings={**settings, **masks})
+
+
+# --- Models -----------------------------------------------------------------------------------------------------------
+
+_MEMORY = Argument("memory", ("source", "d_memory"), N_("the encoder's output, one row for each source token"))
+_INTO = Argument("X", ("token", "d_model"), N_("what went in, one row per token"))
+_OUT_OF = Argument("F", ("token", "d_model"), N_("what came out, of the same shape"))
+
+
+def _decoder_block(graph: Graph, given: Given) -> str:
+    x = given.enter(graph, TOKENS)
+    why = Message(N_("What the encoder made of the source: cross-attention takes its keys and values from here."))
+    return decoder(graph, x, given.enter(graph, _MEMORY, why, symbol="M"), given)
+
+
+def _residual(graph: Graph, given: Given) -> str:
+    x = given.enter(graph, _INTO)
+    return graph.apply(residual.OP, "Y", x, given.enter(graph, _OUT_OF, Message(N_("What the sublayer made of X."))))
+
+
+MODELS = (
+    Model(
+        name="residual",
+        text=N_("a residual connection: what went into a sublayer, plus what came out"),
+        arguments=(_INTO, _OUT_OF),
+        settings=(),
+        build=_residual,
+    ),
+    Model(
+        name="encoder_block",
+        text=N_("a block of the encoder: self-attention and feed-forward, each with a residual and a norm"),
+        arguments=(TOKENS, *encoder_arguments()),
+        settings=SETTINGS,
+        build=lambda graph, given: encoder(graph, given.enter(graph, TOKENS), given),
+    ),
+    Model(
+        name="decoder_block",
+        text=N_(
+            "a block of the decoder: causal self-attention, cross-attention and feed-forward, each with residual and norm"
+        ),
+        arguments=(TOKENS, _MEMORY, *decoder_arguments()),
+        settings=(*(setting for setting in SETTINGS if setting.name != "causal"), *CROSS_SETTINGS),
+        build=_decoder_block,
+    ),
+)

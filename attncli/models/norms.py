@@ -6,8 +6,8 @@ from __future__ import annotations
 from attncli.core.graph import Graph
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, Message
-from attncli.models import Argument, Given, Setting
-from attncli.models._vector import vector
+from attncli.models.linear import vector
+from attncli.models.model import Argument, Given, Model, Setting
 from attncli.ops import add_eps, centre, pass_on, root_eps, row_mean, row_mean_square, scale_shift, standardise
 
 GAMMA = Argument("gamma", ("d",), N_("the factor γ of every column; 1 where it is left out"), required=False)
@@ -56,19 +56,12 @@ def rms_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
 
 def _root(graph: Graph, squares: str, given: Given, id: str, symbol: str, why: Message | None) -> str:
     """The divisor: √(squares + ε), or √squares + ε with a step more for the root alone."""
-    eps = _eps(given)
+    eps: Matrix = given.setting("eps", as_matrix(1e-5))
     if given.setting("eps_place", "inside") == "inside" or not float(eps.values):
         return graph.apply(root_eps.OP, id, squares, symbol=symbol, eps=eps, why=why)
     plain = Message(N_("The square root alone; ε is added after it."))
-    root = graph.apply(
-        root_eps.OP, f"{id}_root", squares, symbol=f"{symbol}_0", eps=as_matrix(0.0), why=plain
-    )  # fmt: skip
+    root = graph.apply(root_eps.OP, f"{id}_root", squares, symbol=f"{symbol}_0", eps=as_matrix(0.0), why=plain)
     return graph.apply(add_eps.OP, id, root, symbol=symbol, eps=eps)
-
-
-def _eps(given: Given) -> Matrix:
-    eps: Matrix = given.setting("eps", as_matrix(1e-5))
-    return eps
 
 
 def _scaled(graph: Graph, divided: str, divisor: str, given: Given, prefix: str) -> str:
@@ -84,3 +77,23 @@ def _scaled(graph: Graph, divided: str, divisor: str, given: Given, prefix: str)
         return graph.apply(pass_on.OP, f"{prefix}Y", normalised, why=why)
     gamma, beta = (id is not None for id in vectors)
     return graph.apply(scale_shift.OP, f"{prefix}Y", normalised, *there, gamma=gamma, beta=beta)
+
+
+_X = Argument("X", ("token", "d"), N_("the tokens, one row each"))
+
+MODELS = (
+    Model(
+        name="layer_norm",
+        text=N_("layer normalisation: each row minus its mean, over its standard deviation, times γ plus β"),
+        arguments=(_X, GAMMA, BETA),
+        settings=SETTINGS,
+        build=lambda graph, given: layer_norm(graph, given.enter(graph, _X), given),
+    ),
+    Model(
+        name="rms_norm",
+        text=N_("RMS normalisation: each row over its root mean square, times γ; the mean stays"),
+        arguments=(_X, GAMMA),
+        settings=SETTINGS,
+        build=lambda graph, given: rms_norm(graph, given.enter(graph, _X), given),
+    ),
+)

@@ -1,0 +1,201 @@
+"""What a model is: its inputs with their axes, its settings, and the function that writes its graph with ops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any
+
+from attncli.core.graph import Graph
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, InputError, LimitError, Message, unknown
+from attncli.core.record import Record
+
+
+class Argument(Record):
+    """An input of a model.
+
+    Parameters
+    ----------
+    name : its id
+    axes : names of its axes; a model that knows a head axis takes one more in front
+    text : what it is
+    required : whether it must be given
+    kind : "matrix", "ids" (whole numbers from 0) or "text"
+    repeat : the setting that counts the layers it stands in, and that setting's default; its name then holds
+        "layerN.", once for every layer
+    listed : whether the list of inputs shows it
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    text: str
+    required: bool = True
+    kind: str = "matrix"
+    repeat: tuple[str, int] | None = None
+    listed: bool = True
+
+
+class Setting(Record):
+    """A setting of a model: its kind is "flag", "number", "positive", "eps" (0 or more), "count" (a whole number from `least`), "scale",
+    "shift", "mask", "booleans", "window", "slopes", "words", "text" or "choice"."""
+
+    name: str
+    kind: str
+    text: str
+    choices: tuple[str, ...] = ()
+    least: int = 1
+    update: bool = False
+
+
+class Given(Record):
+    """What a model gets: matrices by name, text by name, settings read and checked.
+
+    `asked` collects the settings that the model looked at, for all its parts.
+    """
+
+    inputs: Mapping[str, Matrix]
+    texts: Mapping[str, str]
+    settings: Mapping[str, Any]
+    asked: set[str]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.inputs or name in self.texts
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        self.asked.add(name)
+        return self.settings.get(name, default)
+
+    def enter(self, graph: Graph, argument: Argument, why: Message | None = None, symbol: str | None = None) -> str:
+        """Add an input to the graph with the axes that the model names; returns its id."""
+        return graph.input(argument.name, self.inputs[argument.name], argument.axes, symbol=symbol, why=why)
+
+
+class Model(Record):
+    """An architecture: what it takes and the function that writes its graph.
+
+    `build(graph, given)` adds inputs and steps and returns the id of the output, where the
+    upstream gradient enters. `after(graph, given)` may add steps behind the gradients (an update).
+    """
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    settings: tuple[Setting, ...]
+    build: Callable[[Graph, Given], str]
+    after: Callable[[Graph, Given], None] | None = None
+
+    def argument(self, name: str) -> Argument | None:
+        """The input called `name`, in whichever layer."""
+        general = canonical(name)
+        return next((argument for argument in self.arguments if argument.name == general), None)
+
+    def takes(self, settings: Mapping[str, Any]) -> list[Argument]:
+        """The inputs under these settings, those of each layer by themselves.
+
+        Raises
+        ------
+        LimitError
+            More layers than anything here can show.
+        """
+        out: list[Argument] = []
+        for repeat, group in groupby(self.arguments, lambda argument: argument.repeat):
+            if repeat is None:
+                out.extend(group)
+                continue
+            layers = int(settings.get(*repeat))
+            if layers > MOST_LAYERS:
+                raise LimitError(
+                    "{setting} = {count} is more than this can show; the limit is {limit}.",
+                    setting=repeat[0],
+                    count=layers,
+                    limit=MOST_LAYERS,
+                )
+            every = list(group)
+            out.extend(
+                argument.changed(name=argument.name.replace(_ANY, f"layer{layer}."))
+                for layer in range(1, layers + 1)
+                for argument in every
+            )
+        return out
+
+    def check(self, given: Given) -> None:
+        """Refuse inputs and settings the model does not know, and say which required ones are missing.
+
+        Raises
+        ------
+        InputError
+        """
+        arguments = {argument.name: argument for argument in self.takes(given.settings)}
+        for name in (*given.inputs, *given.texts):
+            if name not in arguments:
+                raise unknown(Message(N_("Model {model}: the input"), model=self.name), name, list(arguments))
+        settings = [setting.name for setting in self.settings]
+        for name in given.settings:
+            if name not in settings:
+                if not settings:
+                    raise InputError(
+                        "Model {model} has no settings, but “{name}” was given. Leave it out.",
+                        model=self.name,
+                        name=name,
+                    )
+                raise unknown(Message(N_("Model {model}: the setting"), model=self.name), name, settings)
+        missing = [argument.name for argument in arguments.values() if argument.required and argument.name not in given]
+        if missing:
+            raise InputError(
+                "Model {model} needs {missing}. Give it like this: {example}",
+                model=self.name,
+                missing=", ".join(missing),
+                example=" ".join(_example(arguments[name]) for name in missing[:3]),
+            )
+
+    def check_used(self, given: Given, graph: Graph) -> None:
+        """Refuse inputs and settings that the finished graph made nothing of: who gave them meant something by it.
+
+        Raises
+        ------
+        InputError
+        """
+        updated = any(step.phase == "update" for step in graph.steps.values())
+        asked = {*given.asked, *(argument.repeat[0] for argument in self.arguments if argument.repeat)}
+        idle = [
+            argument.name
+            for argument in self.takes(given.settings)
+            if argument.name in given.inputs and argument.name not in graph.inputs and argument.listed
+        ]
+        idle += [
+            setting.name
+            for setting in self.settings
+            if setting.name not in asked
+            and (updated or not setting.update)
+            and given.settings.get(setting.name) not in (None, False)
+        ]
+        if idle:
+            raise InputError(
+                "{name} is given, but this calculation does not use it. Leave it out, or set what it belongs to.",
+                name=idle[0],
+            )
+
+
+#: Layers of a stack.
+MOST_LAYERS = 48
+
+_ANY = "layerN."
+
+
+def canonical(name: str) -> str:
+    """The name of an input with its layer left open: layerN.self.W_Q for layer2.self.W_Q."""
+    return re.sub(r"(?<![^.])layer[1-9][0-9]*\.", _ANY, name)
+
+
+#: What most models begin with.
+TOKENS = Argument("X", ("token", "d_model"), N_("the tokens, one row each"))
+
+
+def _example(argument: Argument) -> str:
+    if argument.kind == "text":
+        return f'--set {argument.name}="我爱你"'
+    if argument.kind == "ids":
+        return f'--set {argument.name}="0 1 2"'
+    return f'--set {argument.name}="1 2; 3 4"' if argument.name not in "QKV" else f'-{argument.name} "1 2; 3 4"'

@@ -1,0 +1,162 @@
+"""Softmax by itself, from scores on; and why scores are divided by √d_k: the spread of a dot product beside theory.
+
+With entries of q and k independent, mean 0 and variance 1, every product q_i k_i has mean 0 and variance 1, and the
+variances of independent numbers add up: Var(q·k) = d_k (Vaswani et al., arXiv 1706.03762, section 3.2.1, footnote 4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attncli.core.graph import Axis, Graph, default_symbol
+from attncli.core.matrix import Matrix, as_matrix
+from attncli.core.message import N_, InputError, Message
+from attncli.models.attention import SETTINGS, empty_note, masked
+from attncli.models.masks import mask_of
+from attncli.models.model import Argument, Given, Model, Setting
+from attncli.ops import mean_square, multiply, root, row_sum, scale
+from attncli.ops.softmax import hidden_rows, log_softmax, softmax
+
+
+def _softmax(graph: Graph, given: Given) -> str:
+    """scores ([head] query key) → A ([head] query key)."""
+    matrix = given.inputs["scores"]
+    heads = ["head"] if matrix.values.ndim == 3 else []
+    source = graph.input(
+        "scores",
+        matrix,
+        [*heads, "query", "key"],
+        symbol="S",
+        hidden=True,
+        why=Message(N_("The scores to turn into weights; −∞ marks a place that is hidden.")),
+    )
+    source = _warmed(graph, source, given)
+    visible = mask_of(graph, source, given, 0)
+    if visible is not None:
+        source = masked(graph, source, visible, given)
+    empty = hidden_rows(matrix if visible is None else Matrix(matrix.values + visible.values))
+    if empty is not None:
+        graph.notes.append(empty_note(empty))
+    subtract = given.setting("subtract", "max")
+    shift = None if subtract == "max" else as_matrix(0.0) if subtract == "none" else subtract
+    weights = softmax(graph, source, empty=empty is not None, shift=shift)
+    if not given.setting("log"):
+        return weights
+    if empty is not None:
+        raise InputError(
+            "A row in which nothing is visible has no log-softmax: ln 0 − ln 0. Leave log out, or show it a key."
+        )
+    return log_softmax(graph, source)
+
+
+def _warmed(graph: Graph, source: str, given: Given) -> str:
+    """The scores over the temperature; themselves where it is 1."""
+    temperature = given.setting("temperature")
+    if temperature is None or float(temperature.values) == 1.0:
+        return source
+    why = N_(
+        "Every score is divided by the temperature. Below 1 the differences grow and one weight takes nearly all; above 1"
+        " they shrink and the weights come closer to one another."
+    )
+    return graph.apply(
+        scale.OP, "scaled", source, symbol="S_{scaled}", divisor=temperature, label=r"\tau", why=Message(why)
+    )
+
+
+_QUERIES = Argument("q", ("sample", "d_k"), N_("random queries, one row per sample"))
+_KEYS = Argument("k", ("sample", "d_k"), N_("random keys, one row per sample"))
+
+
+def _dot_variance(graph: Graph, given: Given) -> str:
+    """q, k (sample d_k) → scaled (sample 1), with the variances before and after; returns the id of scaled."""
+    q = given.enter(graph, _QUERIES, Message(N_("Many queries, one a {row}.")))
+    k = given.enter(graph, _KEYS, Message(N_("As many keys, one a {row}.")))
+    _measure(graph, q, k)
+    _expect(graph, graph.axes(q)[-1].size)
+    return "scaled"
+
+
+def _measure(graph: Graph, q: str, k: str) -> None:
+    """products, dots, variance, std, scaled, scaled_variance: from the samples."""
+    graph.apply(
+        multiply.OP,
+        "products",
+        q,
+        k,
+        symbol="P",
+        why=Message(N_("Each query is multiplied by its own key, entry by entry.")),
+    )
+    graph.apply(
+        row_sum.OP, "dots", "products", symbol="s", why=Message(N_("Added up along the {row}: one score q·k a sample."))
+    )
+    graph.apply(mean_square.OP, "variance", "dots", symbol=r"\sigma^2", why=Message(_MEASURED))
+    graph.apply(root.OP, "std", "variance", symbol=r"\sigma")
+    width = graph.axes(q)[-1]
+    graph.apply(
+        scale.OP,
+        "scaled",
+        "dots",
+        symbol="s_{scaled}",
+        root=as_matrix(width.size),
+        label=default_symbol(width.name),
+        why=Message(N_("The same scores, divided by √{d}."), d=width.size),
+    )
+    graph.apply(mean_square.OP, "scaled_variance", "scaled", symbol=r"\sigma_{scaled}^2", why=Message(_MEASURED))
+
+
+_MEASURED = N_("The measured variance: the mean of the squares, because the mean itself is 0 (up to chance).")
+
+
+def _expect(graph: Graph, width: int) -> None:
+    """expected_variance, expected_std, expected_scaled_variance: what theory says."""
+    graph.bound.setdefault("", Axis("", 1, "unit"))
+    graph.input(
+        "unit",
+        Matrix(np.ones((1, width)), np.zeros((1, width), dtype=np.int_)),
+        ("", "d_k"),
+        symbol=r"\mathbf{1}",
+        differentiable=False,
+        why=Message(N_("In theory: the variance of each of the {d} products is 1 · 1 = 1."), d=width),
+    )
+    graph.apply(
+        row_sum.OP,
+        "expected_variance",
+        "unit",
+        symbol=r"\operatorname{Var}",
+        why=Message(N_("In theory: variances of independent numbers add up, so Var(q·k) = d_k = {d}."), d=width),
+    )
+    graph.apply(root.OP, "expected_std", "expected_variance", symbol=r"\operatorname{Std}")
+    graph.apply(
+        scale.OP,
+        "expected_scaled_variance",
+        "expected_variance",
+        symbol=r"\operatorname{Var}_{scaled}",
+        factor=Matrix(np.asarray(1.0 / width), None, (("/", ("num", "1"), ("num", str(width))),)),
+        why=Message(
+            N_("In theory: dividing numbers by √{d} divides their variance by {d}, which leaves 1, whatever d_k is."),
+            d=width,
+        ),
+    )
+
+
+MODELS = (
+    Model(
+        name="softmax",
+        text=N_("scores to weights: subtract the row maximum, e^x, divide by the row sum"),
+        arguments=(Argument("scores", ("query", "key"), N_("scores, one row per query; -inf = hidden")),),
+        settings=(
+            Setting("subtract", "shift", N_("what to take away first: max (the default), none, or a number")),
+            Setting("temperature", "positive", N_("what every score is divided by first (default: 1)")),
+            *(setting for setting in SETTINGS if setting.name in ("causal", "mask", "keep", "hide")),
+            Setting("log", "flag", N_("one step more, log_A: log-softmax, worked out without the weights")),
+        ),
+        build=_softmax,
+    ),
+    Model(
+        name="dot_variance",
+        text=N_("why scores are divided by √d_k: the variance of many dot products q·k, before and after"),
+        arguments=(_QUERIES, _KEYS),
+        settings=(),
+        build=_dot_variance,
+    ),
+)
