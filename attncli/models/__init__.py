@@ -6,47 +6,39 @@ settings; everything else (tables, gradients, exact results, marking) follows fr
 
 from __future__ import annotations
 
-from functools import cache
+from importlib import import_module
 
 from attncli.core.message import N_, Message, unknown
 from attncli.models.model import Model
 
-
-@cache
-def _all() -> dict[str, Model]:
-    from attncli.models import (
-        attention,
-        block,
-        embedding,
-        feed_forward,
-        gpt,
-        heads,
-        latent,
-        norms,
-        positions,
-        scores,
-        transformer,
-    )
-
-    files = (
-        attention,
-        block,
-        embedding,
-        feed_forward,
-        gpt,
-        heads,
-        latent,
-        norms,
-        positions,
-        scores,
-        transformer,
-    )
-    return {model.name: model for file in files for model in file.MODELS}
+#: The file of every model, so that one is opened without the others.
+FILES = {
+    "attention": "attention",
+    "decoder_block": "block",
+    "dot_variance": "scores",
+    "embedded_attention": "embedding",
+    "embedding": "embedding",
+    "encoder_block": "block",
+    "feed_forward": "feed_forward",
+    "gpt": "gpt",
+    "latent": "latent",
+    "layer_norm": "norms",
+    "multi_head": "heads",
+    "positions": "positions",
+    "product": "attention",
+    "residual": "block",
+    "rms_norm": "norms",
+    "rotary": "positions",
+    "self_attention": "attention",
+    "softmax": "scores",
+    "tokens": "embedding",
+    "transformer": "transformer",
+}
 
 
 def names() -> list[str]:
-    """The names of all models, in alphabetical order."""
-    return sorted(_all())
+    """The names of all models."""
+    return list(FILES)
 
 
 def get(name: str) -> Model:
@@ -57,6 +49,7 @@ def get(name: str) -> Model:
     InputError
         There is none; the likely one is suggested.
     """
-    if name not in _all():
+    if name not in FILES:
         raise unknown(Message(N_("The model")), name, names())
-    return _all()[name]
+    models: tuple[Model, ...] = import_module(f"{__name__}.{FILES[name]}").MODELS
+    return next(model for model in models if model.name == name)

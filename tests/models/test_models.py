@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 import numpy as np
@@ -25,9 +26,13 @@ def test_every_model_has_a_case() -> None:
     assert set(CASES) == set(models.names())
 
 
-@pytest.mark.parametrize("name", models.names())
-def test_the_name_is_the_file(name: str) -> None:
-    assert models.get(name).name == name
+def test_every_model_stands_in_its_file() -> None:
+    exported = {
+        model.name: file
+        for file in set(models.FILES.values())
+        for model in importlib.import_module(f"attncli.models.{file}").MODELS
+    }
+    assert exported == models.FILES and models.names() == sorted(models.FILES)
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------
