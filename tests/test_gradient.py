@@ -10,7 +10,9 @@ from attncli.core.gradient import SUM_PATHS, gradient_id, gradient_symbol
 from attncli.core.graph import Graph
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
-from attncli.ops import exp, multiply, product, row_max, row_sum, scale, subtract
+from attncli.ops.elementwise import EXP, MULTIPLY, SCALE
+from attncli.ops.product import PRODUCT
+from attncli.ops.rows import ROW_MAX, ROW_SUM, SUBTRACT
 from attncli.ops.softmax import softmax
 from attncli.problems.problem import Problem
 
@@ -44,7 +46,7 @@ def test_names_of_gradients() -> None:
 
 def test_an_array_used_twice_by_one_step_gets_two_paths() -> None:
     graph = over("a")
-    graph.apply(multiply.OP, "Y", "a", "a")
+    graph.apply(MULTIPLY, "Y", "a", "a")
     trace = backward(graph, "Y", B)
     assert list(graph.steps) == ["Y", "G_a_Y_2", "G_a_Y_1", "G_a"]
     assert graph.steps["G_a"].op is SUM_PATHS
@@ -54,8 +56,8 @@ def test_an_array_used_twice_by_one_step_gets_two_paths() -> None:
 def test_paths_through_several_steps_are_added() -> None:
     """Y = e^a ⊙ a + … : one path directly, one through exp."""
     graph = over("a")
-    graph.apply(exp.OP, "e", "a")
-    graph.apply(multiply.OP, "Y", "e", "a")
+    graph.apply(EXP, "e", "a")
+    graph.apply(MULTIPLY, "Y", "e", "a")
     trace = backward(graph, "Y", B)
     np.testing.assert_allclose(trace["G_a"], B * np.exp(A) * (1 + A))
     assert {id for id in graph.steps if id.startswith("G_a")} == {"G_a_e", "G_a_Y", "G_a"}
@@ -63,8 +65,8 @@ def test_paths_through_several_steps_are_added() -> None:
 
 def test_a_path_that_ends_elsewhere_sends_nothing() -> None:
     graph = over("a", "b")
-    graph.apply(exp.OP, "unused", "a")
-    graph.apply(multiply.OP, "Y", "a", "b")
+    graph.apply(EXP, "unused", "a")
+    graph.apply(MULTIPLY, "Y", "a", "b")
     backward(graph, "Y", B)
     assert "G_unused" not in graph
     assert "G_a_unused" not in graph
@@ -72,7 +74,7 @@ def test_a_path_that_ends_elsewhere_sends_nothing() -> None:
 
 def test_a_constant_gets_no_gradient() -> None:
     graph = over("a", "b", constant="b")
-    graph.apply(multiply.OP, "Y", "a", "b")
+    graph.apply(MULTIPLY, "Y", "a", "b")
     trace = backward(graph, "Y", np.ones((2, 2)))
     assert "G_b" not in graph
     np.testing.assert_allclose(trace["G_a"], B)
@@ -80,8 +82,8 @@ def test_a_constant_gets_no_gradient() -> None:
 
 def test_steps_over_constants_get_no_gradient() -> None:
     graph = over("a", "b", constant="b")
-    graph.apply(exp.OP, "e", "b")
-    graph.apply(multiply.OP, "Y", "a", "e")
+    graph.apply(EXP, "e", "b")
+    graph.apply(MULTIPLY, "Y", "a", "e")
     backward(graph, "Y", np.ones((2, 2)))
     assert "G_e" not in graph and "G_b" not in graph
 
@@ -93,12 +95,12 @@ def test_the_closed_rule_of_softmax_equals_the_long_way_round() -> None:
     long = over("a")
     top = np.repeat(A.max(-1, keepdims=True), 2, -1)
     long.input("top", as_matrix(top), ("i", "j"), differentiable=False)
-    long.apply(subtract.OP, "shifted", "a", "top")
-    long.apply(exp.OP, "e", "shifted")
-    long.apply(row_sum.OP, "sums", "e")
-    from attncli.ops import divide
+    long.apply(SUBTRACT, "shifted", "a", "top")
+    long.apply(EXP, "e", "shifted")
+    long.apply(ROW_SUM, "sums", "e")
+    from attncli.ops.rows import DIVIDE
 
-    long.apply(divide.OP, "A", "e", "sums")
+    long.apply(DIVIDE, "A", "e", "sums")
     long_trace = backward(long, "A", B)
     np.testing.assert_allclose(short_trace["A"], long_trace["A"])
     np.testing.assert_allclose(short_trace["G_a"], long_trace["G_a"], atol=1e-15)
@@ -137,8 +139,8 @@ def test_softmax_with_a_prefix_keeps_its_gradients_apart() -> None:
 
 def test_an_op_without_a_rule_stops_the_gradient() -> None:
     graph = over("a")
-    graph.apply(row_max.OP, "top", "a")
-    graph.apply(scale.OP, "Y", "top", factor=as_matrix(2.0))
+    graph.apply(ROW_MAX, "top", "a")
+    graph.apply(SCALE, "Y", "top", factor=as_matrix(2.0))
     backward(graph, "Y", np.ones((2, 1)))
     assert "G_a" not in graph
 
@@ -148,7 +150,7 @@ def test_a_rule_that_writes_another_shape_is_refused() -> None:
     graph = Graph("small")
     graph.input("a", as_matrix(np.ones((2, 3, 3))), ("head", "i", "j"))
     graph.input("b", as_matrix(np.ones((3, 3))), ("j", "k"))
-    graph.output = graph.apply(product.OP, "Y", "a", "b")
+    graph.output = graph.apply(PRODUCT, "Y", "a", "b")
     gradient.upstream(graph, as_matrix(np.ones((2, 3, 3))))
     with pytest.raises(ValueError, match="the rule of 'product' writes 'G_b' in another shape than 'b'"):
         gradient.append(graph)
@@ -156,7 +158,7 @@ def test_a_rule_that_writes_another_shape_is_refused() -> None:
 
 def test_the_upstream_gradient_has_the_shape_of_the_output() -> None:
     graph = over("a", "b")
-    graph.output = graph.apply(product.OP, "Y", "a", "b")
+    graph.output = graph.apply(PRODUCT, "Y", "a", "b")
     with pytest.raises(ShapeError) as error:
         gradient.upstream(graph, as_matrix(np.ones((3, 2))))
     assert str(error.value) == (
@@ -166,7 +168,7 @@ def test_the_upstream_gradient_has_the_shape_of_the_output() -> None:
 
 def test_the_upstream_gradient_is_not_a_step_and_gets_no_gradient() -> None:
     graph = over("a", "b")
-    graph.apply(multiply.OP, "Y", "a", "b")
+    graph.apply(MULTIPLY, "Y", "a", "b")
     backward(graph, "Y", B)
     assert graph.inputs["G_Y"].phase == "upstream"
     assert not graph.inputs["G_Y"].differentiable

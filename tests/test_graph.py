@@ -9,7 +9,9 @@ from attncli.arithmetic.hand import Hand
 from attncli.core.graph import Axis, Graph, Swap, default_symbol, show_shape
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
-from attncli.ops import exp, multiply, product, row_sum, scale
+from attncli.ops.elementwise import EXP, MULTIPLY, SCALE
+from attncli.ops.product import PRODUCT
+from attncli.ops.rows import ROW_SUM
 from attncli.problems.problem import Problem
 
 X = [[1.0, 2.0], [0.5, -1.0], [-2.0, 0.25]]
@@ -26,9 +28,9 @@ def small() -> Graph:
     graph = Graph("small")
     graph.input("a", as_matrix([[0.0, 1.0]]), ("row", "column"))
     graph.input("b", as_matrix([[2.0, 3.0]]), ("row", "column"))
-    graph.apply(exp.OP, "e", "a")
-    graph.apply(multiply.OP, "Y", "e", "b")
-    graph.apply(row_sum.OP, "sums", "Y")
+    graph.apply(EXP, "e", "a")
+    graph.apply(MULTIPLY, "Y", "e", "b")
+    graph.apply(ROW_SUM, "sums", "Y")
     graph.output = "sums"
     return graph
 
@@ -53,7 +55,7 @@ def test_until_gives_the_same_numbers() -> None:
 
 def test_the_needed_steps_are_found_through_a_swap() -> None:
     graph = self_attention()
-    wrong = {"Q": Swap(product.OP, ("X", "W_K"), {})}
+    wrong = {"Q": Swap(PRODUCT, ("X", "W_K"), {})}
     assert "W_K" not in graph.evaluate(until="Q")
     trace = graph.evaluate(swap=wrong, until="Q")
     np.testing.assert_allclose(trace["Q"], trace["X"] @ trace["W_K"])
@@ -113,7 +115,7 @@ def test_a_given_value_for_an_unknown_step_suggests_the_likely_one() -> None:
 
 def test_a_swapped_op_takes_the_place_and_everything_after_it_follows() -> None:
     graph = small()
-    doubled = Swap(scale.OP, ("a",), {"factor": as_matrix(2.0)})
+    doubled = Swap(SCALE, ("a",), {"factor": as_matrix(2.0)})
     trace = graph.evaluate(swap={"e": doubled})
     assert trace["e"].tolist() == [[0, 2]]
     assert trace["Y"].tolist() == [[0, 6]]
@@ -123,14 +125,14 @@ def test_a_swapped_op_takes_the_place_and_everything_after_it_follows() -> None:
 
 def test_a_swap_may_read_other_steps() -> None:
     graph = self_attention()
-    from_scores = Swap(product.OP, ("scores", "V"), {})
+    from_scores = Swap(PRODUCT, ("scores", "V"), {})
     trace = graph.evaluate(swap={"O": from_scores})
     np.testing.assert_allclose(trace["O"], trace["scores"] @ trace["V"])
 
 
 def test_a_given_value_goes_before_a_swap() -> None:
     graph = small()
-    trace = graph.evaluate(given={"e": np.array([[5.0, 6.0]])}, swap={"e": Swap(exp.OP, ("b",), {})})
+    trace = graph.evaluate(given={"e": np.array([[5.0, 6.0]])}, swap={"e": Swap(EXP, ("b",), {})})
     assert trace["e"].tolist() == [[5, 6]]
 
 
@@ -191,7 +193,7 @@ def test_operands_that_do_not_fit_are_named_with_their_shapes() -> None:
     graph.input("A", as_matrix(np.zeros((2, 3))), ("query", "key"))
     graph.input("V", as_matrix(np.zeros((4, 5))), ("row", "d_v"))
     with pytest.raises(ShapeError) as error:
-        graph.apply(product.OP, "O", "A", "V")
+        graph.apply(PRODUCT, "O", "A", "V")
     assert str(error.value) == (
         "Step O cannot take A 2×3, V 4×5: the axis “key” has length 4 in V but 3 in A."
     )  # fmt: skip
@@ -203,26 +205,26 @@ def test_operands_with_too_many_axes_or_other_heads() -> None:
     graph.input("b", as_matrix(np.zeros((4, 3, 3))), ("group", "i", "j"))
     graph.input("c", as_matrix(np.zeros((3,))), ("i",))
     with pytest.raises(ShapeError) as error:
-        graph.apply(multiply.OP, "Y", "a", "b")
+        graph.apply(MULTIPLY, "Y", "a", "b")
     assert str(error.value) == (
         "Step Y cannot take a 2×3×3, b 4×3×3: the axis “head” has length 4 in b but 2 in a."
     )  # fmt: skip
     with pytest.raises(ShapeError) as error:
-        graph.apply(multiply.OP, "Y", "a", "c")
+        graph.apply(MULTIPLY, "Y", "a", "c")
     assert str(error.value) == "Step Y cannot take a 2×3×3, c 3: c has 1 axis, expected 2."
 
 
 def test_numpy_never_sees_what_does_not_fit() -> None:
     graph = small()
     with pytest.raises(ShapeError):
-        graph.apply(product.OP, "Z", "a", "b")
+        graph.apply(PRODUCT, "Z", "a", "b")
     assert "Z" not in graph
 
 
 def test_a_step_cannot_be_written_twice() -> None:
     graph = small()
     with pytest.raises(ValueError, match="step 'Y' exists already"):
-        graph.apply(exp.OP, "Y", "a")
+        graph.apply(EXP, "Y", "a")
 
 
 def _told(axis: Axis) -> tuple[str, int, str]:

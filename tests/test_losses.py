@@ -145,7 +145,7 @@ def test_factors_stay_exact() -> None:
 def test_one_half_takes_the_two_away() -> None:
     """½Σ(O−T)²: the gradient is the error itself, and no step multiplies by 1."""
     step = attention("½Σ(O−T)²").graph().steps["G_O"]
-    assert (step.op.name, step.inputs) == ("pass_on", ("error",))
+    assert (step.op.name, step.inputs) == ("identity", ("error",))
 
 
 @pytest.mark.parametrize(

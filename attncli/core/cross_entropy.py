@@ -16,7 +16,8 @@ from attncli.core.graph import Graph, show_shape
 from attncli.core.loss_text import ONE, Factor, Part
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError, unknown
-from attncli.ops import average, batch_share, class_error, log_loss, log_slope, negative_log, pick, scale
+from attncli.ops.elementwise import SCALE
+from attncli.ops.losses import AVERAGE, BATCH_SHARE, CLASS_ERROR, LOG_LOSS, LOG_SLOPE, NEGATIVE_LOG, PICK
 from attncli.ops.softmax import softmax
 
 #: Targets that say: this token does not count. The second is PyTorch's.
@@ -212,12 +213,12 @@ class _Classes:
                 N_("Minus the logarithm of every probability, weighted by how probable the class should have been.")
             )
             surprise = graph.apply(
-                log_loss.OP, f"{prefix}surprise", self.p, self.y, symbol="s", rows=True,
+                LOG_LOSS, f"{prefix}surprise", self.p, self.y, symbol="s", rows=True,
                 why=why,
             )  # fmt: skip
         else:
             surprise = self._of_classes()
-        graph.apply(average.OP, self.id, surprise, symbol="L" if self.id == "L" else "l", mean=self.mean)
+        graph.apply(AVERAGE, self.id, surprise, symbol="L" if self.id == "L" else "l", mean=self.mean)
         return self._send_back
 
     def _of_classes(self) -> str:
@@ -226,8 +227,8 @@ class _Classes:
         if labels is not None and self.some:
             graph.labels["counted"] = tuple(labels[i] for i in rows)
         axis = self.token if not self.some else "counted"
-        picked = graph.apply(pick.OP, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axis=axis)
-        return graph.apply(negative_log.OP, f"{prefix}surprise", picked, symbol="s")
+        picked = graph.apply(PICK, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axis=axis)
+        return graph.apply(NEGATIVE_LOG, f"{prefix}surprise", picked, symbol="s")
 
     def _send_back(self, id: str, symbol: str, factor: Factor) -> None:
         """The error, shared among the tokens, times the factor in front of the loss; `id` is the last of these."""
@@ -236,16 +237,14 @@ class _Classes:
         last = id if not share and not scaled else f"{prefix}error"
         look = symbol if last == id else r"\Delta"
         if self.part.kind == "nll":
-            graph.apply(log_slope.OP, last, self.p, self.y, symbol=look)
+            graph.apply(LOG_SLOPE, last, self.p, self.y, symbol=look)
         else:
-            graph.apply(class_error.OP, last, self.p, self.y, symbol=look, some=self.some)
+            graph.apply(CLASS_ERROR, last, self.p, self.y, symbol=look, some=self.some)
         if share:
             shared = f"{prefix}shared" if scaled else id
-            graph.apply(
-                batch_share.OP, shared, last, symbol=r"\Delta_{mean}" if scaled else symbol, count=len(self.rows)
-            )
+            graph.apply(BATCH_SHARE, shared, last, symbol=r"\Delta_{mean}" if scaled else symbol, count=len(self.rows))
             last = shared
         if scaled:
             said = Message(N_("The loss counts with its factor, and so does its gradient."))
             times = Matrix(np.asarray(factor.value), None, (factor.entry,))
-            graph.apply(scale.OP, id, last, symbol=symbol, factor=times, why=said)
+            graph.apply(SCALE, id, last, symbol=symbol, factor=times, why=said)

@@ -24,7 +24,7 @@ from attncli.core.terms import Index, Term
 Params: TypeAlias = Mapping[str, Any]
 
 #: Writes the gradient of one operand: (graph, step, id of the step's gradient, id to write).
-Rule: TypeAlias = "Callable[[Graph, Step, str, str], None]"
+Rule: TypeAlias = "Callable[[Graph, Step, str, str], object]"
 
 
 class Axis(Record):
@@ -40,7 +40,7 @@ class Op(Record):
 
     Parameters
     ----------
-    name : its file
+    name : what it is called
     compute : (arithmetic, *operands, **params) -> value
     axes : "i k, j k -> i j": letters that stand for the last axes of each operand and of the result; a leading
         head axis goes through; "1" is an axis of length 1, "a+b" one that joins two, "=name:param" a new one

@@ -15,17 +15,9 @@ from attncli.core.graph import Graph, Step, show_shape
 from attncli.core.loss_text import ONE, Factor, ParseNumber, Part, plain_text, read
 from attncli.core.matrix import Entry, Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
-from attncli.ops import (
-    log_loss,
-    log_slope,
-    mean_square,
-    pass_on,
-    scale,
-    square_sum,
-    subtract,
-    weighted_sum,
-    weighted_total,
-)
+from attncli.ops.elementwise import IDENTITY, SCALE
+from attncli.ops.losses import LOG_LOSS, LOG_SLOPE, MEAN_SQUARE, SQUARE_SUM, WEIGHTED_SUM, WEIGHTED_TOTAL
+from attncli.ops.rows import SUBTRACT
 
 #: A loss with more terms, or longer numbers, stands as Σ G ⊙ O.
 _MOST_TERMS, _MOST_DIGITS = 8, 12
@@ -219,7 +211,7 @@ class _Whole:
         factors = [Matrix(np.asarray(factor.value), None, (factor.entry,)) for _, factor in self.values]
         written = tuple(_signed_latex(factor) for _, factor in self.values)
         self.graph.apply(
-            weighted_total.OP,
+            WEIGHTED_TOTAL,
             "L",
             *(id for id, _ in self.values),
             symbol="L",
@@ -270,7 +262,7 @@ class _Whole:
             )))  # fmt: skip
         id = "L" if alone else f"{prefix}linear"
         graph.apply(
-            weighted_sum.OP,
+            WEIGHTED_SUM,
             id,
             name,
             given,
@@ -299,13 +291,13 @@ class _Whole:
         )  # fmt: skip
         id = self._id(ONE, prefix, "nll")
         graph.apply(
-            log_loss.OP, id, name, y, symbol="L" if id == "L" else "l", ndim=len(shape),
+            LOG_LOSS, id, name, y, symbol="L" if id == "L" else "l", ndim=len(shape),
             written=_formula(graph.symbol(name), parts, log=True),
         )  # fmt: skip
         self.values.append((id, ONE))
 
         def write(id: str, symbol: str) -> None:
-            graph.apply(log_slope.OP, id, name, y, symbol=symbol)
+            graph.apply(LOG_SLOPE, id, name, y, symbol=symbol)
 
         self._seed(name, "nll", write)
 
@@ -320,7 +312,7 @@ class _Whole:
         if part.target:
             why = N_("The loss: the mean of the squared errors.") if mean else N_("The squared errors, added up.")
         graph.apply(
-            mean_square.OP if mean else square_sum.OP, id, base, symbol="L" if id == "L" else "l", ndim=len(shape),
+            MEAN_SQUARE if mean else SQUARE_SUM, id, base, symbol="L" if id == "L" else "l", ndim=len(shape),
             why=Message(why) if why else None,
         )  # fmt: skip
         self.values.append((id, factor))
@@ -342,7 +334,7 @@ class _Whole:
         ) if target not in graph else target  # fmt: skip
         id = "error" if "error" not in graph else f"{prefix}error"
         why = Message(N_("How far each entry is from its target."))
-        return graph.apply(subtract.OP, id, part.name, given, symbol=r"\Delta", why=why)
+        return graph.apply(SUBTRACT, id, part.name, given, symbol=r"\Delta", why=why)
 
     def _classes(self, part: Part, prefix: str) -> None:
         """Cross-entropy from logits, or minus the logarithm of probabilities that stand there already."""
@@ -368,7 +360,7 @@ class _Whole:
 
 
 def _passed(graph: Graph, id: str, source: str, symbol: str, why: str) -> None:
-    graph.apply(pass_on.OP, id, source, symbol=symbol, why=Message(why))
+    graph.apply(IDENTITY, id, source, symbol=symbol, why=Message(why))
 
 
 def _square_slope(graph: Graph, id: str, base: str, symbol: str, slope: Factor, count: int) -> None:
@@ -383,9 +375,7 @@ def _square_slope(graph: Graph, id: str, base: str, symbol: str, slope: Factor, 
         )
     else:
         said = Message(N_("The slope of a square is twice its base, times the factor in front of it."))
-    graph.apply(
-        scale.OP, id, base, symbol=symbol, factor=Matrix(np.asarray(slope.value), None, (slope.entry,)), why=said
-    )
+    graph.apply(SCALE, id, base, symbol=symbol, factor=Matrix(np.asarray(slope.value), None, (slope.entry,)), why=said)
 
 
 def target_of(graph: Graph, part: Part, matrices: Targets) -> str:

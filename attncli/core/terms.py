@@ -7,9 +7,14 @@ the cells it refers to, one after another, back to the inputs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
-Index = tuple[int, ...]
+from attncli.arithmetic import Value
+
+Index: TypeAlias = tuple[int, ...]
+
+#: The numbers of an evaluation, by id of a step or input.
+Values: TypeAlias = Mapping[str, Value]
 
 
 class Term:
@@ -54,8 +59,14 @@ def number(value: float) -> Term:
     return Term("number", value)
 
 
-def at(values: Mapping[str, Any], id: str, index: Sequence[int]) -> Term:
+def at(values: Values, id: str, index: Sequence[int]) -> Term:
     """The cell of `id` at `index`, counted from the last axis; an axis of length 1 is spread."""
     shape = values[id].shape
     own = tuple(index)[len(index) - len(shape) :]
     return cell(id, tuple(0 if size == 1 else i for i, size in zip(own, shape, strict=True)))
+
+
+def along(values: Values, id: str, index: Index, axis: int) -> list[Term]:
+    """The cells of `id` at `index` all along one axis, which is counted from the end."""
+    before, after = index[: len(index) + axis], index[len(index) + axis + 1 :]
+    return [at(values, id, (*before, place, *after)) for place in range(values[id].shape[axis])]

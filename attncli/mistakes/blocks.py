@@ -64,7 +64,7 @@ def _past_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
 def _goes_past(graph: Graph, path: str) -> bool:
     """Whether a path is the one past a sublayer: a residual's gradient, handed on as it is."""
     step = graph.steps[path]
-    past = graph.steps.get(value_of(graph, step.inputs[0]) or "") if step.op.name == "pass_on" else None
+    past = graph.steps.get(value_of(graph, step.inputs[0]) or "") if step.op.name == "identity" else None
     return past is not None and past.op.name == "residual"
 
 

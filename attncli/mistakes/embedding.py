@@ -12,7 +12,7 @@ from attncli.core.graph import Graph, Step
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, instead, number, passing
-from attncli.ops._ids import added_up, rows_named
+from attncli.ops.embedding import added_up, rows_named
 
 _REPEATED = N_("Look again at tokens that occur more than once.")
 

@@ -12,7 +12,7 @@ from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term
-from attncli.ops import pass_on
+from attncli.ops.elementwise import IDENTITY
 
 #: What is calculated instead, by step id.
 Swaps: TypeAlias = "Mapping[str, Swap]"
@@ -90,7 +90,7 @@ def with_operands(step: Step, op: Op, inputs: Sequence[str], params: Params) -> 
 
 def passing(step: Step, id: str) -> dict[str, Swap]:
     """At this step, the numbers of `id` as they are."""
-    return with_operands(step, pass_on.OP, (id,), {})
+    return with_operands(step, IDENTITY, (id,), {})
 
 
 def together(*swaps: Swaps) -> dict[str, Swap]:

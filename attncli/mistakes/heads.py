@@ -11,7 +11,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, together
-from attncli.ops import merge_heads, split_heads
+from attncli.ops.heads import MERGE_HEADS, SPLIT_HEADS
 
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
 
@@ -92,7 +92,7 @@ def _joined_in_order(xp: Arithmetic, a: Value, order: Sequence[int]) -> Value:
 
 def _joined(xp: Arithmetic, a: Value) -> Value:
     *_, heads, _, width = a.shape
-    return merge_heads.compute(xp, a, heads=heads, width=width, joined=heads * width)
+    return MERGE_HEADS.compute(xp, a, heads=heads, width=width, joined=heads * width)
 
 
 def _reversed(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -109,7 +109,7 @@ def _reversed_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     undone = tuple(order.index(head) for head in range(len(order)))
 
     def cut(xp: Arithmetic, g: Value) -> Value:
-        return _reordered(xp, split_heads.compute(xp, g, **back.params), undone)
+        return _reordered(xp, SPLIT_HEADS.compute(xp, g, **back.params), undone)
 
     return instead(back, cut, back.inputs[0])
 
@@ -120,7 +120,7 @@ def _reversed_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
 def _tiled(graph: Graph, step: Step) -> Iterator[Swaps]:
     """The heads dealt out in turn, a, b, a, b: here, or in the keys and the values alike; put together so on the way back."""
     group = step.params["group"]
-    if step.op.name == "sum_groups":
+    if step.op.name == "sum_kv_groups":
         if group > 1 and step.params["heads"] > 1:
             yield _dealt(step)
         return
@@ -143,7 +143,7 @@ def _tiled_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
         if step.phase == "forward"
         else []
     )
-    return together(*(_dealt(one) for one in backs if one is not None and one.op.name == "sum_groups"))
+    return together(*(_dealt(one) for one in backs if one is not None and one.op.name == "sum_kv_groups"))
 
 
 def _dealt(step: Step) -> dict[str, Swap]:
@@ -174,6 +174,6 @@ ENTRIES = (
     Entry("split-without-transpose", 6, N_("You cut the heads out of consecutive {rows}. Each token's own {columns} are shared out: head 1 gets the first ones of every token."), _HEADS, ("split_heads",), _split_without_transpose, _memory_order_back),
     Entry("merge-without-transpose", 3, N_("You put the heads one after another in memory order. They stand side by side: each token gets its own {row} of every head."), _HEADS, ("merge_heads",), _merge_without_transpose, _memory_order_back),
     Entry("heads-reversed", 0, N_("You joined the heads in another order."), _HEADS, ("merge_heads",), _reversed, _reversed_back),
-    Entry("kv-heads-tiled", 4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS, ("share_heads", "sum_groups"), _tiled, _tiled_back),
-    Entry("group-not-summed", 2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added."), ("sum_groups",), _not_summed),
+    Entry("kv-heads-tiled", 4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS, ("repeat_kv", "sum_kv_groups"), _tiled, _tiled_back),
+    Entry("group-not-summed", 2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added."), ("sum_kv_groups",), _not_summed),
 )  # fmt: skip

@@ -10,7 +10,8 @@ from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, instead, number, passing, together, with_operands
-from attncli.ops import negative_log, pass_on, scale, weighted_total
+from attncli.ops.elementwise import IDENTITY, SCALE
+from attncli.ops.losses import NEGATIVE_LOG, WEIGHTED_TOTAL
 
 _MEAN = N_("Look again at what the loss is a mean over.")
 
@@ -38,7 +39,7 @@ def _of_logit(graph: Graph, step: Step) -> Iterator[Swaps]:
         return picked.op.compute(xp, logits, y, **picked.params)
 
     operands = (probabilities.closed.source, *picked.inputs[1:])
-    yield instead(step, lambda xp, z, y: negative_log.compute(xp, xp.settle(logit(xp, z, y))), *operands)
+    yield instead(step, lambda xp, z, y: NEGATIVE_LOG.compute(xp, xp.settle(logit(xp, z, y))), *operands)
     yield instead(step, lambda xp, z, y: xp.subtract(number(xp, 0.0), logit(xp, z, y)), *operands)
     yield instead(step, logit, *operands)
 
@@ -104,7 +105,7 @@ def _shared_twice_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
 
 def _total(graph: Graph) -> Step | None:
     """The step that adds up the parts of a loss, each with its factor."""
-    return next((step for step in graph.steps.values() if step.op is weighted_total.OP), None)
+    return next((step for step in graph.steps.values() if step.op is WEIGHTED_TOTAL), None)
 
 
 def _weighted(total: Step) -> list[tuple[str, float]]:
@@ -119,13 +120,13 @@ def _without(total: Step, parts: Collection[str]) -> dict[str, Swap]:
         as_matrix(math.copysign(1.0, float(factor.values))) if part in parts else factor
         for part, factor in zip(total.inputs, total.params["factors"], strict=True)
     )
-    return with_operands(total, weighted_total.OP, total.inputs, {**total.params, "factors": factors})
+    return with_operands(total, WEIGHTED_TOTAL, total.inputs, {**total.params, "factors": factors})
 
 
 def _part_sent_back(graph: Graph, step: Step) -> tuple[str, float] | None:
     """The part of a loss whose gradient this is, its factor included, and the size of that."""
     total = _total(graph)
-    if total is None or step.phase != "backward" or not (step.op is pass_on.OP or "factor" in step.params):
+    if total is None or step.phase != "backward" or not (step.op is IDENTITY or "factor" in step.params):
         return None
     for part, size in _weighted(total):
         prefix = part_of(part)
@@ -136,12 +137,12 @@ def _part_sent_back(graph: Graph, step: Step) -> tuple[str, float] | None:
 
 def _sent_back_without(step: Step, size: float) -> dict[str, Swap]:
     own = float(step.params["factor"].values) if "factor" in step.params else 1.0
-    return with_operands(step, scale.OP, step.inputs[:1], {"factor": as_matrix(own / size)})
+    return with_operands(step, SCALE, step.inputs[:1], {"factor": as_matrix(own / size)})
 
 
 def _no_factor(graph: Graph, step: Step) -> Iterator[Swaps]:
     """All factors left out, or one of several."""
-    if step.op is weighted_total.OP:
+    if step.op is WEIGHTED_TOTAL:
         parts = [part for part, _ in _weighted(step)]
         if parts:
             yield _without(step, parts)
@@ -179,5 +180,5 @@ ENTRIES = (
     Entry("loss-of-logit", 2, N_("You took the logit for the probability. The loss is −ln of what softmax makes of it."), N_("Look again at what the logarithm is taken of: a probability, between 0 and 1."), ("negative_log",), _of_logit),
     Entry("batch-factor-missing", 1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), _MEAN, ("average", "batch_share"), _not_shared, _not_shared_alike),
     Entry("mean-taken-twice", 1, N_("You divided by the number of tokens twice. The mean takes 1/N once, and so does its gradient."), _MEAN, ("average", "batch_share"), _shared_twice, _shared_twice_alike),
-    Entry("loss-factor-missing", 0, N_("You left out a factor in front of a part of the loss. It counts in the loss, and in the gradient that comes from that part."), N_("Look again at the numbers that stand in front of the parts of the loss."), ("weighted_total", "scale", "pass_on"), _no_factor, _no_factor_alike),
+    Entry("loss-factor-missing", 0, N_("You left out a factor in front of a part of the loss. It counts in the loss, and in the gradient that comes from that part."), N_("Look again at the numbers that stand in front of the parts of the loss."), ("weighted_total", "scale", "identity"), _no_factor, _no_factor_alike),
 )  # fmt: skip

@@ -11,7 +11,8 @@ from attncli.core.matrix import Matrix
 from attncli.core.message import N_
 from attncli.mistakes.entry import LINES, Entry, Swaps, Words, backward_of, instead, number, passing, together
 from attncli.mistakes.gradients import straight_through, sum_of
-from attncli.ops import divide, row_mean_square
+from attncli.ops.norms import ROW_MEAN_SQUARE
+from attncli.ops.rows import DIVIDE
 
 _NORM = N_("Look again at the norm: minus the mean, over the root of the variance plus ε.")
 _ROOT_MEAN_SQUARE = N_(
@@ -251,12 +252,12 @@ def _not_centred(graph: Graph, step: Step) -> Iterator[Swaps]:
     if not centred:
         return
     if step.op.name == "row_mean_square":
-        yield instead(step, row_mean_square.compute, source)
+        yield instead(step, ROW_MEAN_SQUARE.compute, source)
         return
     root = _root_of(graph, step)
     if root is not None:
         yield instead(step, partial(_normalised, axes=(-1,), centred=False, eps=_eps(root)), source)
-        yield instead(step, divide.compute, source, step.inputs[1])
+        yield instead(step, DIVIDE.compute, source, step.inputs[1])
 
 
 def _no_mean_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:

@@ -13,8 +13,7 @@ from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, passing, together, with_operands
-from attncli.ops import rotate, sinusoid
-from attncli.ops._waves import angles, usual
+from attncli.ops.positions import ROTATE, SINUSOID, positional_angles, usual_exponents
 
 _ANGLE = N_("Look again at the angle p/10000^(2i/d): which i belongs to which {column}?")
 _PAIRS = N_("Look again at which two {columns} are turned together.")
@@ -34,8 +33,8 @@ def _angles(step: Step, exponents: Sequence[int] | None = None, width: int = 0, 
 
 def _matrix(params: Mapping[str, Any], exponents: Sequence[int] | None = None, width: int = 0) -> Matrix:
     """The angles by these parameters, with their own exponents or with others."""
-    powers, over = usual(params) if exponents is None else (exponents, width or params["width"])
-    return angles(params["start"], params["count"], params["base"], powers, over, params["position_scale"])
+    powers, over = usual_exponents(params) if exponents is None else (exponents, width or params["width"])
+    return positional_angles(params["start"], params["count"], params["base"], powers, over, params["position_scale"])
 
 
 def _by_pairs(step: Step) -> bool:
@@ -121,7 +120,7 @@ def _other_angles(graph: Graph, step: Step) -> list[Step]:
 def _concatenated(graph: Graph, step: Step) -> Iterator[Swaps]:
     width = step.params["width"]
     if step.params["arrangement"] == "interleaved" and width > 2:
-        yield with_operands(step, sinusoid.OP, step.inputs, {"width": width, "arrangement": "concatenated"})
+        yield with_operands(step, SINUSOID, step.inputs, {"width": width, "arrangement": "concatenated"})
 
 
 def _none_added(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -149,7 +148,7 @@ def _queries_only(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 def _turned(step: Step, pairing: str, reverse: bool) -> dict[str, Swap]:
-    return with_operands(step, rotate.OP, step.inputs, {"pairing": pairing, "reverse": reverse})
+    return with_operands(step, ROTATE, step.inputs, {"pairing": pairing, "reverse": reverse})
 
 
 def _other_pairing(step: Step) -> dict[str, Swap]:
@@ -249,7 +248,7 @@ def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:
         return
 
     def mixed(xp: Arithmetic, a: Value, v: Value, c: Value, s: Value) -> Value:
-        turned = rotate.compute(xp, xp.slice(v, -2, rows - new, rows), c, s, **keys.params)
+        turned = ROTATE.compute(xp, xp.slice(v, -2, rows - new, rows), c, s, **keys.params)
         if rows > new:  # what comes from a cache stays as it is
             turned = xp.concatenate([xp.slice(v, -2, 0, rows - new), turned], -2)
         return xp.matmul(a, xp.settle(turned))
@@ -258,7 +257,7 @@ def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 #: Between a rotation and the scores: a cache in front, and heads that are shared.
-_ON_THE_WAY = ("join_rows", "share_heads")
+_ON_THE_WAY = ("join_rows", "repeat_kv")
 
 
 def _turned_keys(graph: Graph, weights: str) -> Step | None:
@@ -272,7 +271,7 @@ def _turned_keys(graph: Graph, weights: str) -> Step | None:
     keys = None if scores is None else graph.steps.get(scores.inputs[1])
     while keys is not None and keys.op.name in _ON_THE_WAY:
         keys = graph.steps.get(keys.inputs[-1])
-    return keys if keys is not None and keys.op is rotate.OP else None
+    return keys if keys is not None and keys.op is ROTATE else None
 
 
 ENTRIES = (

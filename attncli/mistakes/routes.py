@@ -219,7 +219,7 @@ def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
     if not np.isneginf(graph.inputs[mask].matrix.values).any():
         return
     arriving, handed_on = backward_of(graph, step.id), backward_of(graph, step.inputs[0])
-    if arriving is None or handed_on is None or handed_on.op.name != "pass_on":
+    if arriving is None or handed_on is None or handed_on.op.name != "identity":
         return
 
     def filled(xp: Arithmetic, m: Value, *operands: Value) -> Value:

@@ -9,7 +9,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step
 from attncli.core.message import N_
 from attncli.mistakes.entry import LINES, Entry, Swaps, instead, number
-from attncli.ops import subtract
+from attncli.ops.rows import SUBTRACT
 
 
 def _source(step: Step) -> str | None:
@@ -26,7 +26,7 @@ def _power(xp: Arithmetic, scores: Value, axes: tuple[int, ...]) -> Value:
         top = scores
         for axis in axes:
             top = xp.max(top, axis)
-        scores = xp.settle(subtract.compute(xp, scores, top))
+        scores = xp.settle(SUBTRACT.compute(xp, scores, top))
     return xp.settle(xp.exp(scores))
 
 

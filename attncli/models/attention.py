@@ -14,7 +14,11 @@ from attncli.core.message import N_, InputError, Listed, Message, ShapeError
 from attncli.models.linear import linear
 from attncli.models.masks import mask_of
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
-from attncli.ops import head_mean, join_rows, mask, product, scale, share_heads, softcap
+from attncli.ops.activations import SOFTCAP
+from attncli.ops.elementwise import MASK, SCALE
+from attncli.ops.heads import HEAD_MEAN, REPEAT_KV
+from attncli.ops.joins import JOIN_ROWS
+from attncli.ops.product import PRODUCT
 from attncli.ops.softmax import hidden_rows, softmax
 
 SETTINGS = (
@@ -83,7 +87,7 @@ def attend(
     k = _shared(graph, q, k, "K", prefix)
     v = None if v is None else _shared(graph, q, v, "V", prefix)
     scores = graph.apply(
-        product.OP,
+        PRODUCT,
         f"{prefix}scores",
         q,
         k,
@@ -95,7 +99,7 @@ def attend(
     source = _scaled(graph, scores, given, prefix, width or graph.axes(q)[-1])
     cap = given.setting("softcap")
     if cap is not None:
-        source = graph.apply(softcap.OP, f"{prefix}capped", source, symbol="S_{capped}", cap=cap)
+        source = graph.apply(SOFTCAP, f"{prefix}capped", source, symbol="S_{capped}", cap=cap)
     visible = mask_of(graph, scores, given, past)
     weights = softmax(
         graph,
@@ -110,7 +114,7 @@ def attend(
         graph.notes.append(Message(N_("V is not given, so the calculation ends with the weights A.")))
         return weights
     return graph.apply(
-        product.OP,
+        PRODUCT,
         f"{prefix}{result}",
         weights,
         v,
@@ -131,7 +135,7 @@ def _averaged(graph: Graph, weights: str, prefix: str) -> None:
         raise InputError(
             "average_heads is given, but there are no heads to average. Leave it out, or give several heads."
         )
-    graph.apply(head_mean.OP, f"{prefix}A_mean", weights, symbol=r"A_{mean}")
+    graph.apply(HEAD_MEAN, f"{prefix}A_mean", weights, symbol=r"A_{mean}")
 
 
 def past_keys(given: Given, prefix: str = "") -> int:
@@ -165,7 +169,7 @@ def _with_cache(graph: Graph, given: Given, k: str, v: str, prefix: str) -> tupl
         old = graph.input(f"{prefix}{name}_past", given.inputs[f"{prefix}{name}_past"], axes)
         ids.append(
             graph.apply(
-                join_rows.OP,
+                JOIN_ROWS,
                 f"{prefix}{name}_all",
                 old,
                 new,
@@ -200,9 +204,7 @@ def _shared(graph: Graph, q: str, id: str, name: str, prefix: str) -> str:
             q=q,
             heads=heads[0].size,
         )
-    return graph.apply(
-        share_heads.OP, f"{prefix}{name}_shared", id, group=heads[0].size // own[0].size, heads=heads[0].size
-    )
+    return graph.apply(REPEAT_KV, f"{prefix}{name}_shared", id, group=heads[0].size // own[0].size, heads=heads[0].size)
 
 
 def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -> str:
@@ -211,7 +213,7 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -
         return scores
     if kind == "sqrt":
         return graph.apply(
-            scale.OP,
+            SCALE,
             f"{prefix}scaled",
             scores,
             symbol="S_{scaled}",
@@ -226,7 +228,7 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -
             ),
         )
     return graph.apply(
-        scale.OP,
+        SCALE,
         f"{prefix}scaled",
         scores,
         symbol="S_{scaled}",
@@ -250,7 +252,7 @@ def masked(graph: Graph, source: str, visible: Matrix, given: Given, prefix: str
         why=Message(_MASK_WITH_DISTANCE if far else _MASK),
     )
     why = Message(_MASKED_WITH_DISTANCE) if far else None
-    return graph.apply(mask.OP, f"{prefix}masked", source, id, symbol="S_{masked}", why=why)
+    return graph.apply(MASK, f"{prefix}masked", source, id, symbol="S_{masked}", why=why)
 
 
 def _noted(graph: Graph, empty: BoolArray | None) -> bool:
@@ -316,7 +318,7 @@ def _weighted_values(graph: Graph, given: Given) -> str:
     a = graph.input("A", given.inputs["A"], [*heads, "query", "key"], why=Message(N_("The attention weights.")))
     v = graph.input("V", given.inputs["V"], [*heads, "key", "d_v"])
     why = N_("Each output {row} adds up the {rows} of V, each times its weight; weight j belongs to {row} j.")
-    return graph.apply(product.OP, "O", a, v, why=Message(why))
+    return graph.apply(PRODUCT, "O", a, v, why=Message(why))
 
 
 MODELS = (

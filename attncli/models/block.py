@@ -13,7 +13,7 @@ from attncli.models import feed_forward as forward
 from attncli.models import heads, norms
 from attncli.models.attention import SETTINGS as ATTENTION
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
-from attncli.ops import residual
+from attncli.ops.elementwise import RESIDUAL
 
 #: What every block is told once for all its sublayers.
 SHARED = (
@@ -139,7 +139,7 @@ def _sublayer(
     source = normed(graph, x, given, f"{prefix}norm{number}.", number) if pre else x
     with told(Message(name)):
         through = apply(source)
-        added = graph.apply(residual.OP, f"{prefix}{part}.residual", x, through, symbol="R")
+        added = graph.apply(RESIDUAL, f"{prefix}{part}.residual", x, through, symbol="R")
     return added if pre else normed(graph, added, given, f"{prefix}norm{number}.", number)
 
 
@@ -213,7 +213,7 @@ def _decoder_block(graph: Graph, given: Given) -> str:
 
 def _residual(graph: Graph, given: Given) -> str:
     x = given.enter(graph, _INTO)
-    return graph.apply(residual.OP, "Y", x, given.enter(graph, _OUT_OF, Message(N_("What the sublayer made of X."))))
+    return graph.apply(RESIDUAL, "Y", x, given.enter(graph, _OUT_OF, Message(N_("What the sublayer made of X."))))
 
 
 MODELS = (

@@ -9,7 +9,8 @@ from attncli.core.message import N_, InputError, Message
 from attncli.models import attention
 from attncli.models.model import Argument, Given, Model, Setting
 from attncli.models.vocabulary import Vocabulary
-from attncli.ops import encode, look_up, update
+from attncli.ops.embedding import ENCODE, LOOK_UP
+from attncli.ops.updates import UPDATE
 
 TABLE = Argument("E", ("vocabulary", "d_model"), N_("the embedding table, one row per vocabulary entry"))
 ARGUMENTS = (
@@ -62,7 +63,7 @@ def tokens(graph: Graph, given: Given) -> str:
         cut = vocabulary.cut(given.texts["text"])
         ids = vocabulary.encode(given.texts["text"])
         graph.labels["token"] = tuple(cut)
-        return graph.apply(encode.OP, "T", ids=np.asarray(ids, dtype=np.float64), tokens=tuple(cut), count=len(ids))
+        return graph.apply(ENCODE, "T", ids=np.asarray(ids, dtype=np.float64), tokens=tuple(cut), count=len(ids))
     if "T" not in given:
         raise InputError("The tokens are missing. Give ids as T (like “0 2 1”), or a text with a vocabulary.")
     if vocabulary is not None and given.inputs["T"].values.size:
@@ -85,7 +86,7 @@ def embed(graph: Graph, given: Given) -> str:
     ids = tokens(graph, given)
     numbers = graph.inputs[ids].matrix.values if ids in graph.inputs else graph.steps[ids].params["ids"]
     check_ids(numbers, graph.shape(table)[0])
-    return graph.apply(look_up.OP, "X", table, ids)
+    return graph.apply(LOOK_UP, "X", table, ids)
 
 
 def check_ids(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], count: int) -> None:
@@ -119,7 +120,7 @@ def updated(graph: Graph, given: Given) -> None:
     eta = given.setting("eta")
     if eta is not None and "G_E" in graph:
         graph.phase = "update"
-        graph.apply(update.OP, "E_new", "E", "G_E", symbol="E_{new}", eta=eta)
+        graph.apply(UPDATE, "E_new", "E", "G_E", symbol="E_{new}", eta=eta)
 
 
 MODELS = (

@@ -7,7 +7,8 @@ from attncli.core.graph import Graph
 from attncli.core.message import N_, InputError, Message
 from attncli.models.linear import linear
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
-from attncli.ops import activation, multiply
+from attncli.ops.activations import ACTIVATION
+from attncli.ops.elementwise import MULTIPLY
 
 WEIGHTS = (
     Argument("W_1", ("d_model", "d_ff"), N_("weights into the hidden layer")),
@@ -44,16 +45,16 @@ def feed_forward(graph: Graph, x: str, given: Given, prefix: str = "", out: str 
     if gated:
         why = N_("The gate: which hidden numbers may pass.")
         gate = linear(graph, given, x, f"{prefix}gate", f"{prefix}W_gate", "d_ff", symbol="G", why=why)
-        swish = graph.apply(activation.OP, f"{prefix}swish", gate, symbol="Z", kind="silu")
+        swish = graph.apply(ACTIVATION, f"{prefix}swish", gate, symbol="Z", kind="silu")
     why = N_("Every token's vector in the hidden layer, usually several times as wide.")
     hidden = linear(
         graph, given, x, f"{prefix}hidden", f"{prefix}W_1", "d_ff", bias=f"{prefix}b_1", symbol="H", why=why
     )
     if gated:
         said = Message(N_("Each hidden number is let through as far as its gate is open."))
-        activated = graph.apply(multiply.OP, f"{prefix}activated", swish, hidden, symbol="F", why=said)
+        activated = graph.apply(MULTIPLY, f"{prefix}activated", swish, hidden, symbol="F", why=said)
     else:
-        activated = graph.apply(activation.OP, f"{prefix}activated", hidden, symbol="F", kind=kind)
+        activated = graph.apply(ACTIVATION, f"{prefix}activated", hidden, symbol="F", kind=kind)
     why = N_("And back to the width of the tokens.")
     return linear(graph, given, activated, f"{prefix}Y", f"{prefix}W_2", out, bias=f"{prefix}b_2", why=why)
 

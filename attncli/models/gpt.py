@@ -18,7 +18,8 @@ from attncli.models.attention import past_keys
 from attncli.models.linear import logits
 from attncli.models.model import Argument, Given, Model, Setting
 from attncli.models.positions import BASE, EXPONENTS, positions
-from attncli.ops import add_positions, look_up
+from attncli.ops.embedding import LOOK_UP
+from attncli.ops.positions import ADD_POSITIONS
 
 LAYERS = ("layers", 0)
 
@@ -121,7 +122,7 @@ def _positioned(graph: Graph, x: str, given: Given, past: int) -> str:
     code = (
         positions(graph, given, rows, width, "", past) if kind == "sinusoidal" else _learned(graph, given, rows, past)
     )
-    return graph.apply(add_positions.OP, "positioned", x, code, symbol="X_{pos}")
+    return graph.apply(ADD_POSITIONS, "positioned", x, code, symbol="X_{pos}")
 
 
 def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
@@ -144,7 +145,7 @@ def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
         why=Message(N_("The places of the tokens, counted from 0.")),
     )
     said = Message(N_("Each place names a {row} of P: what the model has learned about standing there."))
-    return graph.apply(look_up.OP, "X_P", table, places, symbol="X_P", why=said)
+    return graph.apply(LOOK_UP, "X_P", table, places, symbol="X_P", why=said)
 
 
 def _bare(graph: Graph, x: str, given: Given) -> str:

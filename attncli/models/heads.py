@@ -12,8 +12,7 @@ from attncli.models.attention import attend, past_keys
 from attncli.models.linear import linear
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
 from attncli.models.positions import ROTARY, rotated, rotation
-from attncli.ops import merge_heads, split_heads
-from attncli.ops.scale import HEADS_WIDTH
+from attncli.ops.heads import HEADS_WIDTH, MERGE_HEADS, SPLIT_HEADS
 
 WEIGHTS = (
     Argument("W_Q", ("d_model", HEADS_WIDTH), N_("weights of the queries, the heads side by side")),
@@ -91,7 +90,7 @@ def joined(graph: Graph, attended: str, prefix: str) -> str:
     """The step concat: outputs of the heads (head query d_v) side by side."""
     head, _, width = graph.axes(attended)
     return graph.apply(
-        merge_heads.OP,
+        MERGE_HEADS,
         f"{prefix}concat",
         attended,
         symbol="C",
@@ -168,7 +167,7 @@ def _bind(graph: Graph, id: str, name: str, heads: int, kv_heads: int, prefix: s
 def _split(graph: Graph, id: str, name: str, heads: int, of: int, prefix: str) -> str:
     width = graph.axes(id)[-1].size // heads
     return graph.apply(
-        split_heads.OP,
+        SPLIT_HEADS,
         f"{prefix}{name}_heads",
         id,
         heads=heads,

@@ -11,7 +11,9 @@ from attncli.models.heads import evenly, joined, output, split_why
 from attncli.models.linear import linear
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
 from attncli.models.positions import BASE, PAIRING, POSITION_SCALE, START, rotated, rotation
-from attncli.ops import join_columns, join_rows, product, share_heads, split_heads
+from attncli.ops.heads import REPEAT_KV, SPLIT_HEADS
+from attncli.ops.joins import JOIN_COLUMNS, JOIN_ROWS
+from attncli.ops.product import PRODUCT
 
 ARGUMENTS = (
     TOKENS,
@@ -115,7 +117,7 @@ class Latent:
         width = graph.axes(q)[-1]
         weight = self._split(self._weight("W_UK", latent), "W_UK_heads", "d_h")
         q = graph.apply(
-            product.OP,
+            PRODUCT,
             self._id("Q_absorbed"),
             q,
             weight,
@@ -148,7 +150,7 @@ class Latent:
             symbol="O_{latent}",
         )
         return graph.apply(
-            product.OP,
+            PRODUCT,
             self._id("O"),
             weighed,
             self._split(self._weight("W_UV", latent), "W_UV_heads", "d_v"),
@@ -183,7 +185,7 @@ class Latent:
         if self.heads == 1:
             return one
         return self.graph.apply(
-            share_heads.OP,
+            REPEAT_KV,
             self._id("K_R_shared"),
             one,
             symbol="K_{R,shared}",
@@ -197,7 +199,7 @@ class Latent:
     def _beside(self, content: str, turned: str, id: str, name: str) -> str:
         graph = self.graph
         return graph.apply(
-            join_columns.OP,
+            JOIN_COLUMNS,
             self._id(id),
             content,
             turned,
@@ -228,7 +230,7 @@ class Latent:
         plain = name.removesuffix("_heads")
         symbol = f"{plain.replace('_', '_{', 1)},heads}}" if "_" in plain else f"{plain}_{{heads}}"
         return self.graph.apply(
-            split_heads.OP,
+            SPLIT_HEADS,
             self._id(name),
             id,
             symbol=symbol,
@@ -248,7 +250,7 @@ class Latent:
             past, self.given.inputs[past], ("past_key", axes[-1].name), symbol=f"{name.replace('_', '_{')},past}}"
         )
         return self.graph.apply(
-            join_rows.OP,
+            JOIN_ROWS,
             self._id(f"{name}_all"),
             old,
             new,

@@ -6,7 +6,7 @@ from attncli.core.graph import Graph, show_shape
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message, ShapeError
 from attncli.models.model import Given
-from attncli.ops import affine, product
+from attncli.ops.product import AFFINE, PRODUCT
 
 
 def linear(
@@ -44,8 +44,8 @@ def times(
 ) -> str:
     """The step `id`: x W or, with a bias, x W + b; `transposed`: x Wᵀ."""
     if b is None:
-        return graph.apply(product.OP, id, x, w, symbol=symbol, why=Message(why), transpose_b=transposed)
-    return graph.apply(affine.OP, id, x, w, b, symbol=symbol, why=Message(why), transpose_b=transposed)
+        return graph.apply(PRODUCT, id, x, w, symbol=symbol, why=Message(why), transpose_b=transposed)
+    return graph.apply(AFFINE, id, x, w, b, symbol=symbol, why=Message(why), transpose_b=transposed)
 
 
 def logits(graph: Graph, given: Given, x: str, tied: str | None = None) -> str:

@@ -8,7 +8,8 @@ from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, Message
 from attncli.models.linear import vector
 from attncli.models.model import Argument, Given, Model, Setting
-from attncli.ops import add_eps, centre, pass_on, root_eps, row_mean, row_mean_square, scale_shift, standardise
+from attncli.ops.elementwise import IDENTITY
+from attncli.ops.norms import ADD_EPS, CENTRE, ROOT_EPS, ROW_MEAN, ROW_MEAN_SQUARE, SCALE_SHIFT, STANDARDISE
 
 GAMMA = Argument("gamma", ("d",), N_("the factor γ of every column; 1 where it is left out"), required=False)
 BETA = Argument("beta", ("d",), N_("the shift β of every column; 0 where it is left out"), required=False)
@@ -28,10 +29,10 @@ _BETA = N_("β: one learned shift for every {column}.")
 
 def layer_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
     """Steps mean, centred, variance, std, normalised, Y for the rows of x (token d); returns the id of Y."""
-    mean = graph.apply(row_mean.OP, f"{prefix}mean", x, symbol=r"\mu")
-    centred = graph.apply(centre.OP, f"{prefix}centred", x, mean, symbol="C", column=True)
+    mean = graph.apply(ROW_MEAN, f"{prefix}mean", x, symbol=r"\mu")
+    centred = graph.apply(CENTRE, f"{prefix}centred", x, mean, symbol="C", column=True)
     variance = graph.apply(
-        row_mean_square.OP,
+        ROW_MEAN_SQUARE,
         f"{prefix}variance",
         centred,
         symbol=r"\sigma^2",
@@ -48,7 +49,7 @@ def layer_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
 
 def rms_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
     """Steps mean_square, rms, normalised, Y for the rows of x (token d); returns the id of Y."""
-    square = graph.apply(row_mean_square.OP, f"{prefix}mean_square", x, symbol="q")
+    square = graph.apply(ROW_MEAN_SQUARE, f"{prefix}mean_square", x, symbol="q")
     why = N_("The root of the mean square: the size of a typical entry of the {row}; ε keeps it away from 0.")
     rms = _root(graph, square, given, f"{prefix}rms", "r", Message(why))
     return _scaled(graph, x, rms, given, prefix)
@@ -58,14 +59,14 @@ def _root(graph: Graph, squares: str, given: Given, id: str, symbol: str, why: M
     """The divisor: √(squares + ε), or √squares + ε with a step more for the root alone."""
     eps: Matrix = given.setting("eps", as_matrix(1e-5))
     if given.setting("eps_place", "inside") == "inside" or not float(eps.values):
-        return graph.apply(root_eps.OP, id, squares, symbol=symbol, eps=eps, why=why)
+        return graph.apply(ROOT_EPS, id, squares, symbol=symbol, eps=eps, why=why)
     plain = Message(N_("The square root alone; ε is added after it."))
-    root = graph.apply(root_eps.OP, f"{id}_root", squares, symbol=f"{symbol}_0", eps=as_matrix(0.0), why=plain)
-    return graph.apply(add_eps.OP, id, root, symbol=symbol, eps=eps)
+    root = graph.apply(ROOT_EPS, f"{id}_root", squares, symbol=f"{symbol}_0", eps=as_matrix(0.0), why=plain)
+    return graph.apply(ADD_EPS, id, root, symbol=symbol, eps=eps)
 
 
 def _scaled(graph: Graph, divided: str, divisor: str, given: Given, prefix: str) -> str:
-    normalised = graph.apply(standardise.OP, f"{prefix}normalised", divided, divisor, symbol="N")
+    normalised = graph.apply(STANDARDISE, f"{prefix}normalised", divided, divisor, symbol="N")
     axis = graph.axes(divided)[-1].name
     vectors = [
         vector(graph, given, f"{prefix}gamma", axis, symbol=r"\gamma", why=Message(_GAMMA)),
@@ -74,9 +75,9 @@ def _scaled(graph: Graph, divided: str, divisor: str, given: Given, prefix: str)
     there = [id for id in vectors if id is not None]
     if not there:
         why = Message(N_("Without γ and β the normalised values are the result."))
-        return graph.apply(pass_on.OP, f"{prefix}Y", normalised, why=why)
+        return graph.apply(IDENTITY, f"{prefix}Y", normalised, why=why)
     gamma, beta = (id is not None for id in vectors)
-    return graph.apply(scale_shift.OP, f"{prefix}Y", normalised, *there, gamma=gamma, beta=beta)
+    return graph.apply(SCALE_SHIFT, f"{prefix}Y", normalised, *there, gamma=gamma, beta=beta)
 
 
 _X = Argument("X", ("token", "d"), N_("the tokens, one row each"))

@@ -8,7 +8,8 @@ from attncli.core.graph import Graph, Step, show_shape
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, LimitError, Message, ShapeError
 from attncli.models.model import Argument, Given, Model, Setting
-from attncli.ops import angle, cosine, product, rotate, sine, sinusoid
+from attncli.ops.positions import ANGLE, COSINE, ROTATE, SINE, SINUSOID
+from attncli.ops.product import PRODUCT
 
 #: Angles that are worked out; each is kept as an expression.
 MOST_ANGLES = 1 << 17
@@ -79,12 +80,12 @@ def angles(
         "position_scale": given.setting("position_scale", as_matrix(1.0)),
     }
     for step in graph.steps.values():
-        if step.op is angle.OP and _same(step, params):
+        if step.op is ANGLE and _same(step, params):
             return step.id
     # Sinusoidal positions and rotary heads in one part of a model have angles of their own.
     id = f"{prefix}angle" if f"{prefix}angle" not in graph else f"{prefix}rotary_angle"
     why = Message(_BY_COLUMN) if exponents == "columns" else None
-    return graph.apply(angle.OP, id, symbol=r"\theta", why=why, **params)
+    return graph.apply(ANGLE, id, symbol=r"\theta", why=why, **params)
 
 
 _BY_COLUMN = N_(
@@ -122,7 +123,7 @@ def positions(graph: Graph, given: Given, rows: int, width: int, prefix: str = "
             " of its pair. Write arrangement = interleaved, or leave exponents out."
         )
     turned = angles(graph, given, rows, width, prefix, past, exponents)
-    return graph.apply(sinusoid.OP, f"{prefix}PE", turned, symbol="P", width=width, arrangement=arrangement)
+    return graph.apply(SINUSOID, f"{prefix}PE", turned, symbol="P", width=width, arrangement=arrangement)
 
 
 def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0) -> tuple[str, str]:
@@ -148,8 +149,8 @@ def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0
         )
     theta = angles(graph, given, rows.size, turned, prefix, past)
     found = {step.op: step.id for step in graph.steps.values() if step.inputs == (theta,)}
-    cos = found.get(cosine.OP) or graph.apply(cosine.OP, f"{prefix}cos", theta, symbol=r"\cos\theta")
-    return cos, found.get(sine.OP) or graph.apply(sine.OP, f"{prefix}sin", theta, symbol=r"\sin\theta")
+    cos = found.get(COSINE) or graph.apply(COSINE, f"{prefix}cos", theta, symbol=r"\cos\theta")
+    return cos, found.get(SINE) or graph.apply(SINE, f"{prefix}sin", theta, symbol=r"\sin\theta")
 
 
 def rotated(
@@ -157,7 +158,7 @@ def rotated(
 ) -> str:
     """The rows of x turned by their positions; returns the id."""
     pairing = given.setting("pairing", "adjacent")
-    return graph.apply(rotate.OP, id, x, cos, sin, symbol=symbol, why=why, pairing=pairing)
+    return graph.apply(ROTATE, id, x, cos, sin, symbol=symbol, why=why, pairing=pairing)
 
 
 def _needed(given: Given, name: str) -> int:
@@ -203,7 +204,7 @@ def _rotary(graph: Graph, given: Given) -> str:
         )
     )
     return graph.apply(
-        product.OP,
+        PRODUCT,
         "scores",
         queries,
         turned,
@@ -249,8 +250,8 @@ def _waves(graph: Graph, given: Given, x: str) -> tuple[str, str]:
                 width=width.size,
             )
     if own == ["angle"]:
-        cos = graph.apply(cosine.OP, "cos", "angle", symbol=r"\cos\theta")
-        return cos, graph.apply(sine.OP, "sin", "angle", symbol=r"\sin\theta")
+        cos = graph.apply(COSINE, "cos", "angle", symbol=r"\cos\theta")
+        return cos, graph.apply(SINE, "sin", "angle", symbol=r"\sin\theta")
     return "cos", "sin"
 
 

@@ -14,7 +14,10 @@ from attncli.core.message import N_, InputError, Message
 from attncli.models.attention import SETTINGS, empty_note, masked
 from attncli.models.masks import mask_of
 from attncli.models.model import Argument, Given, Model, Setting
-from attncli.ops import mean_square, multiply, root, row_sum, scale
+from attncli.ops.elementwise import MULTIPLY, SCALE
+from attncli.ops.losses import MEAN_SQUARE
+from attncli.ops.norms import ROOT
+from attncli.ops.rows import ROW_SUM
 from attncli.ops.softmax import hidden_rows, log_softmax, softmax
 
 
@@ -59,7 +62,7 @@ def _warmed(graph: Graph, source: str, given: Given) -> str:
         " they shrink and the weights come closer to one another."
     )
     return graph.apply(
-        scale.OP, "scaled", source, symbol="S_{scaled}", divisor=temperature, label=r"\tau", why=Message(why)
+        SCALE, "scaled", source, symbol="S_{scaled}", divisor=temperature, label=r"\tau", why=Message(why)
     )
 
 
@@ -79,7 +82,7 @@ def _dot_variance(graph: Graph, given: Given) -> str:
 def _measure(graph: Graph, q: str, k: str) -> None:
     """products, dots, variance, std, scaled, scaled_variance: from the samples."""
     graph.apply(
-        multiply.OP,
+        MULTIPLY,
         "products",
         q,
         k,
@@ -87,13 +90,13 @@ def _measure(graph: Graph, q: str, k: str) -> None:
         why=Message(N_("Each query is multiplied by its own key, entry by entry.")),
     )
     graph.apply(
-        row_sum.OP, "dots", "products", symbol="s", why=Message(N_("Added up along the {row}: one score q·k a sample."))
+        ROW_SUM, "dots", "products", symbol="s", why=Message(N_("Added up along the {row}: one score q·k a sample."))
     )
-    graph.apply(mean_square.OP, "variance", "dots", symbol=r"\sigma^2", why=Message(_MEASURED))
-    graph.apply(root.OP, "std", "variance", symbol=r"\sigma")
+    graph.apply(MEAN_SQUARE, "variance", "dots", symbol=r"\sigma^2", why=Message(_MEASURED))
+    graph.apply(ROOT, "std", "variance", symbol=r"\sigma")
     width = graph.axes(q)[-1]
     graph.apply(
-        scale.OP,
+        SCALE,
         "scaled",
         "dots",
         symbol="s_{scaled}",
@@ -101,7 +104,7 @@ def _measure(graph: Graph, q: str, k: str) -> None:
         label=default_symbol(width.name),
         why=Message(N_("The same scores, divided by √{d}."), d=width.size),
     )
-    graph.apply(mean_square.OP, "scaled_variance", "scaled", symbol=r"\sigma_{scaled}^2", why=Message(_MEASURED))
+    graph.apply(MEAN_SQUARE, "scaled_variance", "scaled", symbol=r"\sigma_{scaled}^2", why=Message(_MEASURED))
 
 
 _MEASURED = N_("The measured variance: the mean of the squares, because the mean itself is 0 (up to chance).")
@@ -119,15 +122,15 @@ def _expect(graph: Graph, width: int) -> None:
         why=Message(N_("In theory: the variance of each of the {d} products is 1 · 1 = 1."), d=width),
     )
     graph.apply(
-        row_sum.OP,
+        ROW_SUM,
         "expected_variance",
         "unit",
         symbol=r"\operatorname{Var}",
         why=Message(N_("In theory: variances of independent numbers add up, so Var(q·k) = d_k = {d}."), d=width),
     )
-    graph.apply(root.OP, "expected_std", "expected_variance", symbol=r"\operatorname{Std}")
+    graph.apply(ROOT, "expected_std", "expected_variance", symbol=r"\operatorname{Std}")
     graph.apply(
-        scale.OP,
+        SCALE,
         "expected_scaled_variance",
         "expected_variance",
         symbol=r"\operatorname{Var}_{scaled}",

@@ -10,7 +10,7 @@ from attncli.models import block
 from attncli.models.linear import logits
 from attncli.models.model import Argument, Given, Model, Setting
 from attncli.models.positions import BASE, EXPONENTS, positions
-from attncli.ops import add_positions
+from attncli.ops.positions import ADD_POSITIONS
 
 _LAYERS = ("layers", 1)
 
@@ -86,7 +86,7 @@ def _positioned(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
         return x
     rows, width = graph.shape(x)[-2:]
     code = positions(graph, given, rows, width, prefix)
-    return graph.apply(add_positions.OP, f"{prefix}positioned", x, code, symbol="X_{pos}")
+    return graph.apply(ADD_POSITIONS, f"{prefix}positioned", x, code, symbol="X_{pos}")
 
 
 _LAST_NORM = {

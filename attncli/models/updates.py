@@ -8,7 +8,7 @@ from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.models.linear import one_row
 from attncli.models.model import Argument, Given, Setting, canonical
-from attncli.ops import adam_update, moving_average, unbiased, update
+from attncli.ops.updates import ADAM_UPDATE, MOVING_AVERAGE, UNBIASED, UPDATE
 
 SETTINGS = (
     Setting("eta", "positive", N_("learning rate η: adds the updated parameters, like E_new"), update=True),
@@ -56,9 +56,7 @@ def updated(graph: Graph, given: Given, arguments: tuple[Argument, ...]) -> None
     graph.phase = "update"
     if given.setting("optimizer", "sgd") == "sgd":
         for one in parameters:
-            graph.apply(
-                update.OP, f"{one.id}_new", one.id, gradient_id(one.id), symbol=_with(one.symbol, "new"), eta=eta
-            )
+            graph.apply(UPDATE, f"{one.id}_new", one.id, gradient_id(one.id), symbol=_with(one.symbol, "new"), eta=eta)
         return
     corrections = _corrections(graph, given)
     for one in parameters:
@@ -115,7 +113,7 @@ def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tupl
         past = _remembered(graph, given, one, kind)
         symbol = f"{kind}_{{{one.symbol}}}"
         mean = graph.apply(
-            moving_average.OP,
+            MOVING_AVERAGE,
             f"{one.id}_{kind}",
             past,
             gradient,
@@ -126,9 +124,9 @@ def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tupl
             label=rf"\beta_{name[-1]}",
             why=Message(_MEAN_SQUARE) if square else None,
         )
-        means.append(graph.apply(unbiased.OP, f"{one.id}_{kind}_hat", mean, correction, symbol=f"{symbol}'"))
+        means.append(graph.apply(UNBIASED, f"{one.id}_{kind}_hat", mean, correction, symbol=f"{symbol}'"))
     eps: Matrix = given.setting("adam_eps", as_matrix(1e-8))
-    graph.apply(adam_update.OP, f"{one.id}_new", one.id, *means, symbol=_with(one.symbol, "new"), eta=eta, eps=eps)
+    graph.apply(ADAM_UPDATE, f"{one.id}_new", one.id, *means, symbol=_with(one.symbol, "new"), eta=eta, eps=eps)
 
 
 _MEAN_SQUARE = N_(

@@ -9,7 +9,8 @@ import numpy as np
 from attncli.core.graph import Closed, Graph, Step, part_of
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message
-from attncli.ops import divide, exp, logarithm, multiply, row_max, row_sum, spread, subtract
+from attncli.ops.elementwise import EXP, MULTIPLY
+from attncli.ops.rows import BROADCAST, DIVIDE, LOGARITHM, ROW_MAX, ROW_SUM, SUBTRACT
 
 _WEIGHTS_SOME_EMPTY = N_(
     "Each entry as a share of its {row}: attention weights. Every {row} in which something is visible adds up to exactly 1;"
@@ -50,9 +51,9 @@ def softmax(
         )
     else:
         shifted = _less_constant(graph, source, prefix, shift)
-    power = graph.apply(exp.OP, f"{prefix}exp", shifted, symbol="U")
+    power = graph.apply(EXP, f"{prefix}exp", shifted, symbol="U")
     total = graph.apply(
-        row_sum.OP,
+        ROW_SUM,
         f"{prefix}row_sum",
         power,
         symbol="z",
@@ -61,7 +62,7 @@ def softmax(
     hiding = (shifted,) if empty else ()
     params: dict[str, Any] = {"empty": True} if empty else {}
     return graph.apply(
-        divide.OP,
+        DIVIDE,
         f"{prefix}{result}",
         power,
         total,
@@ -75,9 +76,9 @@ def softmax(
 
 def _below_maximum(graph: Graph, source: str, prefix: str, maximum_of: str, symbol: str) -> str:
     """The scores less the maximum of their row; the steps row_max and shifted."""
-    top = graph.apply(row_max.OP, f"{prefix}row_max", maximum_of, symbol="m")
+    top = graph.apply(ROW_MAX, f"{prefix}row_max", maximum_of, symbol="m")
     return graph.apply(
-        subtract.OP,
+        SUBTRACT,
         f"{prefix}shifted",
         source,
         top,
@@ -108,7 +109,7 @@ def _less_constant(graph: Graph, source: str, prefix: str, shift: Matrix) -> str
         why=Message(N_("The constant that is taken away from every score.")),
     )
     return graph.apply(
-        subtract.OP,
+        SUBTRACT,
         f"{prefix}shifted",
         source,
         constant,
@@ -124,7 +125,7 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """∂L/∂s = A ⊙ (G_A − rowsum(G_A ⊙ A)): the Jacobian diag(a) − a aᵀ of each row, applied without building it."""
     prefix = part_of(step.id)
     weighted = graph.apply(
-        multiply.OP,
+        MULTIPLY,
         f"{prefix}weighted",
         upstream,
         step.id,
@@ -132,7 +133,7 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
         why=Message(N_("Each weight times its own gradient: how much it would pull on the loss.")),
     )
     dot = graph.apply(
-        row_sum.OP,
+        ROW_SUM,
         f"{prefix}row_dot",
         weighted,
         symbol="r",
@@ -143,7 +144,7 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
         ),
     )
     deviation = graph.apply(
-        subtract.OP,
+        SUBTRACT,
         f"{prefix}deviation",
         upstream,
         dot,
@@ -156,7 +157,7 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
         ),
     )
     graph.apply(
-        multiply.OP,
+        MULTIPLY,
         id,
         step.id,
         deviation,
@@ -179,9 +180,9 @@ def log_softmax(graph: Graph, source: str) -> str:
     """The step log_A = s − max − ln z, from the steps of a softmax that stands there already; returns its id."""
     shifted = "shifted" if "shifted" in graph else source
     why = Message(N_("The logarithm of the {row}'s sum of exponentials: the same number for the whole {row}."))
-    log = graph.apply(logarithm.OP, "log_sum", "row_sum", symbol=r"\ln z", why=why)
+    log = graph.apply(LOGARITHM, "log_sum", "row_sum", symbol=r"\ln z", why=why)
     return graph.apply(
-        subtract.OP,
+        SUBTRACT,
         "log_A",
         shifted,
         log,
@@ -197,17 +198,17 @@ def log_softmax(graph: Graph, source: str) -> str:
 def log_softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     """∂L/∂s = G − A ⊙ rowsum(G)."""
     total = graph.apply(
-        row_sum.OP,
+        ROW_SUM,
         "row_total",
         upstream,
         symbol="t",
         why=Message(N_("The gradient that arrives at each {row}, added up.")),
     )
     width = graph.axes(step.id)[-1]
-    spread_out = graph.apply(spread.OP, "total_spread", total, symbol="T_{row}", width=width.size, axis=width.name)
+    spread_out = graph.apply(BROADCAST, "total_spread", total, symbol="T_{row}", width=width.size, axis=width.name)
     share = graph.apply(
-        multiply.OP, "share", "A", spread_out, symbol="H",
+        MULTIPLY, "share", "A", spread_out, symbol="H",
         why=Message(N_("The sum under the logarithm holds every score, with just its weight.")),
     )  # fmt: skip
     why = Message(N_("What each score gets for itself, minus its share in the sum: each {row} adds up to 0."))
-    graph.apply(subtract.OP, id, upstream, share, why=why)
+    graph.apply(SUBTRACT, id, upstream, share, why=why)

@@ -34,7 +34,7 @@ SKILLS: Mapping[str, str] = {
 _OPS: Mapping[str, str] = {
     "scale": "scale", "softcap": "scale", "mask": "mask", "row_max": "softmax", "subtract": "softmax", "exp": "softmax",
     "row_sum": "softmax", "divide": "softmax", "encode": "look-up", "look_up": "look-up", "split_heads": "heads",
-    "merge_heads": "heads", "share_heads": "heads", "to_heads": "heads", "head_mean": "heads", "sinusoid": "positions",
+    "merge_heads": "heads", "repeat_kv": "heads", "to_heads": "heads", "head_mean": "heads", "sinusoid": "positions",
     "angle": "positions", "rotate": "positions", "add_positions": "positions", "row_mean": "norm", "centre": "norm",
     "row_mean_square": "norm", "root_eps": "norm", "standardise": "norm", "scale_shift": "norm", "activation": "feed-forward",
     "affine": "feed-forward", "residual": "paths", "weighted_sum": "loss", "weighted_total": "loss", "log_loss": "loss",
@@ -47,7 +47,7 @@ _BACK: Mapping[str, str] = {
     "scale": "scale-gradient",
     "split_heads": "heads",
     "merge_heads": "heads",
-    "sum_groups": "heads",
+    "sum_kv_groups": "heads",
     "activation_slope": "feed-forward",
     "class_error": "loss",
     "log_slope": "loss",

@@ -118,7 +118,7 @@ def kept(graph: Graph, trace: Any) -> dict[str, FloatArray]:
         part, _, name = step.id.rpartition(".")
         if name in ("scores", "O"):
             source = step.inputs[1]
-            if graph.steps[source].op.name == "share_heads":
+            if graph.steps[source].op.name == "repeat_kv":
                 source = graph.steps[source].inputs[0]
             cache = "K_past" if name == "scores" else "V_past"
             found[f"{part}.{cache}" if part else cache] = np.asarray(trace[source])

@@ -139,7 +139,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "mean_square": [Sample({"a": A}), Sample({"a": H}, {"ndim": 3})],
     "merge_heads": [Sample({"a": some(2, 4, 3)}, {"heads": 2, "width": 3, "joined": 6, "axis": "joined"})],
     "multiply": [Sample({"a": A, "b": B}), Sample({"a": H, "b": some(2, 2, 3) * 2})],
-    "pass_on": [Sample({"a": A}), Sample({"a": H})],
+    "identity": [Sample({"a": A}), Sample({"a": H})],
     "product": [
         Sample({"a": A, "b": some(3, 4)}),
         Sample({"a": A, "b": some(4, 3)}, {"transpose_b": True}),
@@ -179,7 +179,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "scatter_add": [
         Sample({"a": some(3, 2), "T": [0.0, 2.0, 0.0]}, {"count": 4}, ("T",)),
     ],
-    "share_heads": [Sample({"a": H}, {"group": 3, "heads": 6})],
+    "repeat_kv": [Sample({"a": H}, {"group": 3, "heads": 6})],
     "share_mean": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
     "share_square": [Sample({"a": A, "g": some(2, 1)})],
     "sine": [Sample({"a": A})],
@@ -195,7 +195,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "slice_rows": [Sample({"a": some(4, 2)}, {"start": 1, "length": 2}), Sample({"a": H}, {"start": 0, "length": 1})],
     "softcap": [Sample({"a": A}, {"cap": as_matrix(0.8)}), Sample({"a": H}, {"cap": as_matrix(30.0)})],
     "split_heads": [Sample({"a": some(4, 6)}, {"heads": 2, "width": 3, "names": ("head", "d_k")})],
-    "spread": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
+    "broadcast": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
     "standardise": [Sample({"a": A, "b": positive(2, 1)})],
     "subtract": [
         Sample({"a": A, "b": B}),
@@ -203,7 +203,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": H, "b": some(2, 2, 1)}, {"column": True}),
         Sample({"a": LOST, "b": [[2.0], [-INF]]}, {"column": True}, ("b",)),
     ],
-    "sum_groups": [Sample({"a": some(4, 2, 3)}, {"group": 2, "heads": 2})],
+    "sum_kv_groups": [Sample({"a": some(4, 2, 3)}, {"group": 2, "heads": 2})],
     "sum_paths": [
         Sample({"a": A, "b": B}, {"count": 2}),
         Sample({"a": H, "b": 2 * H, "c": 1 - H}, {"count": 3}),

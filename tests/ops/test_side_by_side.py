@@ -20,7 +20,7 @@ from attncli.core.graph import Graph
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, NoSuchRow
 from attncli.core.side_by_side import side_by_side
-from attncli.ops._ids import rows_named
+from attncli.ops.embedding import rows_named
 
 SYSTEMS: dict[str, Callable[[], Arithmetic]] = {
     "floating": lambda: FLOATING,

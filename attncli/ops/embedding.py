@@ -1,0 +1,142 @@
+"""Tokens, their ids, and the rows of a table that ids name: the look-up and its transpose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Indices, Value
+from attncli.core.graph import Graph, Op, Step, fixed
+from attncli.core.matrix import BoolArray, FloatArray, as_matrix
+from attncli.core.message import N_, NoSuchRow
+from attncli.core.terms import Index, Term, Values, at, number
+
+#: How near to a whole number an id is.
+_NEAR = 0.25
+
+
+def _encode(xp: Arithmetic, *, ids: FloatArray, tokens: tuple[str, ...], count: int) -> Value:
+    """The ids (token), counted from 0."""
+    return xp.enter(as_matrix(ids))
+
+
+ENCODE = Op(
+    name="encode",
+    compute=_encode,
+    axes="-> =token:count",
+    formula=fixed(r"\operatorname{{id}}(\text{{token}})"),
+    terms=lambda step, index, values: Term("text", step.params["tokens"][index[0]]),
+    why=N_("A computer cannot multiply words. Each token gets its number in the vocabulary, counted from 0."),
+)
+
+
+# --- the rows that ids name -------------------------------------------------------------------------------------------
+
+
+def rows_named(xp: Arithmetic, ids: Value, count: int) -> Indices:
+    """The rows that ids (token) name in a table of `count` rows; of many sheets (sheet 1 token): (sheet token).
+
+    One sheet's id without a row must not stop the others: side by side it is given the row `count`, behind the last.
+
+    Raises
+    ------
+    NoSuchRow
+        By itself, an id that is no whole number from 0 to count − 1.
+    """
+    numbers = xp.plain(ids)
+    rows = np.rint(numbers)
+    # What a program's rounding leaves of a whole number is that number.
+    wrong = ~((np.abs(rows - numbers) < _NEAR) & (rows >= 0) & (rows < count))
+    if np.count_nonzero(wrong):
+        if numbers.ndim == 1:
+            raise _no_such_row(numbers, wrong, count)
+        rows = np.where(wrong, count, rows)
+    named: Indices = rows.astype(np.int_)
+    return named if named.ndim == 1 else named.reshape(len(named), -1)
+
+
+def _no_such_row(numbers: FloatArray, wrong: BoolArray, count: int) -> NoSuchRow:
+    places = [tuple(map(int, place)) for place in np.argwhere(wrong)]
+    error = NoSuchRow(
+        N_(
+            "No {row} of the table belongs to the id {id}: with {count} of them, ids are whole numbers from 0 to {last}."
+        ),
+        id=f"{numbers[places[0]]:g}",
+        count=count,
+        last=count - 1,
+    )
+    error.positions = tuple(places)
+    return error
+
+
+def _rows_written(values: Values, ids: str) -> list[int]:
+    """The rows that the written ids name, for the arithmetic of a cell."""
+    return [round(float(value)) for value in np.ravel(values[ids])]
+
+
+# --- rows out of a table, and added into it ---------------------------------------------------------------------------
+
+
+def _look_up(xp: Arithmetic, table: Value, ids: Value) -> Value:
+    """Row ids[i] of the table (vocabulary d) for every token i (token d); NaN for the row behind the last."""
+    rows = rows_named(xp, ids, table.shape[-2])
+    if (rows == table.shape[-2]).any():
+        behind = xp.enter(as_matrix(np.full((*table.shape[:-2], 1, table.shape[-1]), np.nan)))
+        table = xp.concatenate([table, behind], -2)
+    return xp.take(table, rows)
+
+
+def _look_up_terms(step: Step, index: Index, values: Values) -> Term:
+    table, ids = step.inputs
+    *head, i, j = index
+    return at(values, table, (*head, _rows_written(values, ids)[i], j))
+
+
+def _look_up_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    table, ids = step.inputs
+    axis = graph.axes(table)[-2]
+    graph.apply(SCATTER_ADD, id, upstream, ids, count=axis.size, axis=axis.name)
+
+
+LOOK_UP = Op(
+    name="look_up",
+    compute=_look_up,
+    axes="v d, n -> n d",
+    formula=lambda params, columns: "{0}[:, {1}]" if columns else "{0}[{1}]",
+    terms=_look_up_terms,
+    why=N_("Each id names a {row} of the table; that {row} becomes the token's vector."),
+    backward=(_look_up_gradient, None),
+)
+
+
+def _scatter_add(xp: Arithmetic, added: Value, ids: Value, *, count: int, axis: str = "") -> Value:
+    """A table of `count` rows (vocabulary d): row i (token d) is added at row ids[i]; the rest is 0."""
+    return added_up(xp, added, rows_named(xp, ids, count), count)
+
+
+def added_up(xp: Arithmetic, added: Value, rows: Indices, count: int) -> Value:
+    """A table of `count` rows to which each of `added` is added at its row; at the row behind the last, nowhere."""
+    if not (rows == count).any():
+        return xp.scatter_add(added, rows, count)
+    return xp.slice(xp.scatter_add(added, rows, count + 1), -2, 0, count)
+
+
+def _scatter_add_terms(step: Step, index: Index, values: Values) -> Term:
+    *head, v, j = index
+    tokens = [i for i, row in enumerate(_rows_written(values, step.inputs[1])) if row == v]
+    if not tokens:
+        return number(0.0)
+    return Term("sum", *(at(values, step.inputs[0], (*head, i, j)) for i in tokens))
+
+
+SCATTER_ADD = Op(
+    name="scatter_add",
+    compute=_scatter_add,
+    axes="n d, n -> =vocabulary:count d",
+    formula=fixed(r"\sum_{{i:\, {1}_i = v}} ({0})_i"),
+    terms=_scatter_add_terms,
+    why=N_(
+        "Each token sends its gradient back to the {row} it was looked up from. A repeated token adds, it never overwrites;"
+        " a {row} nobody looked up gets 0."
+    ),
+    backward=(lambda graph, step, upstream, id: graph.apply(LOOK_UP, id, upstream, step.inputs[1]), None),
+)

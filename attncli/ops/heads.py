@@ -1,0 +1,180 @@
+"""Heads: the columns of a row shared out and put together again, heads repeated, averaged, and summed up again."""
+
+from __future__ import annotations
+
+from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Graph, Op, Params, Step, fixed
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_
+from attncli.core.terms import Index, Term, Values, at, cell, number
+
+#: The axis of the queries of all heads side by side, whose width is often taken for d_k.
+HEADS_WIDTH = "heads·d_k"
+
+# --- one array to many heads, and back --------------------------------------------------------------------------------
+
+
+def _split(xp: Arithmetic, a: Value, *, heads: int, width: int, names: tuple[str, str] = ("head", "d")) -> Value:
+    """Row i of head h: columns h·width … (h+1)·width−1 of row i of a (n heads·width), as (head n width)."""
+    return xp.swapaxes(xp.reshape(a, (*a.shape[:-1], heads, width)), -3, -2)
+
+
+def _split_axes(params: Params) -> str:
+    head, width = params.get("names", ("head", "d"))
+    return f"n w -> ={head}:heads n ={width}:width"
+
+
+def _split_terms(step: Step, index: Index, values: Values) -> Term:
+    h, i, j = index
+    return at(values, step.inputs[0], (i, h * step.params["width"] + j))
+
+
+def _split_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    axis = graph.axes(step.inputs[0])[-1]
+    heads, width = step.params["heads"], step.params["width"]
+    graph.apply(MERGE_HEADS, id, upstream, heads=heads, width=width, joined=axis.size, axis=axis.name)
+
+
+SPLIT_HEADS = Op(
+    name="split_heads",
+    compute=_split,
+    axes=_split_axes,
+    formula=fixed(r"\operatorname{{split}}({0})"),
+    terms=_split_terms,
+    why=N_("Every {row} is cut into equal pieces, one for each head."),
+    backward=(_split_gradient,),
+)
+
+
+def _merge(xp: Arithmetic, a: Value, *, heads: int, width: int, joined: int, axis: str = "") -> Value:
+    """Columns h·width … (h+1)·width−1 of row i: row i of head h of a (head n width), as (n heads·width)."""
+    rows_first = xp.swapaxes(a, -3, -2)
+    return xp.reshape(rows_first, (*rows_first.shape[:-2], joined))
+
+
+def _merge_terms(step: Step, index: Index, values: Values) -> Term:
+    i, j = index
+    width = step.params["width"]
+    return at(values, step.inputs[0], (j // width, i, j % width))
+
+
+def _merge_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    head, _, width = graph.axes(step.inputs[0])
+    graph.apply(SPLIT_HEADS, id, upstream, heads=head.size, width=width.size, names=(head.name, width.name))
+
+
+MERGE_HEADS = Op(
+    name="merge_heads",
+    compute=_merge,
+    axes="h n d -> n =d:joined",
+    formula=fixed(r"\operatorname{{concat}}({0})"),
+    terms=_merge_terms,
+    why=N_("The pieces of a {row} are put side by side again, head 1 first."),
+    backward=(_merge_gradient,),
+)
+
+
+# --- heads that share keys and values, and the sum over those that share ----------------------------------------------
+
+
+def _repeat(xp: Arithmetic, a: Value, *, group: int, heads: int) -> Value:
+    """Every head of a (kv_head n d) `group` times in a row, a, a, b, b (head n d)."""
+    return xp.repeat(a, group, -3)
+
+
+def _repeat_terms(step: Step, index: Index, values: Values) -> Term:
+    h, i, j = index
+    return at(values, step.inputs[0], (h // step.params["group"], i, j))
+
+
+def _repeat_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    axis = graph.axes(step.inputs[0])[0]
+    graph.apply(SUM_KV_GROUPS, id, upstream, group=step.params["group"], heads=axis.size, axis=axis.name)
+
+
+REPEAT_KV = Op(
+    name="repeat_kv",
+    compute=_repeat,
+    axes="g n d -> =head:heads n d",
+    formula=fixed(r"\operatorname{{repeat}}({0})"),
+    terms=_repeat_terms,
+    why=N_("Neighbouring query heads share one head of keys and values, so it is repeated for each of them."),
+    backward=(_repeat_gradient,),
+)
+
+
+def _sum_groups(xp: Arithmetic, a: Value, *, group: int, heads: int, axis: str = "") -> Value:
+    """Heads of a (head n d) added up in groups of `group` neighbours (kv_head n d)."""
+    *more, _, rows, width = a.shape
+    grouped = xp.reshape(a, (*more, heads, group, rows * width))
+    return xp.reshape(xp.sum(grouped, -2), (*more, heads, rows, width))
+
+
+def _sum_groups_terms(step: Step, index: Index, values: Values) -> Term:
+    h, i, j = index
+    group = step.params["group"]
+    return Term("sum", *(at(values, step.inputs[0], (h * group + g, i, j)) for g in range(group)))
+
+
+def _sum_groups_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    graph.apply(REPEAT_KV, id, upstream, group=step.params["group"], heads=graph.shape(step.inputs[0])[0])
+
+
+SUM_KV_GROUPS = Op(
+    name="sum_kv_groups",
+    compute=_sum_groups,
+    axes="h n d -> =kv_head:heads n d",
+    formula=fixed(r"\sum_{{\text{{group}}}} {0}"),
+    terms=_sum_groups_terms,
+    why=N_("A shared head worked for several query heads, so it receives the sum of their gradients."),
+    backward=(_sum_groups_gradient,),
+)
+
+
+# --- the mean over the heads, and what it gives back ------------------------------------------------------------------
+
+
+def _head_mean(xp: Arithmetic, a: Value) -> Value:
+    """(head i j) → (i j)."""
+    heads = a.shape[-3]
+    total = xp.sum(a, -3)
+    return xp.divide(xp.reshape(total, (*total.shape[:-3], *total.shape[-2:])), xp.enter(as_matrix(float(heads))))
+
+
+def _head_mean_terms(step: Step, index: Index, values: Values) -> Term:
+    source = step.inputs[0]
+    heads = values[source].shape[-3]
+    return Term("quotient", Term("sum", *(cell(source, (h, *index)) for h in range(heads))), number(float(heads)))
+
+
+HEAD_MEAN = Op(
+    name="head_mean",
+    compute=_head_mean,
+    axes="h i j -> i j",
+    formula=fixed(r"\frac{{1}}{{H}} \sum_h {0}"),
+    terms=_head_mean_terms,
+    why=N_(
+        "The heads' weights averaged, as many libraries hand them out. A picture to look at: the output is not made of it."
+    ),
+    backward=(
+        lambda graph, step, upstream, id: graph.apply(TO_HEADS, id, upstream, heads=graph.shape(step.inputs[0])[-3]),
+    ),
+)
+
+
+def _to_heads(xp: Arithmetic, a: Value, *, heads: int) -> Value:
+    """(i j) → (head i j), each a / heads."""
+    shared = xp.divide(a, xp.enter(as_matrix(float(heads))))
+    return xp.repeat(xp.reshape(shared, (*shared.shape[:-2], 1, *shared.shape[-2:])), heads, -3)
+
+
+TO_HEADS: Op = Op(
+    name="to_heads",
+    compute=_to_heads,
+    axes="i j -> =head:heads i j",
+    formula=fixed(r"\frac{{1}}{{H}} {0}"),
+    terms=lambda step, index, values: Term(
+        "quotient", cell(step.inputs[0], tuple(index[1:])), number(float(step.params["heads"]))
+    ),
+    why=N_("Each head has 1/H of the mean, and of its gradient."),
+)

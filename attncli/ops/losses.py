@@ -1,0 +1,304 @@
+"""One number that says how far off we are, and what it sends back: squares, weighted sums, logarithms, cross-entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from attncli.arithmetic import Arithmetic, Indices, Value
+from attncli.core.graph import Op, Params, Step, fixed
+from attncli.core.matrix import FloatArray, Matrix, as_matrix
+from attncli.core.message import N_
+from attncli.core.terms import Index, Term, Values, along, at, number
+from attncli.ops.elementwise import entrywise, same_cell
+
+
+def total(xp: Arithmetic, a: Value, ndim: int) -> Value:
+    """The sum of everything in the last `ndim` axes, as a 1×1 array."""
+    added = xp.sum(a, tuple(range(-ndim, 0)))
+    return added if ndim == 2 else xp.reshape(added, (*added.shape[:-ndim], 1, 1))
+
+
+def _of_everything(operands: int, params: Params) -> str:
+    each = "i j" if params.get("ndim", 2) == 2 else "h i j"
+    return f"{', '.join([each] * operands)} -> 1 1"
+
+
+# --- squares ----------------------------------------------------------------------------------------------------------
+
+
+def _square_sum(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
+    """Σ a², as a 1×1 array."""
+    return total(xp, xp.multiply(a, a), ndim)
+
+
+def _mean_square(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
+    """Σ a² / (number of entries), as a 1×1 array."""
+    return xp.divide(_square_sum(xp, a, ndim=ndim), xp.enter(as_matrix(float(np.prod(a.shape[-ndim:])))))
+
+
+def _square_sum_terms(step: Step, index: Index, values: Values) -> Term:
+    source = step.inputs[0]
+    cells = [at(values, source, place) for place in np.ndindex(values[source].shape)]
+    return Term("sum", *(Term("product", entry, entry) for entry in cells))
+
+
+def _mean_square_terms(step: Step, index: Index, values: Values) -> Term:
+    squares = _square_sum_terms(step, index, values)
+    return Term("quotient", squares, number(float(len(squares.parts))))
+
+
+SQUARE_SUM = Op(
+    name="square_sum",
+    compute=_square_sum,
+    axes=lambda params: _of_everything(1, params),
+    formula=fixed(r"\sum {0}^2"),
+    terms=_square_sum_terms,
+    why=N_("Square every entry, so that signs do not cancel, and add up."),
+)
+MEAN_SQUARE = Op(
+    name="mean_square",
+    compute=_mean_square,
+    axes=lambda params: _of_everything(1, params),
+    formula=fixed(r"\frac{{1}}{{N}} \sum {0}^2"),
+    terms=_mean_square_terms,
+    why=N_("Square every entry, so that signs do not cancel, and take the mean."),
+)
+
+
+# --- weighted sums ----------------------------------------------------------------------------------------------------
+
+
+def _weighted_sum(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2, written: str = "") -> Value:
+    """Σ a ⊙ coefficients, of `ndim` axes, as a 1×1 array; `written` is how the loss was asked for, as a formula."""
+    return total(xp, xp.multiply(a, coefficients), ndim)
+
+
+def _weighted_sum_terms(step: Step, index: Index, values: Values) -> Term:
+    a, coefficients = step.inputs
+    used = [tuple(map(int, place)) for place in np.argwhere(np.asarray(values[coefficients], dtype=np.float64) != 0)]
+    return Term("sum", *(Term("product", at(values, coefficients, i), at(values, a, i)) for i in used))
+
+
+WEIGHTED_SUM = Op(
+    name="weighted_sum",
+    compute=_weighted_sum,
+    axes=lambda params: _of_everything(2, params),
+    formula=lambda params, columns: str(params.get("written") or r"\sum {1} \odot {0}"),
+    terms=_weighted_sum_terms,
+    why=N_("The loss: one number that says how far off we are."),
+)
+
+
+def _weighted_total(xp: Arithmetic, *parts: Value, factors: Sequence[Matrix], written: Sequence[str] = ()) -> Value:
+    """Σ factor · part, of 1×1 arrays; `written` are the factors as LaTeX."""
+    return reduce(xp.add, (_times(xp, part, factor) for part, factor in zip(parts, factors, strict=True)))
+
+
+def _times(xp: Arithmetic, part: Value, factor: Matrix) -> Value:
+    return part if float(factor.values) == 1.0 else xp.multiply(part, xp.enter(factor))
+
+
+def _weighted_total_formula(params: Params, columns: bool) -> str:
+    text = ""
+    for place, factor in enumerate(params["written"]):
+        minus = factor.startswith("-")
+        plain = factor.removeprefix("-").replace("{", "{{").replace("}", "}}")
+        sign = (" - " if minus else " + ") if text else "-" if minus else ""
+        text += sign + (f"{{{place}}}" if plain == "1" else rf"{plain} \cdot {{{place}}}")
+    return text
+
+
+def _weighted_total_terms(step: Step, index: Index, values: Values) -> Term:
+    parts = []
+    for part, factor in zip(step.inputs, step.params["factors"], strict=True):
+        entry, times = at(values, part, index), float(factor.values)
+        parts.append(entry if times == 1.0 else Term("product", number(times), entry))
+    return Term("sum", *parts)
+
+
+WEIGHTED_TOTAL = Op(
+    name="weighted_total",
+    compute=_weighted_total,
+    axes=lambda params: ", ".join(["i j"] * len(params["factors"])) + " -> i j",
+    formula=_weighted_total_formula,
+    terms=_weighted_total_terms,
+    why=N_("The loss: what was measured, each part with its factor."),
+)
+
+
+# --- logarithms of chosen entries -------------------------------------------------------------------------------------
+
+
+def _log_loss(xp: Arithmetic, a: Value, y: Value, *, ndim: int = 2, rows: bool = False, written: str = "") -> Value:
+    """−Σ y ln a over the entries where y is not 0: of everything (1 1), or of each row (… i 1)."""
+    counted = np.asarray(xp.plain(y)) != 0
+    zero = xp.enter(as_matrix(0.0))
+    # Where nothing counts, ln 0 must not meet the 0 in front of it.
+    each = xp.where(counted, xp.multiply(y, xp.log(a)), zero)
+    return xp.subtract(zero, xp.sum(each, -1) if rows else total(xp, each, ndim))
+
+
+def _log_loss_formula(params: Params, columns: bool) -> str:
+    usual = r"-\sum_j {1} \odot \ln {0}" if params.get("rows") else r"-\sum {1} \odot \ln {0}"
+    return params.get("written") or usual
+
+
+def _log_loss_terms(step: Step, index: Index, values: Values) -> Term:
+    a, y = step.inputs
+    places = [tuple(map(int, place)) for place in np.argwhere(values[y])]
+    if step.params.get("rows"):
+        places = [place for place in places if place[:-1] == tuple(index[:-1])]
+    parts = []
+    for place in places:
+        log = Term("ln", at(values, a, place))
+        parts.append(log if float(values[y][place]) == 1.0 else Term("product", at(values, y, place), log))
+    return Term("negative", parts[0] if len(parts) == 1 else Term("sum", *parts))
+
+
+LOG_LOSS = Op(
+    name="log_loss",
+    compute=_log_loss,
+    axes=lambda params: "i j, i j -> i 1" if params.get("rows") else _of_everything(2, params),
+    formula=_log_loss_formula,
+    terms=_log_loss_terms,
+    why=N_("Minus the logarithm of a probability: 0 where it is 1, and larger the nearer it is to 0."),
+)
+
+
+def _log_slope(xp: Arithmetic, a: Value, y: Value) -> Value:
+    """−y/a where y is not 0, else 0."""
+    counted = np.asarray(xp.plain(y)) != 0
+    zero, one = xp.enter(as_matrix(0.0)), xp.enter(as_matrix(1.0))
+    return xp.where(counted, xp.subtract(zero, xp.divide(y, xp.where(counted, a, one))), zero)
+
+
+def _log_slope_terms(step: Step, index: Index, values: Values) -> Term:
+    a, y = step.inputs
+    if not values[y][tuple(index)]:
+        return number(0.0)
+    return Term("negative", Term("quotient", at(values, y, index), at(values, a, index)))
+
+
+LOG_SLOPE = Op(
+    name="log_slope",
+    compute=_log_slope,
+    axes="i j, i j -> i j",
+    formula=fixed(r"-\frac{{{1}}}{{{0}}}"),
+    terms=_log_slope_terms,
+    why=N_(
+        "The slope of −ln a is −1/a: the smaller the probability, the harder it is pulled up. Entries that the loss does not"
+        " ask for get gradient 0."
+    ),
+)
+
+
+# --- cross-entropy, line by line: Y (token class) holds a single 1 in each row that has a target ----------------------
+
+
+def _pick(xp: Arithmetic, p: Value, y: Value, *, count: int, axis: str = "") -> Value:
+    """Of the `count` rows of P and Y (token class) that have a target, the entry of P where Y is 1 (counted 1)."""
+    picked = xp.sum(xp.multiply(p, y), -1)
+    return picked if count == y.shape[-2] else xp.take(picked, _with_target(xp.plain(y), count))
+
+
+def _with_target(y: FloatArray, count: int) -> Indices:
+    """The rows that hold a target: (counted), or (sheet counted)."""
+    without = ~np.asarray(y).any(-1)
+    return np.argsort(without, axis=-1, kind="stable")[..., :count]
+
+
+def _pick_terms(step: Step, index: Index, values: Values) -> Term:
+    p, y = step.inputs
+    row = int(_with_target(values[y], step.params["count"])[index[0]])
+    pairs = zip(along(values, p, (row, 0), -1), along(values, y, (row, 0), -1), strict=True)
+    return Term("sum", *(Term("product", *pair) for pair in pairs))
+
+
+PICK = Op(
+    name="pick",
+    compute=_pick,
+    axes="i j, i j -> =counted:count 1",
+    formula=fixed(r"\sum_j {0} \odot {1}"),
+    terms=_pick_terms,
+    why=N_("Each {row} of Y holds a single 1, at the target: only the probability of the target is left."),
+)
+NEGATIVE_LOG = Op(
+    name="negative_log",
+    compute=lambda xp, a: xp.subtract(xp.enter(as_matrix(0.0)), xp.log(a)),  # 0 − ln 1 is 0; −1 · 0 would be −0
+    axes="i j -> i j",
+    formula=fixed(r"-\ln {0}"),
+    terms=lambda step, index, values: Term("negative", Term("ln", same_cell(step, index, values))),
+    why=N_("Minus the logarithm of the target's probability: 0 where it is certain, and large where it was ruled out."),
+)
+
+
+def _average(xp: Arithmetic, a: Value, *, mean: bool) -> Value:
+    """Σ a, or Σ a / N, of a column of N entries (N 1), as a 1×1 array."""
+    added = xp.sum(a, -2)
+    return xp.divide(added, xp.enter(as_matrix(float(a.shape[-2])))) if mean else added
+
+
+def _average_terms(step: Step, index: Index, values: Values) -> Term:
+    cells = along(values, step.inputs[0], index, -2)
+    added = Term("sum", *cells)
+    return Term("quotient", added, number(float(len(cells)))) if step.params["mean"] else added
+
+
+AVERAGE = Op(
+    name="average",
+    compute=_average,
+    axes="i 1 -> 1 1",
+    formula=lambda params, columns: r"\frac{{1}}{{N}} \sum {0}" if params["mean"] else r"\sum {0}",
+    terms=_average_terms,
+    why=N_("One number for the whole sequence: the loss."),
+)
+
+
+def _class_error(xp: Arithmetic, p: Value, y: Value, *, some: bool = False) -> Value:
+    """P − Y (token class); where only `some` rows count, 0 in those whose target is nowhere."""
+    error = xp.subtract(p, y)
+    if not some:
+        return error
+    counted = np.any(xp.plain(y), -1, keepdims=True)
+    return xp.where(counted, error, xp.enter(as_matrix(0.0)))
+
+
+def _class_error_terms(step: Step, index: Index, values: Values) -> Term:
+    if step.params.get("some") and not np.any(values[step.inputs[1]][index[0]]):
+        return number(0.0)
+    return entrywise("difference")(step, index, values)
+
+
+CLASS_ERROR = Op(
+    name="class_error",
+    compute=_class_error,
+    axes="i j, i j -> i j",
+    formula=fixed("{0} - {1}"),
+    terms=_class_error_terms,
+    why=N_(
+        "Softmax and the logarithm after it together have a simple slope: the probability, "
+        "minus 1 at the target. So a step downhill lowers every wrong class and raises the "
+        "target."
+    ),
+)
+
+
+def _batch_share(xp: Arithmetic, a: Value, *, count: int) -> Value:
+    """a / count, entry by entry."""
+    return xp.divide(a, xp.enter(as_matrix(float(count))))
+
+
+BATCH_SHARE = Op(
+    name="batch_share",
+    compute=_batch_share,
+    axes="i j -> i j",
+    formula=fixed(r"\frac{{{0}}}{{N}}"),
+    numbers=lambda params: rf"\frac{{{{{{0}}}}}}{{{{{params['count']}}}}}",
+    terms=lambda step, index, values: Term(
+        "quotient", same_cell(step, index, values), number(float(step.params["count"]))
+    ),
+    why=N_("The loss is a mean over the tokens that count, so each of them only has its share in it."),
+)
