@@ -11,9 +11,10 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.arithmetic.digits import Digits
+from attncli.arithmetic.expression import FLOATS, Operations, evaluate
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.shorten import Shortener, length
-from attncli.core.matrix import BoolArray, Entry, FloatArray, Matrix
+from attncli.core.matrix import BoolArray, FloatArray, Matrix
 from attncli.core.message import N_, InputError, LimitError, Message
 
 #: Exact expressions grow with every step; beyond these sizes they say nothing to a reader and take minutes.
@@ -44,6 +45,16 @@ class Exact:
                 "Exact results need SymPy, which is not installed. Install it with: pip install 'attncli[exact]'"
             ) from None
         self.sympy = sympy
+        self._operations: Operations = {
+            **FLOATS,
+            "num": self._decimal,
+            "inf": lambda: sympy.oo,
+            "e": lambda: sympy.E,
+            "pi": lambda: sympy.pi,
+            "sqrt": sympy.sqrt,
+            "exp": sympy.exp,
+            "^": self._power,
+        }
         self._settled: dict[Any, Any] = {}
         self._endless = (sympy.oo, -sympy.oo, sympy.zoo, sympy.nan)
         self._digits = Digits(sympy)
@@ -78,40 +89,8 @@ class Exact:
         out = np.empty(matrix.values.size, dtype=object)
         for i, entry in enumerate(matrix.each()):
             self._check_time()
-            out[i] = self._short(self._number(entry))
+            out[i] = self._short(evaluate(entry, self._operations))
         return out.reshape(matrix.shape)
-
-    def _number(self, entry: Entry) -> Any:
-        """The SymPy number of an expression, as it was written."""
-        sympy = self.sympy
-        kind = entry[0]
-        if kind == "num":
-            return self._decimal(str(entry[1]))
-        parts = [self._number(part) for part in entry[1:] if isinstance(part, tuple)]
-        match kind:
-            case "inf":
-                return sympy.oo
-            case "e":
-                return sympy.E
-            case "pi":
-                return sympy.pi
-            case "neg":
-                return -parts[0]
-            case "+":
-                return parts[0] + parts[1]
-            case "-":
-                return parts[0] - parts[1]
-            case "*":
-                return parts[0] * parts[1]
-            case "/":
-                return parts[0] / parts[1]
-            case "sqrt":
-                return sympy.sqrt(parts[0])
-            case "exp":
-                return sympy.exp(parts[0])
-            case "^":
-                return self._power(*parts)
-        raise ValueError(f"entry {kind!r}")
 
     def _decimal(self, text: str) -> Any:
         if "inf" in text:

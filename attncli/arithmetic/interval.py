@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
+from attncli.arithmetic.bounds import entry_bounds
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import UNSEEN
-from attncli.arithmetic.written import entry_bounds
 from attncli.core.matrix import EXACT, BoolArray, FloatArray, Matrix
 
 _ONE = np.ones(())

@@ -90,7 +90,7 @@ def _text(setting: Setting, word: str) -> str:
 
 def _numbers(setting: Setting, word: str) -> Any:
     """One number, or several as a tuple; where they are places on an axis, sorted and each once."""
-    from attncli.problems.text import parse_matrix
+    from attncli.problems.matrix_text import parse_matrix
 
     try:
         values = parse_matrix(word).values

@@ -255,7 +255,7 @@ def number(option: str, text: str, least: float, most: float) -> float:
     InputError
         It is none, or out of range.
     """
-    from attncli.problems.text import parse_number
+    from attncli.problems.matrix_text import parse_number
 
     try:
         value: float = parse_number(text)[0]

@@ -17,6 +17,8 @@ from attncli.core.matrix import EXACT, Entry, Matrix
 from attncli.core.message import N_, AttnError, InputError, Listed, Message
 from attncli.core.reasons import of_toml
 from attncli.core.record import Record
+from attncli.problems.matrix_text import DEEPEST, brief, parse_lists, parse_matrix
+from attncli.problems.matrix_text import Written as Literal
 from attncli.problems.settings import matrix_of, real_array
 from attncli.problems.source import (
     arrays_from_npz,
@@ -26,8 +28,6 @@ from attncli.problems.source import (
     parse_json,
     stored_array,
 )
-from attncli.problems.text import DEEPEST, brief, parse_lists, parse_matrix
-from attncli.problems.text import Written as Literal
 from attncli.problems.written import Written, written
 
 

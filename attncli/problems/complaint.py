@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pydantic import ValidationError
 
 from attncli.core.message import N_, InputError, Message, unknown
-from attncli.problems.text import brief
+from attncli.problems.matrix_text import brief
 
 _EXPECTED = {
     "string_type": N_("text in quotes"),

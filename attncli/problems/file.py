@@ -27,6 +27,7 @@ from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.core.reasons import of_toml
 from attncli.models.model import Model
 from attncli.problems.complaint import complaint
+from attncli.problems.matrix_text import Written, brief
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings
 from attncli.problems.source import (
@@ -37,7 +38,6 @@ from attncli.problems.source import (
     read_bounded,
     value_from_file,
 )
-from attncli.problems.text import Written, brief
 
 #: Cells that a seeded random input may have.
 MOST_RANDOM = 1_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from attncli.core.message import N_, InputError, Message
 from attncli.locale import CODES, language
 from attncli.models.vocabulary import Vocabulary, printable
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 #: Chosen by hand, not learned: halves, no two rows alike, scores of at most 9 before they are scaled.
 _E = "1 1 0 -1; 0.5 1 1 -1; -1 1 0 0.5; 0.5 1 0 0.5; -1 0.5 -0.5 -0.5; -0.5 0.5 1 0.5; -0.5 0.5 0.5 1; -1 1 0 -0.5; 0.5 0 0 1; 0.5 -0.5 -0.5 -1; 1 1 0.5 0.5; 1 0 -1 0.5"

@@ -12,7 +12,6 @@ from attncli.core.message import N_, InputError, Message, unknown
 from attncli.core.record import Record
 from attncli.models.model import Given, Model
 from attncli.problems.settings import read_settings
-from attncli.problems.text import parse_number
 
 if TYPE_CHECKING:
     from attncli.core import gradient
@@ -153,11 +152,11 @@ class Problem(Record):
 
     def _loss(self, graph: Graph) -> gradient.Seeds:
         """The steps of the loss; returns what it sends back."""
-        from attncli.core import losses
+        from attncli.models import losses
 
         extras = {**{name: m for name, m in self.inputs.items() if name not in graph}, **self.extras}
         oriented = {name: _oriented(matrix, self.layout) for name, matrix in extras.items()}
-        return losses.apply(graph, self.loss or "", oriented, parse_number)
+        return losses.apply(graph, self.loss or "", oriented)
 
     def _label(self, graph: Graph) -> None:
         """Names for rows and columns, checked against the axes they belong to."""

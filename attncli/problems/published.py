@@ -16,8 +16,8 @@ from attncli.arithmetic.rounding import round_decimal, truncate_decimal
 from attncli.core.graph import Trace, show_shape
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, AttnError, InputError, Localized, Message, unknown
+from attncli.problems.matrix_text import parse_matrix, write_entry
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix, write_entry
 
 #: How printed numbers may come from the calculation; a remark "wrong: why" says that they do not.
 HOW = ("rounded", "carried", "truncated")

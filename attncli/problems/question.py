@@ -12,8 +12,8 @@ from typing import Any
 
 from attncli.core.graph import Graph
 from attncli.core.record import Record
+from attncli.problems.matrix_text import write_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import write_matrix
 
 #: Cells up to which a blank is drawn for each; of a larger matrix one blank stands for all.
 _MOST_BLANKS = 24

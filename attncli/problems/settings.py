@@ -12,7 +12,7 @@ import numpy as np
 from attncli.core.matrix import BoolArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.models.model import Model, Setting
-from attncli.problems.text import brief, from_cells, number_of, parse_lists, parse_matrix
+from attncli.problems.matrix_text import brief, from_cells, number_of, parse_lists, parse_matrix
 
 
 def read_settings(

@@ -18,8 +18,8 @@ from attncli.core.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS,
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, closest
 from attncli.core.reasons import of_json, of_system
+from attncli.problems.matrix_text import Written, parse_matrix
 from attncli.problems.settings import matrix_of, real_array
-from attncli.problems.text import Written, parse_matrix
 
 #: Digits of a whole number in JSON that is read as a number.
 _MOST_DIGITS = 40

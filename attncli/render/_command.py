@@ -12,9 +12,9 @@ from attncli.core.matrix import Matrix
 from attncli.core.message import AttnError
 from attncli.core.record import Record
 from attncli.problems import library
+from attncli.problems.matrix_text import write_entry, write_matrix
 from attncli.problems.problem import Problem
 from attncli.problems.run import Run
-from attncli.problems.text import write_entry, write_matrix
 
 
 class Command(Record):

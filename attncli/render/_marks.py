@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from attncli.arithmetic.expression import entry_text
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Language, Listed, Message
 from attncli.core.record import Record
@@ -18,7 +19,6 @@ from attncli.marking.explain import Named
 from attncli.marking.marked import Marked, StepMark
 from attncli.marking.report import data, json_text, named
 from attncli.mistakes.catalogue import look, varies, without_vaguer
-from attncli.problems.entry import entry_text
 from attncli.render._arithmetic import cell_term, term_text
 from attncli.render._equals import ABOUT, WHY_ABOUT_IN_MARKS, sign
 from attncli.render._glyphs import fitted

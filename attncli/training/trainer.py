@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.cross_entropy import one_hot
 from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import InputError
 from attncli.core.record import Record
+from attncli.models.class_losses import one_hot
 from attncli.models.updates import BETAS, CORRECTIONS, REMEMBERED, correction
 from attncli.problems.problem import Problem
 from attncli.training.spec import Spec, diverged, first_numbers

@@ -203,7 +203,7 @@ def _certificates(sheets: Sequence[Made]) -> str:
 def problem_text(problem: Problem) -> str:
     """A complete problem file of what was drawn."""
     from attncli.core.gradient import gradient_id
-    from attncli.problems.text import write_matrix
+    from attncli.problems.matrix_text import write_matrix
 
     lines = [
         "schema = 1",

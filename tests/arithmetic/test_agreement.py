@@ -15,8 +15,8 @@ from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.arithmetic.rounding import round_decimal
 from attncli.core.graph import Graph
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 
 def matrix(draw: st.DrawFn, rows: int, columns: int, places: int) -> str:

@@ -19,9 +19,9 @@ from attncli.arithmetic.exact import Exact
 from attncli.arithmetic.shorten import Shortener
 from attncli.core.message import LimitError
 from attncli.problems import library
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
 from attncli.problems.run import run
-from attncli.problems.text import parse_matrix
 
 
 def attention(Q: str, K: str, V: str, upstream: str | None = None, **settings: Any) -> Problem:

@@ -10,8 +10,8 @@ import pytest
 
 from attncli.arithmetic import floating
 from attncli.arithmetic.floating import FLOATING, Floating, Recording
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "exp", "sqrt", "tanh", "where"])

@@ -16,7 +16,7 @@ from mpmath import iv, mp, mpf
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.arithmetic.rounding import round_decimal
 from attncli.core.matrix import as_matrix
-from attncli.problems.text import parse_matrix
+from attncli.problems.matrix_text import parse_matrix
 
 xp = IntervalArithmetic()
 _MAX = float(np.finfo(np.float64).max)

@@ -26,8 +26,8 @@ from attncli.core.message import ENGLISH
 from attncli.marking.grade import CHUNK, Grader, chunks
 from attncli.marking.report import json_text
 from attncli.marking.submissions import Submission
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 RIGHT = {"scores": "1 2", "scaled": "0.707 1.414", "A": "0.330 0.670", "O": "0.660 2.680"}
 TEXTS = {

@@ -20,8 +20,8 @@ from wrongs import kinds
 
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 DECIMALS = 3
 TEXTS = {

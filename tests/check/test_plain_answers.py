@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from attncli.arithmetic.expression import entry_text, parse_entry
 from attncli.core.message import AttnError
 from attncli.problems.answers import _short, answer
-from attncli.problems.entry import entry_text, parse_entry
-from attncli.problems.text import parse_matrix
+from attncli.problems.matrix_text import parse_matrix
 
 
 def parts(matrix: Any) -> list[Any]:

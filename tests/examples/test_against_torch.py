@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attncli.problems import library
-from attncli.problems.text import parse_matrix
+from attncli.problems.matrix_text import parse_matrix
 
 torch = pytest.importorskip("torch")
 

@@ -51,8 +51,8 @@ from wrongs import Kind, kinds
 
 from attncli.marking.mark import Marked, Marker
 from attncli.problems.answers import sheet
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 #: What is drawn from, by name: a further file of exercises is a further name.
 FAMILIES: dict[str, Callable[[random.Random], Case]] = {

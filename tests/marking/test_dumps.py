@@ -17,8 +17,8 @@ from wrongs import kinds
 
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet_from_arrays
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 LAYERS = {"layer_norm": 0, "rms_norm": 1, "positions": 2, "rotary": 3}
 KINDS = (np.float32, np.float64)

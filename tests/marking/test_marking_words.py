@@ -7,8 +7,8 @@ import pytest
 from attncli.core.message import ENGLISH
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 from attncli.render._marks import as_markdown
 
 Q, K, V = "1 2; 3 -1", "2 1; -1 0.5; 0.3 1.2", "1 4; 2 -3; 0.5 1"

@@ -10,8 +10,8 @@ import pytest
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.file import load
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "worked_examples").rglob("*.toml"))
 PRINTED = {"rounding": "printed"}

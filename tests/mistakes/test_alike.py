@@ -11,8 +11,8 @@ from mistake_graphs import graphs
 
 from attncli.core.graph import Graph
 from attncli.mistakes import Mistake, mistakes_at
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 
 def test_no_scale_forward_and_back() -> None:

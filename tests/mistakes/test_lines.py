@@ -12,8 +12,8 @@ from attncli.arithmetic.floating import FLOATING, Floating
 from attncli.arithmetic.hand import Hand
 from attncli.core.graph import Graph
 from attncli.mistakes import mistakes_at
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 #: Operations whose results have more digits than anybody writes down.
 LONG = ("exp", "log", "sqrt", "divide", "matmul", "tanh", "erf", "sin", "cos")

@@ -11,8 +11,8 @@ from attncli.marking.mark import Marker
 from attncli.mistakes import mistakes_at
 from attncli.mistakes.catalogue import without_vaguer
 from attncli.problems.answers import sheet
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 EXERCISE = Problem(
     "attention",

@@ -9,8 +9,8 @@ import pytest
 from mistake_graphs import graphs
 
 from attncli.mistakes.routes import Route, routes
+from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_matrix
 
 
 @pytest.mark.parametrize("name", graphs())

@@ -9,12 +9,12 @@ import pytest
 from samples import OPS, SAMPLES, Sample, some
 from term_values import assert_cells_agree
 
-from attncli.core import gradient, losses
+from attncli.core import gradient
 from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import as_matrix
+from attncli.models import losses
 from attncli.ops.softmax import softmax
 from attncli.problems.problem import Problem
-from attncli.problems.text import parse_number
 
 EACH = [(name, sample) for name, samples in SAMPLES.items() for sample in samples]
 IDS = [f"{name}-{number}" for name, samples in SAMPLES.items() for number in range(len(samples))]
@@ -244,7 +244,7 @@ def check_no_operand() -> None:
 
 def loss_writes_it(text: str, name: str) -> Callable[[], None]:
     def check() -> None:
-        """A loss ends the graph; attncli.core.losses writes its gradient itself."""
+        """A loss ends the graph; attncli.models.losses writes its gradient itself."""
         for values in (np.abs(some(2, 3)), np.abs(some(2, 2, 3))):
             graph = Graph("sample")
             axes = ("head", "i", "j")[-values.ndim :]
@@ -252,12 +252,7 @@ def loss_writes_it(text: str, name: str) -> Callable[[], None]:
             graph.output = "O"
             entry = "O[1,1]" if values.ndim == 2 else "O[1,1,1]"
             last = "O[2,3]" if values.ndim == 2 else "O[2,2,3]"
-            seeds = losses.apply(
-                graph,
-                text.format(entry, last),
-                {"goal": as_matrix(values * 0.3 + 1)},
-                lambda text: (float(text), 1, ("num", text)),
-            )
+            seeds = losses.apply(graph, text.format(entry, last), {"goal": as_matrix(values * 0.3 + 1)})
             gradient.append(graph, seeds)
             assert name in {step.op.name for step in graph.steps.values()}
             trace = graph.evaluate()
@@ -281,7 +276,7 @@ def entropy_writes_it(name: str) -> Callable[[], None]:
             graph.input("Z", as_matrix(logits), ("i", "j"))
             graph.output = "Z"
             text = f"cross_entropy(Z, goal, {reduction})"
-            gradient.append(graph, losses.apply(graph, text, {"goal": as_matrix([targets])}, parse_number))
+            gradient.append(graph, losses.apply(graph, text, {"goal": as_matrix([targets])}))
             found = slopes(lambda v, g=graph: float(g.evaluate(given={"Z": v})["L"][0, 0]), logits)
             np.testing.assert_allclose(graph.evaluate()["G_Z"], found, rtol=1e-6, atol=1e-9)
             if targets == [1, 0, 3]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attncli.problems.text import parse_matrix
+from attncli.problems.matrix_text import parse_matrix
 
 
 @pytest.mark.parametrize("text", [r"\frac12", r"\tfrac12", r"\dfrac 1 2", r"\frac1{2}", r"\frac{1}2", r"\frac{1}{2}"])

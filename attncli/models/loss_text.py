@@ -13,9 +13,9 @@ measure = NAME "[" i "," j "]"                                  an entry
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TypeAlias
+from functools import cached_property
 
+from attncli.arithmetic.expression import FLOATS, NUMBER, Reader, evaluate, parse_entry
 from attncli.core.matrix import Entry
 from attncli.core.message import N_, AttnError, InputError, Message, closest
 from attncli.core.record import Record
@@ -24,32 +24,37 @@ MOST_CHARACTERS = 10_000
 #: Brackets inside brackets: more than anybody writes.
 _DEEPEST = 20
 
-#: What a number is read with: its value, its decimals, and how it was written.
-ParseNumber: TypeAlias = Callable[[str], tuple[float, int, Entry]]
-
 
 class Factor(Record):
-    """A number of a loss: its value, and how it was written."""
+    """A number of a loss, as it was written."""
 
-    value: float
     entry: Entry
+
+    @cached_property
+    def value(self) -> float:
+        """NaN where it divides by 0."""
+        try:
+            value: float = evaluate(self.entry, FLOATS)
+        except ZeroDivisionError:
+            return float("nan")
+        return value
 
     def times(self, other: Factor) -> Factor:
         if self.entry == _ONE:
             return other
-        return self if other.entry == _ONE else Factor(self.value * other.value, ("*", self.entry, other.entry))
+        return self if other.entry == _ONE else Factor(("*", self.entry, other.entry))
 
     def over(self, other: Factor) -> Factor:
-        value = self.value / other.value if other.value else float("nan")
-        return Factor(value, ("/", self.entry, other.entry))
+        return Factor(("/", self.entry, other.entry))
 
     def negated(self) -> Factor:
-        inside = self.entry[1] if self.entry[0] == "neg" else None
-        return Factor(-self.value, inside if isinstance(inside, tuple) else ("neg", self.entry))
+        if self.entry[0] == "neg" and isinstance(self.entry[1], tuple):
+            return Factor(self.entry[1])
+        return Factor(("neg", self.entry))
 
 
 _ONE: Entry = ("num", "1")
-ONE = Factor(1.0, _ONE)
+ONE = Factor(_ONE)
 
 
 class Part(Record):
@@ -96,9 +101,7 @@ _LATEX = (
     (r"([A-Za-z])_\{(\w+)\}", r"\1_\2"),
     (r"sqrt\s*\{([^{}]*)\}", r"sqrt(\1)"),
 )
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_]\w*(?:\.\w+)*)|(?P<sign>[-+*/^()\[\],√∞Σ‖]))"
-)
+_TOKEN = rf"\s*(?:{NUMBER}|[A-Za-z_]\w*(?:\.\w+)*|[-+*/^()\[\],√∞Σ‖])"
 _NUMBER_WORDS = ("sqrt", "exp", "e", "inf", "infinity", "√", "∞")
 
 
@@ -111,12 +114,11 @@ def plain_text(text: str) -> str:
     return out.translate(_SIGNS).strip()
 
 
-def read(text: str, parse_number: ParseNumber, forms: Message) -> list[Part]:
+def read(text: str, forms: Message) -> list[Part]:
     """The measures that a loss adds up.
 
     Parameters
     ----------
-    parse_number : reads one factor
     forms : the ways to write a loss, for messages
 
     Raises
@@ -131,24 +133,16 @@ def read(text: str, parse_number: ParseNumber, forms: Message) -> list[Part]:
     plain = plain_text(text)
     if not plain:
         raise InputError("The loss is empty. {forms}", forms=forms)
-    return _Reader(plain, parse_number, forms).read()
+    return _LossReader(plain, forms).read()
 
 
-class _Reader:
-    """Recursive descent over the tokens of one loss."""
+class _LossReader(Reader):
+    """Recursive descent over the tokens of one loss; what cannot be cut into tokens is named where it is reached."""
 
-    def __init__(self, text: str, parse_number: ParseNumber, forms: Message) -> None:
-        self.text, self.parse_number, self.forms = text, parse_number, forms
-        self.tokens: list[tuple[str, int, int]] = []
-        self.next = self.depth = 0
-        position = 0
-        while position < len(text):
-            found = _TOKEN.match(text, position)
-            if found is None:
-                break  # read as far as it goes: the message then names the first place that does not fit
-            self.tokens.append((found.group().strip(), found.end() - len(found.group().lstrip()), found.end()))
-            position = found.end()
-        self.rest = position
+    def __init__(self, text: str, forms: Message) -> None:
+        super().__init__(text, _TOKEN)
+        self.forms = forms
+        self.depth = 0
 
     def read(self) -> list[Part]:
         found = self.sum()
@@ -159,17 +153,8 @@ class _Reader:
             raise self.unreadable()
         return found
 
-    def peek(self, ahead: int = 0) -> str:
-        place = self.next + ahead
-        return self.tokens[place][0] if place < len(self.tokens) else ""
-
-    def take(self) -> str:
-        token = self.peek()
-        self.next += 1
-        return token
-
     def start(self) -> int:
-        return self.tokens[self.next][1] if self.next < len(self.tokens) else self.rest
+        return self.tokens[self.next].start if self.next < len(self.tokens) else self.rest
 
     def unreadable(self, at: int | None = None) -> InputError:
         start = self.start() if at is None else at
@@ -199,7 +184,7 @@ class _Reader:
             if minus:
                 more = _scaled(more, ONE.negated())
             if isinstance(whole, Factor) and isinstance(more, Factor):
-                whole = Factor(whole.value + more.value, ("+", whole.entry, more.entry))
+                whole = Factor(("+", whole.entry, more.entry))
             elif isinstance(whole, Factor) or isinstance(more, Factor):
                 raise self.unreadable(at)  # a number on its own changes no gradient
             else:
@@ -254,12 +239,12 @@ class _Reader:
             if self.peek() in ("+", "-"):
                 self.take()
             self._primary()
-        text = self.text[self.tokens[begin][1] : self.tokens[self.next - 1][2]]
+        text = self.text[self.tokens[begin].start : self.tokens[self.next - 1].end]
         try:
-            value, _, entry = self.parse_number(text)
+            _, _, entry = parse_entry(text)
         except AttnError as error:
             raise error.at(Message(N_("The loss “{loss}”"), loss=self.text[:60])) from None
-        return Factor(value, entry)
+        return Factor(entry)
 
     def _primary(self) -> None:
         """Go past one number: 0.5, √2, sqrt(2), (1/2)."""

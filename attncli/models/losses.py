@@ -12,9 +12,9 @@ import numpy as np
 
 from attncli.core.gradient import Seed, Seeds, upstream
 from attncli.core.graph import Graph, Step, show_shape
-from attncli.core.loss_text import ONE, Factor, ParseNumber, Part, plain_text, read
 from attncli.core.matrix import Entry, Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
+from attncli.models.loss_text import ONE, Factor, Part, plain_text, read
 from attncli.ops.elementwise import IDENTITY, SCALE
 from attncli.ops.losses import LOG_LOSS, LOG_SLOPE, MEAN_SQUARE, SQUARE_SUM, WEIGHTED_SUM, WEIGHTED_TOTAL
 from attncli.ops.rows import SUBTRACT
@@ -28,21 +28,20 @@ _LINEAR = ("entry", "sum", "mean")
 Targets: TypeAlias = Mapping[str, Matrix]
 
 
-def apply(graph: Graph, text: str, matrices: Targets, parse_number: ParseNumber) -> Seeds:
+def apply(graph: Graph, text: str, matrices: Targets) -> Seeds:
     """Add the steps of the loss L; returns what writes the gradients at the arrays it looks at.
 
     Parameters
     ----------
     text : the loss
     matrices : further matrices it may name (a target)
-    parse_number : reads one factor
 
     Raises
     ------
     InputError, ShapeError
         Says what cannot be read or does not fit, and which forms there are.
     """
-    parts = read(text, parse_number, forms(graph))
+    parts = read(text, forms(graph))
     for part in parts:
         _check_factor(part, text)
         _check_array(graph, part)
@@ -237,7 +236,7 @@ class _Whole:
             whole = [tuple(i - 1 for i in part.index)] if part.kind == "entry" else list(np.ndindex(*shape))
             factor = part.factor
             if part.kind == "mean":
-                factor = factor.over(Factor(float(count), ("num", str(count))))
+                factor = factor.over(Factor(("num", str(count))))
             for cell in whole:
                 coefficients[cell] += factor.value
                 written[cell] = ("+", written[cell], factor.entry) if cell in written else factor.entry
@@ -317,8 +316,8 @@ class _Whole:
         )  # fmt: skip
         self.values.append((id, factor))
         count = int(np.prod(shape)) if mean else 1
-        two = Factor(2.0, ("num", "2"))
-        slope = factor.times(two.over(Factor(float(count), ("num", str(count)))) if mean else two)
+        two = Factor(("num", "2"))
+        slope = factor.times(two.over(Factor(("num", str(count)))) if mean else two)
         self._seed(
             name, "L2" if not part.target else "mse" if mean else "squares",
             lambda id, symbol: _square_slope(graph, id, base, symbol, slope, count if mean else 0),
@@ -338,7 +337,7 @@ class _Whole:
 
     def _classes(self, part: Part, prefix: str) -> None:
         """Cross-entropy from logits, or minus the logarithm of probabilities that stand there already."""
-        from attncli.core import cross_entropy
+        from attncli.models import class_losses
 
         graph = self.graph
         twice = weights_of(graph, part.name)
@@ -353,7 +352,7 @@ class _Whole:
             )
         id = self._id(part.factor, prefix, part.kind)
         probabilities = part.name if part.kind == "nll" else _softmax_of(graph, part.name)
-        send_back = cross_entropy.add(graph, part, self.matrices, forms(graph), prefix, id, probabilities)
+        send_back = class_losses.add(graph, part, self.matrices, forms(graph), prefix, id, probabilities)
         self.values.append((id, part.factor))
         factor = part.factor
         self._seed(part.name, part.kind, lambda id, symbol: send_back(id, symbol, factor))

@@ -1,4 +1,4 @@
-"""One number as written: -0.5, 1/3, √2/2, e^-1, -∞. Parsed by this grammar and nothing else; never evaluated as code.
+"""A number as written: -0.5, 1/3, √2/2, e^-1, -∞. Read by this grammar and nothing else, and evaluated in any arithmetic; never as code.
 
 sum     = product (("+" | "-") product)*
 product = signed (("*" | "/") signed | √…)*
@@ -10,7 +10,10 @@ atom    = number | "inf" | "∞" | "e" | "(" sum ")" | "√" atom | ("sqrt" | "e
 from __future__ import annotations
 
 import math
+import operator
 import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from attncli.core.matrix import EXACT, Entry
 from attncli.core.message import N_, InputError, Message
@@ -20,10 +23,35 @@ MOST_TOKENS = 100
 #: Characters of one entry: enough for every digit of any float64.
 MOST_CHARACTERS = 1100
 
-_TOKEN = (
-    r"\s*(?:(?P<num>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<word>[A-Za-z]+|[∞√])|(?P<sign>[-+*/^()]))"
-)
+#: A number without its sign.
+NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_TOKEN = rf"\s*(?:{NUMBER}|[A-Za-z]+|[∞√]|[-+*/^()])"
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([-+]?[0-9]{1,4}))?\Z")
+
+#: What each kind of expression does with its parts, in one arithmetic: {"num": float, "+": operator.add, …}.
+Operations: TypeAlias = Mapping[str, Callable[..., Any]]
+
+
+def evaluate(entry: Entry, operations: Operations) -> Any:
+    """An expression in the arithmetic of these operations."""
+    kind, *parts = entry
+    return operations[str(kind)](*(evaluate(part, operations) if isinstance(part, tuple) else part for part in parts))
+
+
+FLOATS: Operations = {
+    "num": float,
+    "inf": lambda: math.inf,
+    "e": lambda: math.e,
+    "pi": lambda: math.pi,
+    "neg": operator.neg,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "^": operator.pow,
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+}
 
 
 class EntryError(InputError):
@@ -74,45 +102,64 @@ def _too_large(text: str) -> EntryError:
     )
 
 
-class _Parser:
-    """Recursive descent over the tokens of one entry."""
+class Token(NamedTuple):
+    """A piece of a text, from `start` to `end`."""
 
-    def __init__(self, text: str) -> None:
+    text: str
+    start: int
+    end: int
+
+
+class Reader:
+    """The tokens of a text, one after another.
+
+    Parameters
+    ----------
+    pattern : what a token is, white space before it included
+
+    Attributes
+    ----------
+    rest : how far the text could be cut into tokens
+    """
+
+    def __init__(self, text: str, pattern: str) -> None:
         self.text = text
-        self.tokens = self._tokens(text)
-        self.next = 0
+        self.tokens: list[Token] = []
+        self.next = self.rest = 0
+        token = re.compile(pattern)  # kept by re; made only when it is needed
+        while found := token.match(text, self.rest):
+            piece = found.group().lstrip()
+            self.tokens.append(Token(piece, found.end() - len(piece), found.end()))
+            self.rest = found.end()
 
-    @staticmethod
-    def _tokens(text: str) -> list[str]:
-        token = re.compile(_TOKEN)  # kept by re; made only when an expression is written
-        tokens, position = [], 0
-        stripped = text.rstrip()
-        while position < len(stripped):
-            found = token.match(stripped, position)
-            if found is None:
-                raise EntryError(
-                    "“{text}” is not a number: “{sign}” does not belong in one. {allowed}",
-                    text=shown(text),
-                    sign=shown(stripped[position:].lstrip()[:1]),
-                    allowed=ALLOWED,
-                )
-            tokens.append(found.group().strip())
-            position = found.end()
-            if len(tokens) > MOST_TOKENS:
-                raise EntryError(
-                    "“{text}” is too long for one number (more than {limit} signs). Write its value instead.",
-                    text=shown(text),
-                    limit=MOST_TOKENS,
-                )
-        return tokens
-
-    def peek(self) -> str:
-        return self.tokens[self.next] if self.next < len(self.tokens) else ""
+    def peek(self, ahead: int = 0) -> str:
+        place = self.next + ahead
+        return self.tokens[place].text if 0 <= place < len(self.tokens) else ""
 
     def take(self) -> str:
         token = self.peek()
         self.next += 1
         return token
+
+
+class _Parser(Reader):
+    """Recursive descent over the tokens of one entry."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text.rstrip(), _TOKEN)
+        if len(self.tokens) > MOST_TOKENS:
+            raise EntryError(
+                "“{text}” is too long for one number (more than {limit} signs). Write its value instead.",
+                text=shown(text),
+                limit=MOST_TOKENS,
+            )
+        if self.rest < len(self.text):
+            raise EntryError(
+                "“{text}” is not a number: “{sign}” does not belong in one. {allowed}",
+                text=shown(text),
+                sign=shown(self.text[self.rest :].lstrip()[:1]),
+                allowed=ALLOWED,
+            )
 
     def expect_end(self) -> None:
         if self.peek():
@@ -149,15 +196,15 @@ class _Parser:
 
     def _stands_next_to_number(self) -> bool:
         """Whether a root or a power of e follows a number, or a root what stands in brackets: a factor without a sign."""
-        before = self.tokens[self.next - 1] if self.next else ""
+        before = self.peek(-1)
         if self.peek() in ("√", "sqrt"):
             return before[-1:].isdigit() or before == ")"
         return self.peek() in ("exp", "e") and before[-1:].isdigit()
 
     def _next_to_number(self) -> Entry:
         """A factor without a sign before it. 1e alone is refused: it is as likely the start of 1e3."""
-        if self.peek() == "e" and self.tokens[self.next + 1 : self.next + 2] != ["^"]:
-            number = self.tokens[self.next - 1]
+        if self.peek() == "e" and self.peek(1) != "^":
+            number = self.peek(-1)
             raise EntryError(
                 "“{text}” may be a number without its exponent, or {number} times e. Write {number}e3 or {number}*e.",
                 text=shown(self.text),
@@ -219,20 +266,8 @@ class _Parser:
 
 def _value(entry: Entry, text: str) -> float:
     """The float64 value of an expression."""
-    kind = entry[0]
-    if kind == "num":
-        value = float(str(entry[1]))
-        if math.isinf(value):
-            raise _too_large(text)
-        return value
-    if kind == "inf":
-        return math.inf
-    if kind == "e":
-        return math.e
-    parts = [_value(part, text) for part in entry[1:] if isinstance(part, tuple)]
-    result: float | complex
     try:
-        result = _apply(str(kind), parts)
+        value: float = evaluate(entry, _CHECKED)
     except ZeroDivisionError:
         raise EntryError(
             "“{text}” divides by zero. Write inf or -inf if you mean infinity.", text=shown(text)
@@ -243,33 +278,24 @@ def _value(entry: Entry, text: str) -> float:
         raise EntryError(
             "“{text}” takes the square root of a negative number, which is not real.", text=shown(text)
         ) from None
-    if isinstance(result, complex):
-        raise EntryError("“{text}” is not a real number.", text=shown(text))
-    if math.isinf(result) and not any(math.isinf(part) for part in parts):
-        raise _too_large(text)
-    return float(result)
+    except TypeError:
+        raise EntryError("“{text}” is not a real number.", text=shown(text)) from None
+    return value
 
 
-def _apply(kind: str, parts: list[float]) -> float | complex:
-    match kind:
-        case "neg":
-            return -parts[0]
-        case "+":
-            return parts[0] + parts[1]
-        case "-":
-            return parts[0] - parts[1]
-        case "*":
-            return parts[0] * parts[1]
-        case "/":
-            return parts[0] / parts[1]
-        case "^":
-            result: float | complex = parts[0] ** parts[1]
-            return result
-        case "sqrt":
-            return math.sqrt(parts[0])
-        case "exp":
-            return math.exp(parts[0])
-    raise AssertionError(kind)
+def _checked(function: Callable[..., Any]) -> Callable[..., float]:
+    """The same, but what is no real number is a TypeError, and what has grown infinite an OverflowError."""
+
+    def checked(*parts: Any) -> float:
+        result = float(function(*parts))
+        if math.isinf(result) and not any(isinstance(part, float) and math.isinf(part) for part in parts):
+            raise OverflowError
+        return result
+
+    return checked
+
+
+_CHECKED = {kind: function if kind == "inf" else _checked(function) for kind, function in FLOATS.items()}
 
 
 #: How tightly each kind of expression holds together; a part of a looser kind needs brackets.

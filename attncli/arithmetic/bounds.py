@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import product
 from typing import TypeAlias
 
+from attncli.arithmetic.expression import Operations, evaluate
 from attncli.core.matrix import Entry
 
 #: lo ≤ value ≤ hi
@@ -19,35 +20,8 @@ _ULPS = 4
 
 def entry_bounds(entry: Entry) -> Bounds:
     """Bounds of the exact value of an expression."""
-    kind = entry[0]
-    if kind == "num":
-        return _number(str(entry[1]))
-    if kind == "inf":
-        return math.inf, math.inf
-    if kind == "e":
-        return _out(math.e, math.e)
-    if kind == "pi":
-        return _out(math.pi, math.pi)
-    parts = [entry_bounds(part) for part in entry[1:] if isinstance(part, tuple)]
-    a, b = parts[0], parts[-1]
-    match kind:
-        case "neg":
-            return -a[1], -a[0]
-        case "+":
-            return _out(a[0] + b[0], a[1] + b[1])
-        case "-":
-            return _out(a[0] - b[1], a[1] - b[0])
-        case "*":
-            return _out(*_hull(x * y for x, y in product(a, b)))
-        case "/":
-            return _LINE if b[0] <= 0 <= b[1] else _out(*_hull(x / y for x, y in product(a, b)))
-        case "sqrt":
-            return _LINE if a[0] < 0 else _out(math.sqrt(a[0]), math.sqrt(a[1]))
-        case "exp":
-            return _out(_exp(a[0]), _exp(a[1]), _ULPS)
-        case "^":
-            return _power(a, b)
-    raise ValueError(f"entry {kind!r}")
+    bounds: Bounds = evaluate(entry, _BOUNDS)
+    return bounds
 
 
 def _number(text: str) -> Bounds:
@@ -111,3 +85,19 @@ def _power_of_size(size: float, power: float) -> float:
         return math.pow(size, power)
     except OverflowError:
         return math.inf
+
+
+_BOUNDS: Operations = {
+    "num": _number,
+    "inf": lambda: (math.inf, math.inf),
+    "e": lambda: _out(math.e, math.e),
+    "pi": lambda: _out(math.pi, math.pi),
+    "neg": lambda a: (-a[1], -a[0]),
+    "+": lambda a, b: _out(a[0] + b[0], a[1] + b[1]),
+    "-": lambda a, b: _out(a[0] - b[1], a[1] - b[0]),
+    "*": lambda a, b: _out(*_hull(x * y for x, y in product(a, b))),
+    "/": lambda a, b: _LINE if b[0] <= 0 <= b[1] else _out(*_hull(x / y for x, y in product(a, b))),
+    "sqrt": lambda a: _LINE if a[0] < 0 else _out(math.sqrt(a[0]), math.sqrt(a[1])),
+    "exp": lambda a: _out(_exp(a[0]), _exp(a[1]), _ULPS),
+    "^": _power,
+}

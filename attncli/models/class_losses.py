@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 
 from attncli.core.graph import Graph, show_shape
-from attncli.core.loss_text import ONE, Factor, Part
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError, unknown
+from attncli.models.loss_text import ONE, Factor, Part
 from attncli.ops.elementwise import SCALE
 from attncli.ops.losses import AVERAGE, BATCH_SHARE, CLASS_ERROR, LOG_LOSS, LOG_SLOPE, NEGATIVE_LOG, PICK
 from attncli.ops.softmax import softmax

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic.expression import EntryError, parse_entry, shown
 from attncli.core.matrix import EXACT, Entry, Matrix
 from attncli.core.message import N_, InputError, Message
-from attncli.problems.entry import EntryError, parse_entry, shown
 
 MOST_CHARACTERS = 16_000_000
 MOST_CELLS = 1_000_000
