@@ -35,7 +35,7 @@ def check(
 ) -> int:
     """Mark one sheet and print the marks; exit status 1 if something is wrong."""
     from attncli.marking.grade import check_names, in_shape, marker_of, oriented, sheet_layout, shown_as
-    from attncli.render import _marks
+    from attncli.render import sheet
 
     name, written = _split(answers or ())
     if exercise == "-" and name == "-":
@@ -52,9 +52,9 @@ def check(
     how = "hint" if hint else "all" if reveal else "first"
     if chosen == "json":
         right = marker.expected(marked) if reveal else None
-        text = _marks.as_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
+        text = sheet.as_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
     elif chosen == "markdown":
-        text = _marks.as_markdown(marked, say.language, reveal=how)
+        text = sheet.as_markdown(marked, say.language, reveal=how)
     else:
         text = _table(say, marked, how)
     if output is None:
@@ -66,8 +66,8 @@ def check(
 
 def _table(say: Say, marked: Any, how: str) -> str:
     from attncli.cli._terminal import console
-    from attncli.render._marks import Sheet as Shown
-    from attncli.render.table import print_parts, trimmed
+    from attncli.render.sheet import Sheet as Shown
+    from attncli.render.terminal import print_parts, trimmed
 
     screen, buffer = console()
     shown = Shown(marked, say.language, reveal=how, width=screen.width, encoding=screen.encoding)

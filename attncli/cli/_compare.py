@@ -139,26 +139,26 @@ def _configured(files: Sequence[str], given: dict[str, Any]) -> list[Model]:
 
 
 def _written(say: Say, found: Comparison, format: str, *, expand: bool, to_file: bool) -> str:
-    from attncli.render import _compare_data as data
+    from attncli.render import data
 
     language = language_of(say, to_file=to_file)
     if format == "json":
-        return data.as_json(found, language)
+        return data.comparison_json(found, language)
     if format == "csv":
-        return data.as_csv(found)
-    from attncli.render._compare import Document
+        return data.comparison_csv(found)
+    from attncli.render.comparison import Document
 
     document = Document(found, language, expand=expand)
     if format == "markdown":
-        from attncli.render._compare_text import as_markdown
+        from attncli.render.comparison import as_markdown
 
         return as_markdown(document)
     return _table(document, to_file=to_file)
 
 
 def _table(document: Any, *, to_file: bool) -> str:
-    from attncli.render._compare_table import Page
-    from attncli.render.table import print_parts, trimmed
+    from attncli.render.comparison import Page
+    from attncli.render.terminal import print_parts, trimmed
 
     if to_file:
         import io

@@ -27,7 +27,7 @@ def formats(incomplete: str) -> list[str]:
     """Names of the output formats."""
     from attncli import render
 
-    return _starting(render.names(), incomplete)
+    return _starting(render.formats(), incomplete)
 
 
 def presets(incomplete: str) -> list[str]:

@@ -32,7 +32,7 @@ def listing(say: Say) -> int:
 
     from attncli.cli._terminal import width
     from attncli.locale.wrap import columns, definitions, wrap
-    from attncli.render._view import localized
+    from attncli.render.names import localized
 
     ids = library.ids()
     longest = max(map(columns, ids))
@@ -63,9 +63,9 @@ def show(say: Say, *, id: str, hint: bool, **words: Any) -> int:
     from attncli.cli._terminal import console
     from attncli.problems.question import question_of
     from attncli.problems.run import run as calculate
-    from attncli.render._example import how_to_hand_in, question
-    from attncli.render._view import view
-    from attncli.render.table import print_parts, trimmed
+    from attncli.render.exercise import how_to_hand_in, question
+    from attncli.render.terminal import print_parts, trimmed
+    from attncli.render.view import view
 
     problem = named(id)
     id = library.find(id) or id
@@ -123,7 +123,7 @@ def _one_after_another(say: Say, result: Any, words: Mapping[str, Any], lesson: 
     from attncli.cli._output import view_of
     from attncli.cli._terminal import console
     from attncli.cli._typed import Lines
-    from attncli.render.table import Page, print_parts, trimmed
+    from attncli.render.terminal import Page, print_parts, trimmed
 
     typed = Lines(say)
     view = view_of(say, result, words, "table", lesson, to_file=False)
@@ -212,7 +212,7 @@ def _for_the_author(say: Say, problem: Problem) -> list[str]:
     from attncli.cli._terminal import width
     from attncli.locale.wrap import wrap
     from attncli.marking.mark import Marker
-    from attncli.render._marks import for_the_author
+    from attncli.render.sheet import for_the_author
 
     found = Marker(problem).undetectable()
     if not found:

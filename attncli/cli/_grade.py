@@ -100,7 +100,7 @@ def _say_strange_columns(say: Say, sheets: Sequence[str], grader: Grader) -> Non
 def _say_to_the_author(say: Say, exercise: str, grader: Grader) -> None:
     """Once, after the results: what an exercise of one's own cannot tell."""
     from attncli.problems import library
-    from attncli.render._marks import for_the_author
+    from attncli.render.sheet import for_the_author
 
     if library.find(exercise) is None:
         author = grader.marker.undetectable()
@@ -118,16 +118,16 @@ def _on_terminal(stream: IO[str] | None) -> bool:
 
 def _progress(stack: ExitStack) -> Callable[[Results, int, Callable[[], int | None]], Results]:
     """A progress bar on standard error, until the stack is closed."""
-    from attncli.render._progress import counting
+    from attncli.render.live import counting
 
     return lambda results, done, total: counting(results, sys.stderr, stack, done, total())
 
 
 def _table(say: Say, picture: Picture, grader: Grader, output: str | None, *, force: bool) -> None:
     from attncli.cli._terminal import console
-    from attncli.render._class import ClassView
-    from attncli.render._view import localized
-    from attncli.render.table import print_parts, trimmed
+    from attncli.render.classroom import ClassView
+    from attncli.render.names import localized
+    from attncli.render.terminal import print_parts, trimmed
 
     screen, buffer = console()
     marker = grader.marker

@@ -23,10 +23,10 @@ def show(say: Say, result: Any, words: Mapping[str, Any], lesson: Any = None) ->
     from attncli import render
 
     target = words.get("output")
-    format = format_of(words.get("format"), target, render.names())
+    format = format_of(words.get("format"), target, render.formats())
     if target is not None:
         check_output(target, RUN, inputs_of(say.words), force=True)  # before long work
-    module = render.get(format)
+    printed = render.printer(format)
     render.check_size(result, format, expand=bool(words.get("expand")))
     view = view_of(say, result, words, format, lesson, to_file=target is not None)
     if format == "table" and target is None:
@@ -34,7 +34,7 @@ def show(say: Say, result: Any, words: Mapping[str, Any], lesson: Any = None) ->
 
         print_table(say, view)
         return
-    content: str | bytes = module.render(view)
+    content: str | bytes = printed(view)
     if target is not None:
         data = content if isinstance(content, bytes) else content.encode("utf-8")
         write_file(say, target, data, RUN, force=bool(words.get("force")))
@@ -78,7 +78,7 @@ def language_of(say: Say, *, to_file: bool) -> Language:
 
 def view_of(say: Say, result: Any, words: Mapping[str, Any], format: str, lesson: Any, *, to_file: bool) -> Any:
     """What is to be shown of a run, as the options say."""
-    from attncli.render._view import view
+    from attncli.render.view import view
 
     width = None
     if format in ("table", "svg"):

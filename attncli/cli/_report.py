@@ -26,7 +26,7 @@ def report_format(format: str | None, output: str | None) -> str:
 def write_report(say: Say, report: Any, format: str, output: str | None, *, force: bool) -> None:
     """Write what an experiment, a training or a continuation has found."""
     from attncli.cli._terminal import width
-    from attncli.render._lab import RENDERERS
+    from attncli.render.report import RENDERERS
 
     to_file = output is not None
     encoding = "utf-8" if to_file else (getattr(sys.stdout, "encoding", None) or "utf-8").lower()

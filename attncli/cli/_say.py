@@ -82,7 +82,7 @@ class Say:
     @staticmethod
     def fitted(text: str) -> str:
         """The text with other signs for those that standard output cannot show."""
-        from attncli.render._glyphs import fitted
+        from attncli.render.glyphs import fitted
 
         encoding = _encoding()
         if encoding.lower().startswith("utf"):

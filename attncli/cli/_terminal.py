@@ -48,7 +48,7 @@ def console(*, to_file: bool = False) -> tuple[Any, io.StringIO]:
 
 def print_table(say: Say, view: Any) -> None:
     """Print the terminal view of a run."""
-    from attncli.render.table import print_view, trimmed
+    from attncli.render.terminal import print_view, trimmed
 
     screen, buffer = console()
     print_view(view, screen)

@@ -24,9 +24,9 @@ def explain(say: Say, *, cell: Sequence[str], depth: str | None, output: str | N
     from attncli.cli._output import language_of, write_file
     from attncli.cli._terminal import console
     from attncli.core.outputs import WHY
-    from attncli.render._view import view
-    from attncli.render._why import print_why
-    from attncli.render.table import trimmed
+    from attncli.render.terminal import trimmed
+    from attncli.render.view import view
+    from attncli.render.why import print_why
 
     levels = None if depth == "all" else whole_number("--depth", depth, 1, 1000)
     name, step, places = _parts(cell, words)
@@ -83,7 +83,7 @@ def _step(graph: Graph, id: str, has_gradient: bool) -> str:
 
 def _index(graph: Graph, id: str, places: Sequence[str], layout: str) -> Index:
     """The cell's index from 0, tokens as rows, after checking it against the shape."""
-    from attncli.render._view import names
+    from attncli.render.names import names
 
     shape = graph.shape(id)
     turned = layout == "columns"

@@ -19,7 +19,7 @@ from attncli.cli.train import SIZES
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.core.outputs import REPORT, RUN, TRAINING, check_output
 from attncli.models.vocabulary import printable
-from attncli.render import names
+from attncli.render import formats
 from attncli.training.report import TITLE
 from attncli.training.spec import Spec
 from attncli.training.trainer import State, Trainer, begin
@@ -113,7 +113,7 @@ def _go_on(say: Say, trainer: Trainer, steps: int) -> Stop:
         stop = stack.enter_context(stopping())
         tell = None
         if sys.stderr is not None and sys.stderr.isatty() and steps > 1:
-            from attncli.render._training import telling
+            from attncli.render.live import telling
 
             tell = telling(sys.stderr, stack, trainer.step + steps, say.language)
         for loss in trainer.run(steps):
@@ -165,7 +165,7 @@ def _check_places(say: Say, words: Mapping[str, Any]) -> None:
         check_place(output)
         title = Message(TITLE) if words["at"] is None else Message(_ONE, step=words["at"])
         text = title.text(language_of(say, to_file=True))
-        first = f"# {text}\n" if format_of(words["format"], output, names()) == "markdown" else f"{text}\n"
+        first = f"# {text}\n" if format_of(words["format"], output, formats()) == "markdown" else f"{text}\n"
         kind = REPORT if words["at"] is None else RUN
         check_output(output, kind, inputs, first.encode(), force=words["force"])
     if save is None:

@@ -206,8 +206,8 @@ def _show(say: Say, session: "Session", parts: Iterator["Part"]) -> None:
     """Show what a session says, each part as it comes."""
     from attncli.cli._terminal import console
     from attncli.practice.parts import Text
-    from attncli.render._practice import Screen
-    from attncli.render.table import print_parts, trimmed
+    from attncli.render.exercise import Screen
+    from attncli.render.terminal import print_parts, trimmed
 
     for part in parts:
         assert session.exercise is not None

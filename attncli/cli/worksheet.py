@@ -120,7 +120,7 @@ def _single(say: Say, problem: Any, words: dict[str, Any]) -> int:
     from attncli.core.message import InputError
     from attncli.core.outputs import SHEET
     from attncli.problems.question import question_of
-    from attncli.render._worksheet import PRINTERS, page
+    from attncli.render.worksheet import PRINTERS, page
     from attncli.worksheets.folder import answers_text
 
     target = words["output"]
@@ -181,7 +181,7 @@ def _set(say: Say, order: Any, words: dict[str, Any]) -> int:
     with ExitStack() as stack:
         made: Any = make_all(order, jobs)
         if sys.stderr is not None and sys.stderr.isatty():
-            from attncli.render._progress import counting
+            from attncli.render.live import counting
 
             made = counting(made, sys.stderr, stack, 0, len(order.sheets()))
         sheets = write(folder, order, made, put)
@@ -222,7 +222,7 @@ def _check_folder(folder: Any, text: str, *, force: bool) -> None:
 def _listing(say: Say) -> str:
     from attncli.cli._terminal import width
     from attncli.locale.wrap import columns, definitions
-    from attncli.render._view import localized
+    from attncli.render.names import localized
     from attncli.worksheets import recipes
 
     rows = [(name, localized(recipes.load(name).title, say.language.code)) for name in recipes.names()]

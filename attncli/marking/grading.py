@@ -212,7 +212,7 @@ class Grading:
         return said
 
     def _page(self, result: dict[str, Any], text: str | None, again: Message | None) -> None:
-        from attncli.render._marks import note_as_markdown, unreadable_as_markdown
+        from attncli.render.sheet import note_as_markdown, unreadable_as_markdown
 
         if text is None:
             text = unreadable_as_markdown(result["student"], result.get("malformed") or result["fault"])
@@ -488,7 +488,7 @@ class Work:
 
 
 def _feedback_text(marked: Any, language: Any) -> str:
-    from attncli.render._marks import as_markdown
+    from attncli.render.sheet import as_markdown
 
     return as_markdown(marked, language)
 

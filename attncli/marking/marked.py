@@ -94,7 +94,7 @@ class Marked(Record):
 
     def __str__(self) -> str:
         """The sheet in words, as a page of feedback."""
-        from attncli.render._marks import as_markdown
+        from attncli.render.sheet import as_markdown
 
         return as_markdown(self, ENGLISH)
 

@@ -93,8 +93,8 @@ class Run(Record):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from attncli.render._view import view
         from attncli.render.html import fragment
+        from attncli.render.view import view
 
         return fragment(view(self))
 

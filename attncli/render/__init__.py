@@ -1,12 +1,11 @@
-"""Output formats: one a file, found by listing this folder. Rendering never computes.
+"""Output formats. Rendering never computes: it says, lays out and prints what was calculated.
 
-A format is a function `render(view) -> str | bytes`; `BINARY` marks one that gives bytes. What they
-share (names of rows, numbers as text, formulas) is in the files that start with an underscore.
+A format is a function from a view of a run (view.py) to text, or to bytes where it is one of BINARY.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.core.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_SHOWN_CELLS
@@ -14,27 +13,38 @@ from attncli.core.message import ENGLISH, N_, Language, LimitError, Message, unk
 
 if TYPE_CHECKING:
     from attncli.problems.run import Run
+    from attncli.render.view import View
 
 
-def names() -> list[str]:
-    """The names of all formats: the files in this folder."""
-    return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
+#: By name, the file in this folder and the function there.
+_FORMATS: Mapping[str, tuple[str, str]] = {
+    "csv": ("data", "csv_text"), "html": ("html", "page"), "json": ("data", "json_text"), "latex": ("latex", "document"),
+    "markdown": ("markdown", "document"), "npz": ("data", "npz_file"), "svg": ("svg", "picture"), "table": ("terminal", "table_text"),
+    "xlsx": ("xlsx", "workbook"),
+}  # fmt: skip
+BINARY = frozenset({"npz", "xlsx"})
 
 
-def get(name: str) -> Any:
-    """The module of a format.
+def formats() -> list[str]:
+    """The names of all formats."""
+    return sorted(_FORMATS)
+
+
+def printer(name: str) -> Callable[[View], str | bytes]:
+    """The function that writes a view in a format.
 
     Raises
     ------
     InputError
-        There is none; the likely one is suggested.
+        There is none of this name; the likely one is suggested.
     """
     import importlib
 
-    known = names()
-    if name not in known:
-        raise unknown(Message(N_("The format")), name, known)
-    return importlib.import_module(f"{__name__}.{name}")
+    if name not in _FORMATS:
+        raise unknown(Message(N_("The format")), name, formats())
+    file, function = _FORMATS[name]
+    found: Callable[[View], str | bytes] = getattr(importlib.import_module(f"{__name__}.{file}"), function)
+    return found
 
 
 def check_size(run: Run, format: str, *, expand: bool) -> None:
@@ -76,8 +86,7 @@ def render(run: Run, format: str, language: Language = ENGLISH, **options: Any) 
     ----------
     options : expand (show every cell's arithmetic), layout ("rows" or "columns"), width
     """
-    from attncli.render._view import view
+    from attncli.render.view import view
 
     check_size(run, format, expand=bool(options.get("expand")))
-    result: str | bytes = get(format).render(view(run, language, **options))
-    return result
+    return printer(format)(view(run, language, **options))

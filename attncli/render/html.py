@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from attncli.core.message import N_, Message
-from attncli.render import _example
-from attncli.render._latex import LATEX_SIGNS, about, block_sign, values_latex, values_width, with_matrices
-from attncli.render._mathml import mathml
-from attncli.render._numbers import padded
-from attncli.render._view import Block, Item, View, localized
-from attncli.render._words import (
+from attncli.render import lesson
+from attncli.render.arithmetic import LATEX_SIGNS
+from attncli.render.equations import about, block_sign, values_latex, values_width, with_matrices
+from attncli.render.formula import as_mathml
+from attncli.render.names import localized
+from attncli.render.numbers import padded
+from attncli.render.run import (
     GRADIENT,
     INPUTS,
     NOTES,
@@ -28,6 +29,7 @@ from attncli.render._words import (
     parts,
     verified,
 )
+from attncli.render.view import Block, Item, View
 
 _NAMES = {"en": "English", "zh": "中文"}
 _TAGS = {"en": "en", "zh": "zh-Hans"}
@@ -55,12 +57,12 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def render(view: View) -> str:
+def page(view: View) -> str:
     """The run as a page of its own: to explore where it can be calculated anew, else to read, which it says."""
-    from attncli.render import _explorer
+    from attncli.render import explorer
 
-    reason = _explorer.why_not(view)
-    return _explorer.page(view) if reason is None else reading_page(view, reason)
+    reason = explorer.why_not(view)
+    return explorer.page(view) if reason is None else reading_page(view, reason)
 
 
 def reading_page(view: View, reason: Message | None = None) -> str:
@@ -137,21 +139,21 @@ class Fragment:
     def lesson(self) -> Iterator[str]:
         """The printed numbers of a worked example, its second run, and what to notice."""
         view = self.view
-        lines = "".join(f"<li>{self.say(message)}</li>\n" for _, message in _example.printed(view))
+        lines = "".join(f"<li>{self.say(message)}</li>\n" for _, message in lesson.printed(view))
         if lines:
-            yield self.remarks(_example.PRINTED, f'<ul class="notes">\n{lines}</ul>\n')
-        compared = _example.compared(view)
+            yield self.remarks(lesson.PRINTED, f'<ul class="notes">\n{lines}</ul>\n')
+        compared = lesson.compared(view)
         if compared is not None and view.contrast is not None:
             changes, steps, said = compared
             other = self.of_contrast(view.contrast)
             inside = "".join(other.item(item) for item in steps)
             rest = "".join(f"<p>{self.say(line)}</p>\n" for line in said)
             yield self.remarks(
-                _example.COMPARISON, f'<p>{self.say(changes)}</p>\n<div class="steps">\n{inside}</div>\n{rest}'
+                lesson.COMPARISON, f'<p>{self.say(changes)}</p>\n<div class="steps">\n{inside}</div>\n{rest}'
             )
-        notice = _example.notice(view)
+        notice = lesson.notice(view)
         if notice is not None:
-            yield self.remarks(_example.NOTICE, f"<p>{self.say(notice)}</p>\n")
+            yield self.remarks(lesson.NOTICE, f"<p>{self.say(notice)}</p>\n")
 
     def of_contrast(self, view: View) -> Fragment:
         """How the second run is written."""
@@ -170,7 +172,7 @@ class Fragment:
         asked = [localized(view.run.problem.prompt, view.language.code) for view in self.views]
         if any(asked):
             yield f'<p class="question">{self.both(asked)}</p>\n'
-        source = _example.source(self.view)
+        source = lesson.source(self.view)
         if source is not None:
             yield f"<p><small>{self.say(source)}</small></p>\n"
         if self.reason is not None:
@@ -186,7 +188,7 @@ class Fragment:
 
     def list_of_steps(self) -> str:
         links = "".join(
-            f'<li><a href="#{anchor(item)}" title="{escape(item.id)}">{mathml(item.symbol)}</a></li>'
+            f'<li><a href="#{anchor(item)}" title="{escape(item.id)}">{as_mathml(item.symbol)}</a></li>'
             for item in (*self.view.inputs, *self.view.steps)
         )
         return f'<nav class="contents" aria-label="Contents · 目录"><ol>{links}</ol></nav>\n'
@@ -212,14 +214,14 @@ class Fragment:
         number = f'<span class="number">{self.numbers[item.id]}.</span> ' if item.id in self.numbers else ""
         code = "" if item.id == item.symbol else f" <code>{escape(item.id)}</code>"
         formula = f"{item.symbol} = {item.formula_latex}" if item.formula else item.symbol
-        return self.heading(2, "step-title formula", f"{number}{mathml(formula, 'large')}{code}")
+        return self.heading(2, "step-title formula", f"{number}{as_mathml(formula, 'large')}{code}")
 
     def table(self, item: Item, block: Block) -> str:
         """The numbers with the names of rows and columns; attention weights shaded."""
         count, columns = block.values.shape
         shape = f"{count}×{columns}" if block.ndim > 1 else str(columns)
         words = f" · {self.say(head(block))}" if block.head is not None else ""
-        lines = [f"<caption>{mathml(item.symbol)}{words} · {shape}</caption>"]
+        lines = [f"<caption>{as_mathml(item.symbol)}{words} · {shape}</caption>"]
         named = any(block.rows)
         if any(block.columns):
             corner = '<td class="corner"></td>' if named else ""
@@ -305,7 +307,7 @@ class Fragment:
             return
         heads = "".join(f'<th scope="col">{self.say(word)}</th>' for word in (GRADIENT, WORST, VERDICT))
         lines = "\n".join(
-            f'<tr class="line"><th scope="row">{mathml(symbol)}</th><td>{worst}</td><td class="words">{self.say(verdict)}</td></tr>'
+            f'<tr class="line"><th scope="row">{as_mathml(symbol)}</th><td>{worst}</td><td class="words">{self.say(verdict)}</td></tr>'
             for symbol, worst, verdict in rows
         )
         table = f'<table class="matrix"><thead><tr class="line">{heads}</tr></thead>\n<tbody>{lines}</tbody></table>'
@@ -317,7 +319,7 @@ def anchor(item: Item) -> str:
 
 
 def _formula(latex: str) -> str:
-    return f'<div class="formula">{mathml(latex, "block")}</div>\n'
+    return f'<div class="formula">{as_mathml(latex, "block")}</div>\n'
 
 
 def _space(pad: str) -> str:
@@ -338,6 +340,6 @@ def padding(texts: list[str]) -> list[tuple[str, str]]:
 
 def _exact(item: Item, value: Any) -> str:
     try:
-        return mathml(item.latex(value))
+        return as_mathml(item.latex(value))
     except ValueError:  # a function that MathML here does not know
         return escape(item.text(value))

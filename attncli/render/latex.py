@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from unicodedata import east_asian_width
 
 from attncli.core.message import N_, Message
-from attncli.render import _example
-from attncli.render._latex import about, arithmetic, equation, escaped, upright, values_latex, values_width
-from attncli.render._view import Block, Item, View
-from attncli.render._words import (
+from attncli.render import lesson
+from attncli.render.arithmetic import escaped
+from attncli.render.equations import about, arithmetic, equation, values_latex, values_width
+from attncli.render.formula import as_latex
+from attncli.render.run import (
     GRADIENT,
     INPUTS,
     NOTES,
@@ -23,6 +24,7 @@ from attncli.render._words import (
     parts,
     verified,
 )
+from attncli.render.view import Block, Item, View
 
 #: Characters that fit between the margins of a page, and rows that fit well on one.
 _WIDTH = 66
@@ -39,14 +41,14 @@ _MATHS = {
 }  # fmt: skip
 
 
-def render(view: View) -> str:
+def document(view: View) -> str:
     """The run as a LaTeX fragment."""
     return "\n\n".join(_fragment(view)) + "\n"
 
 
 def _fragment(view: View) -> Iterator[str]:
     yield f"{_PACKAGES}\n\\section*{{{text(view.title())}}}"
-    for message in (_example.prompt(view), _example.source(view)):
+    for message in (lesson.prompt(view), lesson.source(view)):
         if message is not None:
             yield text(view.say(message))
     if view.inputs:
@@ -67,21 +69,21 @@ def _fragment(view: View) -> Iterator[str]:
 
 def _lesson(view: View) -> Iterator[str]:
     """The printed numbers of a worked example, its second run, and what to notice."""
-    lines = [text(view.say(message)) for _, message in _example.printed(view)]
+    lines = [text(view.say(message)) for _, message in lesson.printed(view)]
     if lines:
-        yield _heading(view.say(_example.PRINTED))
+        yield _heading(view.say(lesson.PRINTED))
         yield _listed(lines)
-    compared = _example.compared(view)
+    compared = lesson.compared(view)
     if compared is not None and view.contrast is not None:
         changes, steps, said = compared
-        yield _heading(view.say(_example.COMPARISON))
+        yield _heading(view.say(lesson.COMPARISON))
         yield text(view.say(changes))
         for item in steps:
             yield from _item(view.contrast, item)
         yield from (text(view.say(line)) for line in said)
-    notice = _example.notice(view)
+    notice = lesson.notice(view)
     if notice is not None:
-        yield _heading(view.say(_example.NOTICE))
+        yield _heading(view.say(lesson.NOTICE))
         yield text(view.say(notice))
 
 
@@ -93,7 +95,7 @@ def _item(view: View, item: Item) -> Iterator[str]:
     shape = item.shape.replace("×", r" \times ")
     id = "" if item.id == item.symbol else rf"\quad \texttt{{{text(item.id)}}}"
     why = f"\n{text(view.say(item.why))}" if item.why is not None else ""
-    yield rf"\paragraph{{${upright(item.symbol)}${id} \quad ${shape}$}}{why}"
+    yield rf"\paragraph{{${as_latex(item.symbol)}${id} \quad ${shape}$}}{why}"
     for block in item.blocks:
         if block.head is not None:
             yield rf"\noindent\textbf{{{text(view.say(head(block)))}}}"
@@ -109,7 +111,7 @@ def _displays(view: View, item: Item, block: Block) -> Iterator[str]:
     if len(pieces) == 1:
         yield _display(equation(view, item, block, _WIDTH))
     elif item.formula:
-        yield _display(f"{upright(item.symbol)} = {upright(item.formula)}")
+        yield _display(f"{as_latex(item.symbol)} = {as_latex(item.formula)}")
     for rows, columns in pieces:
         if len(pieces) > 1:
             yield rf"\noindent {text(view.say(_where(rows, columns)))}"
@@ -184,7 +186,7 @@ def _verification(view: View) -> Iterator[str]:
         return
     yield _heading(view.say(VERIFICATION))
     lines = [" & ".join(text(view.say(word)) for word in (GRADIENT, WORST, VERDICT)) + r" \\ \hline"]
-    lines += [rf"${upright(symbol)}$ & {worst} & {text(view.say(verdict))} \\" for symbol, worst, verdict in rows]
+    lines += [rf"${as_latex(symbol)}$ & {worst} & {text(view.say(verdict))} \\" for symbol, worst, verdict in rows]
     body = "\n  ".join(lines)
     yield f"\\begin{{center}}\n\\begin{{tabular}}{{lrl}}\n  {body}\n\\end{{tabular}}\n\\end{{center}}"
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from attncli.core.message import N_, Message
-from attncli.render import _example
-from attncli.render._latex import about, arithmetic, equation, upright
-from attncli.render._view import Block, Item, View
-from attncli.render._words import (
+from attncli.render import lesson
+from attncli.render.equations import about, arithmetic, equation
+from attncli.render.formula import as_latex
+from attncli.render.run import (
     GRADIENT,
     INPUTS,
     NOTES,
@@ -23,6 +23,7 @@ from attncli.render._words import (
     parts,
     verified,
 )
+from attncli.render.view import Block, Item, View
 
 #: Characters up to which an equation stands on one line.
 _WIDTH = 96
@@ -31,14 +32,14 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 _AT_START = re.compile(r"^([#+=-]|\d+(?=[.)]))")
 
 
-def render(view: View) -> str:
+def document(view: View) -> str:
     """The run as a Markdown document."""
-    return "\n\n".join(_document(view)) + "\n"
+    return "\n\n".join(_blocks(view)) + "\n"
 
 
-def _document(view: View) -> Iterator[str]:
+def _blocks(view: View) -> Iterator[str]:
     yield f"# {escaped(view.title())}"
-    for message in (_example.prompt(view), _example.source(view)):
+    for message in (lesson.prompt(view), lesson.source(view)):
         if message is not None:
             yield escaped(view.say(message))
     if view.inputs:
@@ -59,27 +60,27 @@ def _document(view: View) -> Iterator[str]:
 
 def _lesson(view: View) -> Iterator[str]:
     """The printed numbers of a worked example, its second run, and what to notice."""
-    lines = [view.say(message) for _, message in _example.printed(view)]
+    lines = [view.say(message) for _, message in lesson.printed(view)]
     if lines:
-        yield f"## {view.say(_example.PRINTED)}"
+        yield f"## {view.say(lesson.PRINTED)}"
         yield "\n".join(f"- {escaped(line)}" for line in lines)
-    compared = _example.compared(view)
+    compared = lesson.compared(view)
     if compared is not None and view.contrast is not None:
         changes, steps, said = compared
-        yield f"## {view.say(_example.COMPARISON)}"
+        yield f"## {view.say(lesson.COMPARISON)}"
         yield escaped(view.say(changes))
         for item in steps:
             yield from _item(view.contrast, item)
         yield from (escaped(view.say(line)) for line in said)
-    notice = _example.notice(view)
+    notice = lesson.notice(view)
     if notice is not None:
-        yield f"## {view.say(_example.NOTICE)}"
+        yield f"## {view.say(lesson.NOTICE)}"
         yield escaped(view.say(notice))
 
 
 def _item(view: View, item: Item) -> Iterator[str]:
     id = "" if item.id == item.symbol else f" · {code(item.id)}"
-    yield f"### ${upright(item.symbol)}${id} · {item.shape}"
+    yield f"### ${as_latex(item.symbol)}${id} · {item.shape}"
     if item.why is not None:
         yield escaped(view.say(item.why))
     for block in item.blocks:
@@ -114,7 +115,7 @@ def _verification(view: View) -> Iterator[str]:
     yield f"## {view.say(VERIFICATION)}"
     yield view.say(Message(N_("Every input number was moved a little both ways, and the slope of the loss measured.")))
     lines = [_row([view.say(word) for word in (GRADIENT, WORST, VERDICT)]), _row(["---", "---:", "---"])]
-    lines += [_row([f"${upright(symbol)}$", worst, view.say(verdict)]) for symbol, worst, verdict in rows]
+    lines += [_row([f"${as_latex(symbol)}$", worst, view.say(verdict)]) for symbol, worst, verdict in rows]
     yield "\n".join(lines)
 
 

@@ -7,8 +7,8 @@ import html
 import io
 import re
 
-from attncli.render._view import View
-from attncli.render._words import clean
+from attncli.render.run import clean
+from attncli.render.view import View
 
 _CHARACTER = 20
 _ASPECT = 0.61
@@ -53,11 +53,11 @@ _RUN = re.compile(f"─+|[{''.join(_FRAME)}]")
 _LINE, _MIDDLE, _THICK = 24.4, 6.3, 1.2
 
 
-def render(view: View) -> str:
+def picture(view: View) -> str:
     """The view as the terminal shows it, `view.width` characters wide."""
     from rich.console import Console
 
-    from attncli.render.table import WIDTH, print_view
+    from attncli.render.terminal import WIDTH, print_view
 
     console = Console(
         file=io.StringIO(), width=view.width or WIDTH, record=True, force_terminal=True, color_system="truecolor",

@@ -16,12 +16,11 @@ import numpy as np
 
 from attncli.core.message import N_, InputError, LimitError, Message
 from attncli.core.terms import Index, Term
-from attncli.render._command import changeable
-from attncli.render._view import Block, Item, View, localized
-from attncli.render._view import view as view_of
-from attncli.render._words import clean, ending, head, parts
-
-BINARY = True
+from attncli.render.command import changeable
+from attncli.render.names import localized
+from attncli.render.run import clean, ending, head, parts
+from attncli.render.view import Block, Item, View
+from attncli.render.view import view as view_of
 
 #: What stands for −∞, and from where on a number means it.
 HIDDEN = "-1E9"
@@ -34,7 +33,7 @@ _FUNCTIONS = {
 _INPUT, _WEIGHT, _FAINT = "#FFF8DC", "#7FB0F5", "#57606A"
 
 
-def render(view: View) -> bytes:
+def workbook(view: View) -> bytes:
     """The workbook: one sheet with the inputs, every step, and what to know about them.
 
     Raises
@@ -67,7 +66,7 @@ class Sheet:
         self._lay_out()
 
     def parts(self) -> list[tuple[Message, list[Item]]]:
-        from attncli.render._words import INPUTS
+        from attncli.render.run import INPUTS
 
         first = [(INPUTS, list(self.view.inputs))] if self.view.inputs else []
         return [*first, *parts(self.view)]

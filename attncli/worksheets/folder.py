@@ -82,7 +82,7 @@ def make(job: Job) -> Made:
     from attncli.locale import language
     from attncli.marking.mark import Marker
     from attncli.problems.question import question_of
-    from attncli.render._worksheet import page
+    from attncli.render.worksheet import page
     from attncli.worksheets.key import key_of
 
     order = job.order
@@ -138,7 +138,7 @@ def write(folder: Path, order: Order, made: Iterable[Made], put: Callable[[Path,
     ----------
     put : what writes a file
     """
-    from attncli.render._worksheet import html, latex, markdown
+    from attncli.render.worksheet import html, latex, markdown
 
     sheets = list(made)
     for one in sheets:

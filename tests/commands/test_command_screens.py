@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from typed import A1, SELF
 from whole_command import COLOUR, on_terminal, run, run_again
 
-from attncli.render import names
+from attncli.render import formats
 
 FORWARD = ("forward", *SELF, "--causal", "--step", "A")
 #: Foreground or background colours, as opposed to bold, italic or dim.
@@ -109,7 +109,7 @@ def test_markup_is_only_text(tmp_path: Path) -> None:
         assert all(f"│ {token}" in text for token in tokens)
 
 
-@pytest.mark.parametrize("format", names())
+@pytest.mark.parametrize("format", formats())
 def test_two_runs_give_the_same_bytes(format: str, tmp_path: Path) -> None:
     words = ("backward", "b6-full-backward", "--format", format)
     first, again = (run_again(*words, PYTHONHASHSEED=seed, SOURCE_DATE_EPOCH=None) for seed in (1, 2))

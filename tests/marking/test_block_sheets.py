@@ -19,7 +19,7 @@ from attncli.marking.explain import Named
 from attncli.marking.marked import TWO_THINGS, Marked, StepMark
 from attncli.mistakes import mistakes_at
 from attncli.problems.problem import Problem
-from attncli.render._marks import Sheet
+from attncli.render.sheet import Sheet
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 from cases import CASES

@@ -9,7 +9,7 @@ from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.render._marks import as_markdown
+from attncli.render.sheet import as_markdown
 
 Q, K, V = "1 2; 3 -1", "2 1; -1 0.5; 0.3 1.2", "1 4; 2 -3; 0.5 1"
 

@@ -17,8 +17,8 @@ from attncli.practice.parts import Arithmetic, Formula, Part, Result, Text, Want
 from attncli.practice.schedule import Choice
 from attncli.practice.session import WORDS
 from attncli.problems.file import parse
-from attncli.render._practice import Screen
-from attncli.render.table import print_parts
+from attncli.render.exercise import Screen
+from attncli.render.terminal import print_parts
 
 NUMBER = re.compile(r"\d+\.\d+")
 

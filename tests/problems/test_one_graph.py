@@ -11,7 +11,7 @@ import attncli
 from attncli import models
 from attncli.core.graph import Graph
 from attncli.core.message import InputError
-from attncli.render import names as formats
+from attncli.render import formats
 from attncli.render import render
 
 

@@ -9,7 +9,7 @@ from rendering import HOSTILE, LAYOUTS, PROBLEMS, ZH, make_view
 
 import attncli.locale
 from attncli.core.message import ENGLISH
-from attncli.render._view import View
+from attncli.render.view import View
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ import numpy as np
 from attncli import api
 from attncli.core.message import ENGLISH, Language
 from attncli.problems.run import Run
-from attncli.render import get
-from attncli.render._view import View, view
+from attncli.render import printer
+from attncli.render.view import View, view
 
 #: Names as an attacker or an unlucky teacher writes them.
 HOSTILE = (
@@ -136,7 +136,7 @@ def written(format: str, shown: View) -> Any:
     """The view in a format, rendered once for all tests (views are kept, so their ids stay)."""
     key = format, id(shown)
     if key not in _TEXTS:
-        _TEXTS[key] = get(format).render(shown)
+        _TEXTS[key] = printer(format)(shown)
     return _TEXTS[key]
 
 

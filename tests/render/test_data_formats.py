@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from rendering import written
 
-from attncli.render import csv as csv_format
-from attncli.render import npz
-from attncli.render._view import View
+from attncli.render.data import npz_file, spreadsheet_text
+from attncli.render.view import View
 
 
 def rows_of(view: View) -> list[dict[str, str]]:
@@ -49,12 +48,12 @@ def test_csv_writes_infinity_and_no_value(seen: Callable[..., View]) -> None:
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-x", "@SUM(A1)", "\t=1", " =1", "＝1"])
 def test_csv_names_are_no_formulas(name: str) -> None:
-    assert csv_format.as_text(name) == f"'{name}"
+    assert spreadsheet_text(name) == f"'{name}"
 
 
 @pytest.mark.parametrize("name", ["", "它", "a=b", "'x", "q1"])
 def test_csv_leaves_other_names_alone(name: str) -> None:
-    assert csv_format.as_text(name) == name
+    assert spreadsheet_text(name) == name
 
 
 def test_csv_of_hostile_names(seen: Callable[..., View], hostile_names: tuple[str, ...]) -> None:
@@ -83,11 +82,11 @@ def test_npz_reads_back_without_pickles(shown: View) -> None:
 
 
 def test_npz_is_the_same_at_any_time(seen: Callable[..., View], monkeypatch: pytest.MonkeyPatch) -> None:
-    first = npz.render(seen("heads"))
+    first = npz_file(seen("heads"))
     import time
 
     monkeypatch.setattr(time, "time", lambda: 2_000_000_000.0)
-    assert npz.render(seen("heads")) == first
+    assert npz_file(seen("heads")) == first
     with zipfile.ZipFile(io.BytesIO(first)) as archive:
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 

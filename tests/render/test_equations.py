@@ -13,9 +13,9 @@ from attncli import api
 from attncli.core.terms import Term, cell
 from attncli.problems import library
 from attncli.problems.run import Run
-from attncli.render._equals import sign as sign_of
-from attncli.render._latex import arithmetic
-from attncli.render._view import View, view
+from attncli.render.arithmetic import sign as sign_of
+from attncli.render.equations import arithmetic
+from attncli.render.view import View, view
 
 #: Equations of one step that are read back.
 _OF_A_STEP = 8

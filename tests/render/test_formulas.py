@@ -14,11 +14,11 @@ from attncli import models
 from attncli.core.matrix import as_matrix
 from attncli.core.terms import Term, cell, number
 from attncli.ops import registry
-from attncli.render._glyphs import fitted
-from attncli.render._latex import escaped, matrix, term_latex, upright
-from attncli.render._math import latex_text
-from attncli.render._mathml import mathml
-from attncli.render._view import View
+from attncli.render.arithmetic import escaped, term_latex
+from attncli.render.equations import matrix
+from attncli.render.formula import as_latex, as_mathml, as_text
+from attncli.render.glyphs import fitted
+from attncli.render.view import View
 
 
 def test_every_op_and_model_has_a_formula_in_the_list() -> None:
@@ -30,15 +30,15 @@ def test_every_op_and_model_has_a_formula_in_the_list() -> None:
 
 @pytest.mark.parametrize("formula", all_formulas())
 def test_formula_can_be_shown(formula: str) -> None:
-    assert "\\" not in latex_text(formula)
-    tree = ElementTree.fromstring(mathml(formula))
+    assert "\\" not in as_text(formula)
+    tree = ElementTree.fromstring(as_mathml(formula))
     assert tree.tag == "math"
     text = "".join(tree.itertext())
     assert "\\" not in text and "{" not in text
     # Every letter and digit of the formula is still there.
     bare = re.sub(r"\\(?:begin|end)\{\w+\}|\\[A-Za-z]+|\W|_", "", formula)
     assert Counter(bare) <= Counter(text)
-    assert upright(formula).count("{") == upright(formula).count("}")
+    assert as_latex(formula).count("{") == as_latex(formula).count("}")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_formula_can_be_shown(formula: str) -> None:
     ],
 )
 def test_mathml(latex: str, expected: str) -> None:
-    assert mathml(latex) == f"<math>{expected}</math>"
+    assert as_mathml(latex) == f"<math>{expected}</math>"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_mathml(latex: str, expected: str) -> None:
 )
 def test_mathml_refuses_what_it_does_not_know(latex: str) -> None:
     with pytest.raises(ValueError, match="formula"):
-        mathml(latex)
+        as_mathml(latex)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_mathml_refuses_what_it_does_not_know(latex: str) -> None:
     ],
 )
 def test_words_are_upright(latex: str, expected: str) -> None:
-    assert upright(latex) == expected
+    assert as_latex(latex) == expected
 
 
 def _shown(id: str, index: object) -> str:
@@ -116,7 +116,7 @@ def test_arithmetic_in_latex(term: Term, expected: str) -> None:
 def test_a_matrix_wider_than_amsmath_takes_is_an_array() -> None:
     assert matrix([["1"] * 10]).startswith(r"\begin{bmatrix} 1 & 1")
     assert matrix([["1"] * 11]).startswith(r"\left[\begin{array}{rrrrrrrrrrr} 1 & 1")
-    assert mathml(matrix([["1"] * 11])).count("<mtd>") == 11
+    assert as_mathml(matrix([["1"] * 11])).count("<mtd>") == 11
 
 
 def test_text_is_no_command() -> None:
@@ -126,8 +126,8 @@ def test_text_is_no_command() -> None:
 
 
 def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
-    from attncli.render._arithmetic import term_text
-    from attncli.render._numbers import constant_text
+    from attncli.render.arithmetic import term_text
+    from attncli.render.numbers import constant_text
 
     assert term_text(Term("product", number(10.0), A), _shown, constant_text) == "10×2"
     assert term_text(Term("sum", A, Term("product", B, A)), _shown, constant_text) == "2 + (-0.5×2)"
@@ -146,8 +146,8 @@ def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
 )
 def test_a_small_number_of_a_formula_is_a_power_of_ten(value: float, text: str, ascii: str) -> None:
     params = {"eta": as_matrix(0.5), "eps": as_matrix(value)}
-    shown = latex_text(registry()["adam_update"].numbers(params).format("E", "m", "v"))  # type: ignore[misc]
+    shown = as_text(registry()["adam_update"].numbers(params).format("E", "m", "v"))  # type: ignore[misc]
     assert shown == f"E - 0.5 m / (√v + {text})"
     assert fitted(shown, "ascii") == f"E - 0.5 m / (sqrt(v) + {ascii})"
     assert fitted(shown, "gbk") == f"E - 0.5 m / (√v + {ascii.replace('*', '·')})"
-    assert mathml(registry()["root_eps"].numbers({"eps": as_matrix(value)}).format("v"))  # type: ignore[misc]
+    assert as_mathml(registry()["root_eps"].numbers({"eps": as_matrix(value)}).format("v"))  # type: ignore[misc]

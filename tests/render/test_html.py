@@ -11,8 +11,8 @@ import pytest
 from rendering import ZH
 
 from attncli.render import html
-from attncli.render._mathml import mathml
-from attncli.render._view import View
+from attncli.render.formula import as_mathml
+from attncli.render.view import View
 
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 ALLOWED = frozenset(
@@ -135,7 +135,7 @@ def test_page_is_well_nested_and_complete(shown: View) -> None:
             for value in block.values.ravel():
                 expected = item.text(value)
                 if item.values.dtype == object:
-                    expected = Page(mathml(item.latex(value))).text
+                    expected = Page(as_mathml(item.latex(value))).text
                 assert expected in numbers
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rendering import written
 
-from attncli.render._view import View
+from attncli.render.view import View
 
 #: Every command the fragment may use; all are LaTeX's own or amsmath's.
 KNOWN = frozenset(

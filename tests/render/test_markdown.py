@@ -10,8 +10,8 @@ import pytest
 from rendering import written
 
 from attncli.render import markdown
-from attncli.render._latex import upright
-from attncli.render._view import View
+from attncli.render.formula import as_latex
+from attncli.render.view import View
 
 BLOCK = re.compile(r"^\$\$\n(.*?)\n\$\$$", re.DOTALL | re.MULTILINE)
 
@@ -45,7 +45,7 @@ def test_every_step_has_its_blocks(shown: View) -> None:
     assert "$$" not in left
     assert all(line.count("$") % 2 == 0 for line in left.splitlines())
     for item in items:
-        assert re.search(rf"^### \${re.escape(upright(item.symbol))}\$", text, re.MULTILINE)
+        assert re.search(rf"^### \${re.escape(as_latex(item.symbol))}\$", text, re.MULTILINE)
 
 
 def test_every_number_of_every_matrix_is_there(shown: View) -> None:

@@ -16,10 +16,10 @@ from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.problems.published import check
 from attncli.problems.run import run
-from attncli.render._example import _digits
-from attncli.render._names import operands
-from attncli.render._parts import opened
-from attncli.render._view import view
+from attncli.render.lesson import _digits
+from attncli.render.names import operands
+from attncli.render.run import opened_parts
+from attncli.render.view import view
 
 STACKS = ("e8-encoder-block", "e9-decoder-block", "e10-transformer", "f1-bare-gpt", "f2-gpt-block")
 _OWN = "Our own numbers, calculated by attncli, whose steps are tested against PyTorch"
@@ -49,7 +49,7 @@ def test_an_operand_of_the_own_part_stays_short() -> None:
 def test_every_part_is_said_once_where_it_begins(id: str) -> None:
     items = view(run(library.load(id))).steps
     forward = [item.id for item in items if item.phase in ("forward", "target")]
-    said = opened(items)
+    said = opened_parts(items)
     assert all(part_of(step) != part_of(before) for before, step in pairwise(["", *forward]) if step in said)
     texts = [message.text() for message in said.values()]
     assert texts, "a stack has parts"
@@ -57,7 +57,7 @@ def test_every_part_is_said_once_where_it_begins(id: str) -> None:
 
 
 def test_a_plain_attention_has_no_parts() -> None:
-    assert opened(view(run(library.load("a1-pronoun"))).steps) == {}
+    assert opened_parts(view(run(library.load("a1-pronoun"))).steps) == {}
 
 
 def test_the_summary_ends_with_the_loss() -> None:

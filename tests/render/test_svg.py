@@ -11,7 +11,7 @@ import pytest
 from rendering import written
 
 from attncli.render import svg
-from attncli.render._view import View
+from attncli.render.view import View
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -55,7 +55,7 @@ def test_a_chinese_character_takes_two_places(seen: Callable[..., View]) -> None
 
 
 def test_same_bytes_and_ids_by_content(seen: Callable[..., View]) -> None:
-    first, again, other = (svg.render(seen(name)) for name in ("heads", "heads", "plain"))
+    first, again, other = (svg.picture(seen(name)) for name in ("heads", "heads", "plain"))
     assert first == again
     ids = [set(re.findall(r'id="(attncli-[0-9a-f]{12})-', text)) for text in (first, other)]
     assert len(ids[0]) == len(ids[1]) == 1 and ids[0] != ids[1]

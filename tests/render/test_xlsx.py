@@ -25,7 +25,7 @@ from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.problems.run import run
 from attncli.render import xlsx
-from attncli.render._view import View, view
+from attncli.render.view import View, view
 
 _SPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 #: Set where a missing program is a failure (the CI).
@@ -65,7 +65,7 @@ def test_every_number_is_a_formula_or_given_and_no_result_is_stored() -> None:
 
 @pytest.mark.parametrize(("code", "said"), [("en", "Inputs"), ("zh", "输入")])
 def test_it_speaks_both_languages(code: str, said: str) -> None:
-    with zipfile.ZipFile(io.BytesIO(xlsx.render(shown(library.load("a1-pronoun"), code)))) as book:
+    with zipfile.ZipFile(io.BytesIO(xlsx.workbook(shown(library.load("a1-pronoun"), code)))) as book:
         assert said in book.read("xl/sharedStrings.xml").decode()
 
 
@@ -77,7 +77,7 @@ def test_a_text_is_never_a_formula() -> None:
         labels={"token": names},
         title={"en": "=HYPERLINK(1)"},
     )
-    data = xlsx.render(shown(problem))
+    data = xlsx.workbook(shown(problem))
     formulas = {formula for formula, _ in cells(data).values() if formula}
     assert not any("HYPERLINK" in formula or "1+1" in formula for formula in formulas)
     with zipfile.ZipFile(io.BytesIO(data)) as book:
@@ -94,19 +94,19 @@ def test_steps_that_others_come_from_are_there_too() -> None:
 @pytest.mark.parametrize("arithmetic", ["hand", "exact"])
 def test_what_a_spreadsheet_cannot_be_is_refused(arithmetic: str) -> None:
     with pytest.raises(InputError, match="full precision"):
-        xlsx.render(shown(library.load("a1-pronoun"), arithmetic=arithmetic))
+        xlsx.workbook(shown(library.load("a1-pronoun"), arithmetic=arithmetic))
 
 
 def test_a_formula_that_no_program_takes_is_refused() -> None:
     wide = as_matrix(np.ones((1, 1500)))
     with pytest.raises(LimitError, match="longer than spreadsheet programs take"):
-        xlsx.render(shown(Problem("attention", {"Q": wide, "K": wide, "V": wide})))
+        xlsx.workbook(shown(Problem("attention", {"Q": wide, "K": wide, "V": wide})))
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
     with pytest.raises(InputError, match=r"pip install 'attncli\[xlsx\]'"):
-        xlsx.render(shown(library.load("a1-pronoun")))
+        xlsx.workbook(shown(library.load("a1-pronoun")))
 
 
 # --- recalculated -----------------------------------------------------------------------------------------------------

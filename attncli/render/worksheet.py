@@ -1,4 +1,4 @@
-"""Worksheets: a question with boxes to fill in, or with its key, as a page to print, LaTeX, Markdown and text.
+r"""Worksheets: a question with boxes to fill in, or with its key, as a page to print, LaTeX, Markdown and text.
 
 What stands on the page is put together once (`page`); a printer a format puts it down.
 """
@@ -17,14 +17,13 @@ from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.core.record import Record
 from attncli.locale.wrap import columns, wrap
 from attncli.problems.question import Asked, Question
-from attncli.render import _example
-from attncli.render._latex import upright
-from attncli.render._math import latex_text
-from attncli.render._mathml import mathml
-from attncli.render._numbers import number_text
-from attncli.render._view import Block, _blocks, items, localized, printable
+from attncli.render import exercise
+from attncli.render.formula import as_latex, as_mathml, as_text
 from attncli.render.latex import text as tex
 from attncli.render.markdown import escaped
+from attncli.render.names import localized, printable
+from attncli.render.numbers import number_text
+from attncli.render.view import Block, _blocks, items
 from attncli.worksheets.key import KeyLine
 
 GIVEN = Message(N_("Given"))
@@ -110,7 +109,7 @@ def page(question: Question, language: Language, key: Mapping[str, KeyLine] | No
     places = question.decimals
     before = [say(Localized(problem.prompt))] if problem.prompt else []
     if key is None and places:
-        shown = _example.decimals(places[0]) if len(places) == 1 and places[0] is not None else _AS_ASKED
+        shown = exercise.decimals(places[0]) if len(places) == 1 and places[0] is not None else _AS_ASKED
         before.append(say(Message(_CARRY_ON, decimals=shown)))
     result = run(problem, steps=question.given)  # nothing but what is given
     given = [
@@ -154,9 +153,9 @@ def _asked(one: Asked, question: Question, say: Say, key: KeyLine | None) -> Ite
     places = question.problem.decimals_of(one.step)
     values = np.zeros(graph.shape(one.step)) if key is None else key.values
     blocks = list(_blocks(values, graph.axes(one.step), graph.labels, turned))
-    note = f"{show_shape(one.shape)} · {say(_example.points(one.points))}"
+    note = f"{show_shape(one.shape)} · {say(exercise.points(one.points))}"
     if len(question.decimals) > 1:
-        note += f" · {say(_example.decimals(one.decimals))}"
+        note += f" · {say(exercise.decimals(one.decimals))}"
 
     def text(value: Any) -> str:
         return number_text(value, places)
@@ -218,7 +217,7 @@ def _html_page(one: Page) -> str:
 
 
 def _html_grid(grid: Grid) -> str:
-    symbol = "" if latex_text(grid.symbol) == grid.name else f" {mathml(grid.symbol)}"
+    symbol = "" if as_text(grid.symbol) == grid.name else f" {as_mathml(grid.symbol)}"
     lines = [
         "<figure>",
         f"<figcaption><code>{escape(grid.name)}</code>{symbol} <small>{escape(grid.note)}</small></figcaption>",
@@ -258,7 +257,7 @@ def _markdown_page(one: Page) -> Iterator[str]:
 
 
 def _markdown_grid(grid: Grid) -> Iterator[str]:
-    symbol = "" if latex_text(grid.symbol) == grid.name else f" ${upright(grid.symbol)}$"
+    symbol = "" if as_text(grid.symbol) == grid.name else f" ${as_latex(grid.symbol)}$"
     yield f"**{escaped(grid.name)}**{symbol} ({escaped(grid.note)})"
     lead = [""] if any(grid.rows) else []
     lines = [[*lead, *map(escaped, grid.columns)], [*("---" for _ in lead), *("---:" for _ in grid.columns)]]
@@ -305,7 +304,7 @@ def _latex_page(one: Page) -> Iterator[str]:
 
 
 def _latex_grid(grid: Grid) -> str:
-    symbol = "" if latex_text(grid.symbol) == grid.name else f" ${upright(grid.symbol)}$"
+    symbol = "" if as_text(grid.symbol) == grid.name else f" ${as_latex(grid.symbol)}$"
     lead = any(grid.rows)
     rows = [" & ".join(([""] if lead else []) + [tex(name) for name in grid.columns]) + r" \\ \hline"]
     for name, row in zip(grid.rows, grid.cells, strict=True):
@@ -345,7 +344,7 @@ def _text_page(one: Page) -> Iterator[str]:
 
 
 def _text_grid(grid: Grid) -> Iterator[str]:
-    symbol = latex_text(grid.symbol)
+    symbol = as_text(grid.symbol)
     yield f"{grid.name}{'' if symbol == grid.name else f'  {symbol}'}   {grid.note}"
     lead = [[name] for name in grid.rows] if any(grid.rows) else [[] for _ in grid.rows]
     table = [

@@ -1,4 +1,4 @@
-"""Exact numbers as text and LaTeX. Imported only when there are some, since it needs SymPy."""
+r"""Exact numbers as text and LaTeX. Imported only when there are some, since it needs SymPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class in the terminal: how many made which mistake at which step, the mean, the distribution."""
+r"""A class in the terminal: how many made which mistake at which step, the mean, the distribution."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from attncli.locale.wrap import columns, wrap
 from attncli.marking.explain import Named
 from attncli.marking.grade import MOST_LISTED, Picture
 from attncli.mistakes.catalogue import CATALOGUE, did
-from attncli.render._glyphs import fitted
-from attncli.render._marks import for_the_author, number
-from attncli.render._view import printable
+from attncli.render.glyphs import fitted
+from attncli.render.names import printable
+from attncli.render.sheet import for_the_author, number
 
 #: Kinds of mistakes that are listed; the rest is in the files.
 _MOST = 15

@@ -1,13 +1,16 @@
-"""Words that the written formats share: headings, names of heads, the check against finite differences."""
+r"""Words that the written formats share: headings, names of heads, the check against finite differences."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from attncli.core.gradient import gradient_id
+from attncli.core.graph import part_of
 from attncli.core.message import N_, Message
-from attncli.render._view import Block, Item, View, printable
+from attncli.render.names import printable
+from attncli.render.view import Block, Item, View
 
 INPUTS = Message(N_("Inputs"))
 NOTES = Message(N_("Notes"))
@@ -63,3 +66,35 @@ def verified(view: View) -> Iterator[tuple[str, str, Message]]:
 def is_named(view: View, item: Item) -> bool:
     """Whether its rows or columns carry names that were given (tokens), not just numbers."""
     return any(axis.name in view.run.graph.labels for axis in view.run.graph.axes(item.id))
+
+
+_KNOWN = {
+    "self": N_("{part}: the tokens of one sequence look at one another (self-attention)"),
+    "cross": N_("{part}: the tokens being written look at the other sequence (cross-attention)"),
+    "ffn": N_("{part}: every token works by itself on what it has gathered (feed-forward)"),
+    "norm": N_("{part}: every token is brought to the same size, which the next part can rely on (normalisation)"),
+    "final": N_("{part}: one more normalisation behind the blocks, before the logits"),
+    "loss": N_("{part}: how far what came out is from what should have come out"),
+}
+
+
+def opened_parts(items: tuple[Item, ...]) -> dict[str, Message]:
+    """By step id: what to say above it, because a part of the model begins there on the way forward."""
+    out: dict[str, Message] = {}
+    part = ""
+    for item in items:
+        own = part_of(item.id)
+        if item.phase not in ("forward", "target") or own == part:
+            continue
+        part = own
+        said = _about(own.removesuffix("."))
+        if said is not None:
+            out[item.id] = said
+    return out
+
+
+def _about(part: str) -> Message | None:
+    kind = re.sub(r"[0-9]+$", "", part.rpartition(".")[2])
+    if kind not in _KNOWN:
+        return None
+    return Message(_KNOWN[kind], part=part)

@@ -1,4 +1,4 @@
-"""Numbers as text. Exact whole numbers are bare; everything else has the decimals that were asked for."""
+r"""Numbers as text. Exact whole numbers are bare; everything else has the decimals that were asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNIFICANT = 15
 def number_text(value: Any, decimals: int) -> str:
     """One number: 2, 0.707, -1.500, −∞, NaN; an exact one as it is, like √2/2."""
     if not isinstance(value, (float, int, np.floating, np.integer)):
-        from attncli.render._exact import exact_text
+        from attncli.render.exact import exact_text
 
         return exact_text(value)
     number = float(value)
@@ -52,7 +52,7 @@ def is_cut(values: Any, decimals: int) -> bool:
 def number_latex(value: Any, decimals: int) -> str:
     """The same in LaTeX."""
     if not isinstance(value, (float, int, np.floating, np.integer)):
-        from attncli.render._exact import exact_latex
+        from attncli.render.exact import exact_latex
 
         return exact_latex(value)
     number = float(value)

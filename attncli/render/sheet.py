@@ -1,4 +1,4 @@
-"""A marked sheet: for a student in the terminal, as Markdown, and as JSON (FORMATS)."""
+r"""A marked sheet: for a student in the terminal, as Markdown, and as JSON (FORMATS)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from attncli.marking.explain import Named
 from attncli.marking.marked import Marked, StepMark
 from attncli.marking.report import data, json_text, named
 from attncli.mistakes.catalogue import look, varies, without_vaguer
-from attncli.render._arithmetic import cell_term, term_text
-from attncli.render._equals import ABOUT, WHY_ABOUT_IN_MARKS, sign
-from attncli.render._glyphs import fitted
-from attncli.render._names import cell_name
-from attncli.render._numbers import constant_text, number_text, padded, plain
-from attncli.render._view import localized, printable
+from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
+from attncli.render.glyphs import fitted
+from attncli.render.names import cell_name, localized, printable
+from attncli.render.numbers import constant_text, number_text, padded, plain
 
 _MARKS = {
     "correct": ("✓", "green", N_("right")),

@@ -1,4 +1,4 @@
-"""Charts made of characters: numbers and a size in, lines of text out.
+r"""Charts made of characters: numbers and a size in, lines of text out.
 
 They need no colour and no cursor, so they stand in a pipe, a file or a live display alike. Where the encoding is not
 Unicode everything is drawn in ASCII: a GBK terminal knows the blocks, but draws them two columns wide.

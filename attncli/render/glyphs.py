@@ -1,4 +1,4 @@
-"""Signs for terminals that cannot show all of Unicode: ᵀ becomes ^T, √ becomes sqrt, only where it must."""
+r"""Signs for terminals that cannot show all of Unicode: ᵀ becomes ^T, √ becomes sqrt, only where it must."""
 
 from __future__ import annotations
 

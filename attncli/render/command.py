@@ -1,4 +1,4 @@
-"""A run as the command that calculates it again, with its inputs where changed ones can be put in."""
+r"""A run as the command that calculates it again, with its inputs where changed ones can be put in."""
 
 from __future__ import annotations
 

@@ -1,12 +1,17 @@
-"""Names in a formula: a cell of a step, and an operand with the part of the model that it comes from."""
+r"""Names in a formula: a cell of a step, and an operand with the part of the model that it comes from."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from attncli.core.graph import Graph, part_of
+from attncli.core.graph import Axis, Graph, part_of
 from attncli.core.terms import Index
+
+if TYPE_CHECKING:
+    pass
 
 
 def cell_name(name: str, index: Index, layout: str = "rows") -> str:
@@ -43,3 +48,35 @@ def _marked(symbol: str, mark: str) -> str:
     head, _, index = base.partition("_")
     index = index[1:-1] if index.startswith("{") else index
     return f"{head}_{{{index},{mark}}}{power}{exponent}" if index else f"{head}_{{{mark}}}{power}{exponent}"
+
+
+_PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k", "source": "s"}
+
+
+def localized(texts: Mapping[str, str], code: str) -> str:
+    """The text in this language, else in English, else in any."""
+    return texts.get(code) or texts.get("en") or next(iter(texts.values()), "")
+
+
+def names(axis: Axis, labels: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Names of the lines of an axis: tokens where given, q1, q2 … for queries, ids for the vocabulary."""
+    given = labels.get(axis.name)
+    if axis.name == "position" and not given:
+        return tuple(map(str, range(axis.size)))
+    if axis.name == "vocabulary":
+        return tuple(f"{i} {printable(given[i])}" if given else str(i) for i in range(axis.size))
+    if given and len(given) == axis.size:
+        return tuple(printable(name) for name in given)
+    if axis.name == "":
+        return ("",) * axis.size
+    prefix = _PREFIX.get(axis.name, "")
+    return tuple(f"{prefix}{i}" for i in range(1, axis.size + 1))
+
+
+def printable(text: str) -> str:
+    """Text from a file without control characters, which must not reach a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or unicodedata.category(c) == "Zs" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )

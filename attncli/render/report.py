@@ -1,4 +1,4 @@
-"""The report of an experiment: for the terminal with its pictures, and as JSON, CSV and Markdown."""
+r"""The report of an experiment: for the terminal with its pictures, and as JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import numpy as np
 from attncli.core.message import Language, Listed, Message
 from attncli.core.report import Column, Maps, Plot, Report, Spans, Table
 from attncli.locale.wrap import columns, padded, wrap
-from attncli.render._chart import MARKS, Bar, Line, bars, figure, plot, scale_of_shades, shades
-from attncli.render._glyphs import fitted
-from attncli.render._numbers import padded as aligned
-from attncli.render._view import printable
-from attncli.render.csv import as_text
+from attncli.render.chart import MARKS, Bar, Line, bars, figure, plot, scale_of_shades, shades
+from attncli.render.data import spreadsheet_text
+from attncli.render.glyphs import fitted
 from attncli.render.markdown import escaped
+from attncli.render.names import printable
+from attncli.render.numbers import padded as aligned
 
 #: A picture is not wider than this, however wide the screen.
 _WIDEST = 80
@@ -314,14 +314,14 @@ def as_csv(report: Report, language: Language, **_: Any) -> str:
         if isinstance(part, Maps):
             for name, values in part.maps:
                 for (i, j), value in np.ndenumerate(np.asarray(values)):
-                    writer.writerow((as_text(page.say(name)), i + 1, j + 1, repr(float(value))))
+                    writer.writerow((spreadsheet_text(page.say(name)), i + 1, j + 1, repr(float(value))))
     return out.getvalue()
 
 
 def _csv_value(cell: Any, page: Page) -> str:
     if isinstance(cell, Message):
-        return as_text(page.say(cell))
-    return as_text(printable(cell)) if isinstance(cell, str) else repr(cell)
+        return spreadsheet_text(page.say(cell))
+    return spreadsheet_text(printable(cell)) if isinstance(cell, str) else repr(cell)
 
 
 RENDERERS: dict[str, Callable[..., str]] = {

@@ -1,27 +1,24 @@
-"""What is to be shown of a run, before any format: names, formulas and texts, but no layout of characters."""
+r"""What is to be shown of a run, before any format: names, formulas and texts, but no layout of characters."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attncli.core.finite import first_not_finite
 from attncli.core.graph import Axis, Input, Step, show_shape
-from attncli.core.message import ENGLISH, Language, Message
+from attncli.core.message import ENGLISH, N_, Language, Listed, Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term
 from attncli.problems.run import Run
-from attncli.render._math import latex_text
-from attncli.render._names import cell_name, operands
-from attncli.render._numbers import constant_text, number_latex, number_text
-from attncli.render._summary import summary
+from attncli.render.formula import as_text
+from attncli.render.names import cell_name, localized, names, operands, printable
+from attncli.render.numbers import SIGNIFICANT, constant_text, is_cut, number_latex, number_text
 
 if TYPE_CHECKING:
     from attncli.problems.lesson import Lesson
-
-_PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k", "source": "s"}
 
 
 class Block(Record):
@@ -69,13 +66,13 @@ class Item(Record):
     @property
     def name(self) -> str:
         """The symbol as text."""
-        return latex_text(self.symbol)
+        return as_text(self.symbol)
 
     @property
     def formula_text(self) -> str:
         """The formula as text, with the numbers put in where that says more."""
-        text = latex_text(self.formula)
-        return f"{text} = {latex_text(self.numbers)}" if self.numbers else text
+        text = as_text(self.formula)
+        return f"{text} = {as_text(self.numbers)}" if self.numbers else text
 
     @property
     def formula_latex(self) -> str:
@@ -149,7 +146,7 @@ class View(Record):
 
     def cell_arithmetic(self, id: str, index: Index, *, open_weights: bool = True) -> str:
         """The arithmetic of one cell with its numbers and result; attention weights down to the powers of e."""
-        from attncli.render._arithmetic import term_text
+        from attncli.render.arithmetic import term_text
 
         term, result = self.term(id, index, open_weights=open_weights), self.show_cell(id, index)
         left = printable(term_text(term, self.show_cell, constant_text))
@@ -159,11 +156,11 @@ class View(Record):
             return left
         source, place = term.parts  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
         assert isinstance(source, str) and isinstance(place, tuple)
-        return f"{cell_name(latex_text(self.run.graph.symbol(source)), place, self.layout)} = {result}"
+        return f"{cell_name(as_text(self.run.graph.symbol(source)), place, self.layout)} = {result}"
 
     def term(self, id: str, index: Index, *, open_weights: bool = True) -> Term:
         """The arithmetic of one cell: that of its own step, or with attention weights down to the powers of e."""
-        from attncli.render._arithmetic import cell_term
+        from attncli.render.arithmetic import cell_term
 
         step, numbers = self.run.graph.steps[id], self.run.trace.numbers
         by_hand = not open_weights or self.run.trace.arithmetic == "hand"
@@ -171,7 +168,7 @@ class View(Record):
 
     def sign(self, id: str, index: Index, term: Term) -> str:
         """= where the numbers printed in `term` give the printed cell, else ≈."""
-        from attncli.render._equals import sign
+        from attncli.render.arithmetic import sign
 
         return sign(term, self.show_cell, self.show_cell(id, index), self.run.places(id))
 
@@ -186,7 +183,7 @@ class View(Record):
 
     def why_about(self) -> Message:
         """Why there is a ≈ on the screen."""
-        from attncli.render._equals import WHY_ABOUT, WHY_ABOUT_BY_HAND
+        from attncli.render.arithmetic import WHY_ABOUT, WHY_ABOUT_BY_HAND
 
         return WHY_ABOUT_BY_HAND if self.run.trace.arithmetic == "hand" else WHY_ABOUT
 
@@ -200,11 +197,6 @@ class View(Record):
             language=language.with_columns() if self.layout == "columns" else language,
             contrast=None if self.contrast is None else self.contrast.in_language(language),
         )
-
-
-def localized(texts: Mapping[str, str], code: str) -> str:
-    """The text in this language, else in English, else in any."""
-    return texts.get(code) or texts.get("en") or next(iter(texts.values()), "")
 
 
 def view(
@@ -313,25 +305,141 @@ def _blocks(
             yield Block(head, rows, columns, own, False, values.ndim)
 
 
-def names(axis: Axis, labels: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Names of the lines of an axis: tokens where given, q1, q2 … for queries, ids for the vocabulary."""
-    given = labels.get(axis.name)
-    if axis.name == "position" and not given:
-        return tuple(map(str, range(axis.size)))
-    if axis.name == "vocabulary":
-        return tuple(f"{i} {printable(given[i])}" if given else str(i) for i in range(axis.size))
-    if given and len(given) == axis.size:
-        return tuple(printable(name) for name in given)
-    if axis.name == "":
-        return ("",) * axis.size
-    prefix = _PREFIX.get(axis.name, "")
-    return tuple(f"{prefix}{i}" for i in range(1, axis.size + 1))
+def summary(run: Run) -> Iterator[Message]:
+    """What to take away, from the numbers of the run."""
+    output = run.graph.output
+    if output in run.shown and run.trace.numbers[output].ndim == 2 and run.trace.numbers[output].size <= 24:
+        cells = [[number_text(v, run.places(output)) for v in row] for row in run.trace.numbers[output]]
+        # Exact numbers have spaces inside: “1 - √2 1” could be two numbers or three.
+        between = ", " if any(" " in cell for row in cells for cell in row) else " "
+        rows = "; ".join(between.join(row) for row in cells)
+        yield Message(N_("Result: {output} = {rows}"), output=output, rows=rows).of("result")
+    loss = run.graph.loss
+    if loss is not None and loss in run.shown and len(run.shown) > 1:
+        value = number_text(run.trace.numbers[loss][0, 0], run.places(loss))
+        yield Message(N_("Loss: {id} = {value}"), id=loss, value=value).of("loss")
+    yield from _carried(run)
+    lost = list(_lost(run))
+    yield from lost or _not_finite(run)
+    yield from _beyond(run)
+    yield from _tiny(run)
 
 
-def printable(text: str) -> str:
-    """Text from a file without control characters, which must not reach a terminal."""
-    if text.isprintable():
+def in_full(run: Run) -> Iterator[Message]:
+    """That the source of these numbers carries rounded ones on, and this run does not."""
+    carried = any(run.problem.how.get(id) == "carried" for id in run.shown)
+    if carried and run.full is None and run.trace.arithmetic == "floating":
+        yield Message(
+            N_("Worked out here with all digits. The source carries rounded values on: --carry gives its digits.")
+        )
+
+
+def _carried(run: Run) -> Iterator[Message]:
+    """Where carrying rounded values changes a printed digit."""
+    if run.full is None:
+        yield from in_full(run)
+        return
+    for id in run.shown:
+        carried, full = run.trace.numbers[id], run.full.numbers[id]
+        for index in np.ndindex(carried.shape):
+            ours, theirs = (number_text(v[index], run.places(id)) for v in (carried, full))
+            if _filled(ours) != _filled(theirs):
+                yield Message(
+                    N_(
+                        "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
+                        " Both are right answers on paper."
+                    ),
+                    cell=cell_name(id, index, run.problem.layout),
+                    carried=ours,
+                    full=theirs,
+                )
+                return
+
+
+def _filled(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
         return text
-    return "".join(
-        c if c.isprintable() or unicodedata.category(c) == "Zs" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
+
+
+def _lost(run: Run) -> Iterator[Message]:
+    """Rows without a value, and how they lost it: 0/0, or ∞/∞."""
+    for id in run.shown:
+        step = run.graph.steps[id]
+        values = run.trace.numbers[id]
+        if not step.weights or values.dtype != np.float64 or not np.isnan(values).any():
+            continue
+        totals = run.trace.numbers[step.inputs[1]]
+        without = np.isnan(values).any(axis=-1, keepdims=True)
+        for lost, why in (
+            (
+                without & (totals == 0),
+                N_(
+                    "{Row} {which}: lost. Every e^x there became 0, so the sum is 0, and 0/0 has no value (NaN)."
+                    " The maximum that was subtracted is far above everything visible."
+                ),
+            ),
+            (
+                without & np.isinf(totals),
+                N_(
+                    "{Row} {which}: lost. e^x has grown to ∞ there, and ∞/∞ has no value (NaN)."
+                    " Subtracting each {row}'s maximum first prevents it."
+                ),
+            ),
+        ):
+            rows = sorted({int(index[-2]) + 1 for index in np.argwhere(lost)})
+            if rows:
+                yield Message(why, which=Listed(rows))
+
+
+def _not_finite(run: Run) -> Iterator[Message]:
+    """Where the numbers stop being finite, and why."""
+    lost = first_not_finite(run.trace)
+    if lost is None:
+        return
+    cell = cell_name(lost.step.id, lost.index, run.problem.layout)
+    value = number_text(lost.value, 0)
+    if lost.overflow:
+        text = N_(
+            "{cell} = {value} is the first number that is not finite. It is larger than a float64 can be (about 1.8·10^308)"
+            " or was divided by 0, and nothing that follows from it can be relied on."
+        )
+    else:
+        text = N_(
+            "{cell} = {value} is the first number that is not finite: 0/0, ∞ − ∞ and the like have no value. Nothing that"
+            " follows from it can be relied on."
+        )
+    yield Message(text, cell=cell, value=value)
+
+
+def _beyond(run: Run) -> Iterator[Message]:
+    """More decimals asked for than a float64 holds."""
+    for id in run.shown:
+        values = run.trace.numbers[id]
+        if values.dtype == np.float64 and is_cut(values, run.places(id)):
+            yield Message(
+                N_(
+                    "Numbers are shown to {digits} significant digits: a float64 holds no more, and rounding on the way may"
+                    " have cost some of those. For exact results: --exact."
+                ),
+                digits=SIGNIFICANT,
+            )
+            return
+
+
+def _tiny(run: Run) -> Iterator[Message]:
+    """Numbers that are not 0 but look like it."""
+    for id in run.shown:
+        values = run.trace.numbers[id]
+        if values.dtype != np.float64 or not values.size:
+            continue
+        small = np.abs(values[(values != 0) & np.isfinite(values)])
+        if small.size and small.max() < 0.5 * 10.0 ** -run.places(id) and run.is_not_zero(id):
+            yield Message(
+                N_("{id} is not 0, only too small for {places} decimals. See more with --decimals {more}."),
+                id=id,
+                places=run.places(id),
+                more=min(15, int(np.ceil(-np.log10(small.max()))) + 3),
+            )
+            return

@@ -1,4 +1,4 @@
-"""The page that can be explored: the arithmetic of every cell as data, and a script that evaluates just that.
+r"""The page that can be explored: the arithmetic of every cell as data, and a script that evaluates just that.
 
 There is no second implementation of any model: what the script calculates after a change are the terms of the ops,
 the same ones that it shows. Numbers that do not follow from a change stay attncli's own, to the last bit.
@@ -20,13 +20,13 @@ import numpy as np
 from attncli.core.graph import Input, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
-from attncli.render._arithmetic import OPENED
-from attncli.render._command import Command, command
-from attncli.render._names import cell_name
-from attncli.render._numbers import constant_text, plain
-from attncli.render._view import Block, Item, View, printable
-from attncli.render._words import clean
+from attncli.render.arithmetic import OPENED
+from attncli.render.command import Command, command
 from attncli.render.html import Fragment, anchor, padding, tag
+from attncli.render.names import cell_name, printable
+from attncli.render.numbers import constant_text, plain
+from attncli.render.run import clean
+from attncli.render.view import Block, Item, View
 
 #: Numbers up to which a page calculates anew at every change.
 MOST_CELLS = 3_000
@@ -284,7 +284,7 @@ class Explorer(Fragment):
         }
 
     def step_data(self, node: Input | Step) -> dict[str, Any]:
-        from attncli.render._why import fitted_name
+        from attncli.render.why import fitted_name
 
         run = self.view.run
         values = run.trace.numbers[node.id]

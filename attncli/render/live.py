@@ -1,19 +1,50 @@
-"""A training as it runs, on standard error: how far it is, and the loss so far as a curve."""
+r"""A progress bar on standard error while a class is marked."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from attncli.core.message import N_, Language, Message
-from attncli.render._chart import curve, figure
+from attncli.render.chart import curve, figure
+
+
+def counting(
+    results: Iterator[dict[str, Any]], file: TextIO, stack: ExitStack, done: int, total: int | None
+) -> Iterator[dict[str, Any]]:
+    """The same results, counted on the screen as they go by.
+
+    Parameters
+    ----------
+    done : results that an earlier run left
+    total : how many come, these included; None: a stream, nobody knows
+    """
+    end = (TimeElapsedColumn(),) if total is None else (BarColumn(), TimeRemainingColumn())
+    console = Console(file=file)
+    progress = stack.enter_context(
+        Progress(SpinnerColumn(), MofNCompleteColumn(), *end, console=console, transient=True)
+    )
+    task = progress.add_task("", total=total, completed=done)
+    for result in results:
+        progress.advance(task)
+        yield result
+    progress.stop()  # before anything is written below it
+
 
 #: Seconds between two pictures, and lines of the curve.
 _EVERY, _HEIGHT = 0.1, 10

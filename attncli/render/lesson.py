@@ -1,21 +1,17 @@
-"""A worked example: its question, and after the calculation its printed numbers and what to notice, for every format."""
+r"""A worked example: its question, and after the calculation its printed numbers and what to notice, for every format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from attncli.core.graph import show_shape
 from attncli.core.message import N_, Listed, Localized, Message
-from attncli.locale.wrap import wrap
 from attncli.problems.published import Checked
-from attncli.problems.question import Question, quoted
-from attncli.render._math import latex_text
-from attncli.render._view import Item, View
+from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
 
 _HOW = {
     "carried": N_("rounded values carried on"),
@@ -100,7 +96,7 @@ def notice(view: View) -> Message | None:
 
 def before(view: View, console: Console) -> Iterator[RenderableType]:
     """The question above a solution, below its title."""
-    from attncli.render.table import Page
+    from attncli.render.terminal import Page
 
     page = Page(view, console)
     asked = prompt(view)
@@ -112,7 +108,7 @@ def after(view: View, console: Console) -> Iterator[RenderableType]:
     """The printed numbers, the second run for comparison, what to notice, the source."""
     from rich.text import Text
 
-    from attncli.render.table import Page
+    from attncli.render.terminal import Page
 
     page = Page(view, console)
     lines = list(printed(view))
@@ -145,104 +141,6 @@ def after(view: View, console: Console) -> Iterator[RenderableType]:
 
 
 _STYLES = {RIGHT: "green", WRONG: "bold red", PLAIN: ""}
-
-
-def question(asked: Question, name: str, view: View, console: Console, *, hint: bool) -> Iterator[RenderableType]:
-    """What is given and what is asked; the hint only where it was asked for. How to hand in comes after it.
-
-    Parameters
-    ----------
-    name : how the problem is called on the command line
-    view : of a run of the problem, of which only what is given is shown
-    """
-    from rich.text import Text
-
-    from attncli.render._view import items
-    from attncli.render.table import Page
-
-    page = Page(view, console)
-    problem = asked.problem
-    yield page.text(f"{problem.id}: {view.title()}" if problem.id else view.title(), "bold")
-    if problem.prompt:
-        yield page.say(Localized(problem.prompt))
-    yield Text()
-    yield from page.side_by_side(items(view.run, asked.given, turned=view.layout == "columns"))
-    yield from (page.text(f"{id} = {text}") for id, text in asked.texts.items())
-    if asked.settings:
-        settings = Listed(f"{id} = {value}" for id, value in asked.settings.items())
-        yield page.say(Message(N_("Settings: {settings}"), settings=settings))
-    if asked.loss is not None:
-        yield page.say(Message(N_("Loss: L = {loss}"), loss=asked.loss))
-    yield Text()
-    yield page.say(_to_hand_in(asked), "bold underline")
-    yield _list(asked, page)
-    if hint and problem.hint:
-        yield Text()
-        yield page.say(Message(N_("Hint")), "bold underline")
-        yield page.say(Localized(problem.hint))
-    yield Text()
-    where = source_line(problem.source)
-    if where is not None:
-        yield page.say(where, "dim")
-    if problem.hint and not hint:
-        yield page.say(Message(N_("A hint: attncli examples show {id} --hint"), id=quoted(name)), "dim")
-    yield page.say(Message(N_("The solution, step by step: attncli examples run {id}"), id=quoted(name)), "dim")
-
-
-def _to_hand_in(asked: Question) -> Message:
-    places = asked.decimals
-    if len(places) != 1:
-        return Message(N_("To hand in"))
-    if places[0] is None:
-        return Message(N_("To hand in, each number judged at the decimals it is written with"))
-    if places[0] == 1:
-        return Message(N_("To hand in, with 1 decimal"))
-    return Message(N_("To hand in, with {places} decimals"), places=places[0])
-
-
-def _list(asked: Question, page: Any) -> RenderableType:
-    """A line for each thing to hand in: its id, symbol, shape, points, and decimals where they differ."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for one in asked.asked:
-        symbol = latex_text(one.symbol)
-        cells = [
-            one.step,
-            symbol if symbol != one.step else "",
-            show_shape(one.shape),
-            page.view.say(points(one.points)),
-        ]
-        if len(asked.decimals) > 1:
-            cells.append(page.view.say(decimals(one.decimals)))
-        table.add_row(*[page.text(cell) for cell in cells])
-    return table
-
-
-def points(count: Fraction) -> Message:
-    """“2 points”."""
-    if count == 0:
-        return Message(N_("no points"))
-    return Message(N_("1 point")) if count == 1 else Message(N_("{count} points"), count=f"{float(count):g}")
-
-
-def decimals(places: int | None) -> Message:
-    """“3 decimals”."""
-    if places is None:
-        return Message(N_("as written"))
-    return Message(N_("1 decimal")) if places == 1 else Message(N_("{count} decimals"), count=places)
-
-
-def how_to_hand_in(asked: Question, name: str, view: View, width: int) -> str:
-    """A sheet to copy, and as the last line the command that marks the answers: lines that nothing breaks."""
-    sheet, command = (
-        wrap(view.say(Message(sentence)), width)
-        for sentence in (
-            N_("Write the numbers over the question marks, in a sheet (answers.toml) …"),
-            N_("… or on the command line:"),
-        )
-    )
-    return f"\n{sheet}\n{asked.sheet()}\n{command}\n{asked.command(name)}\n"
 
 
 def json_data(view: View) -> dict[str, Any]:

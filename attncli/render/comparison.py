@@ -1,30 +1,201 @@
-"""The comparison of attention variants as blocks of text, which the terminal and Markdown lay out."""
+r"""Numbers, formulas and standing words of the comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from attncli.core.message import N_, Language, Listed, Message
 from attncli.core.record import Record
 from attncli.cost.claims import Finding
 from attncli.cost.comparison import Comparison, Entry, Model
 from attncli.cost.count import Line
+from attncli.cost.product import Product, Ratio
 from attncli.cost.sizes import GROUPS, LATENT, ROTARY, WIDTHS, Assumed
-from attncli.render._compare_words import (
-    ASSUMED,
-    LETTERS,
-    NAMES,
-    WORDS,
-    bytes_text,
-    counted,
-    equation,
-    exact,
-    number,
-    quotient,
-    rounded,
-    share,
-    short,
-)
+from attncli.locale.wrap import columns, wrap
+from attncli.render.chart import Bar, bars, figure
+from attncli.render.glyphs import fitted
+from attncli.render.markdown import code, escaped
+from attncli.render.terminal import Lines
+
+NAMES = {"mha": "MHA", "mqa": "MQA", "gqa": "GQA", "mla": "MLA"}
+
+#: The letter of a size, or the option where it has none.
+LETTERS = {
+    "d_model": "d_model", "heads": "n_h", "kv_heads": "n_g", "d_head": "d_h", "d_c": "d_c", "d_c_q": "d_c'", "d_rope": "d_h^R",
+    "layers": "l", "context": "n", "bytes": "--bytes", "window": "w", "bias": "--bias", "causal": "--prefill",
+}  # fmt: skip
+
+#: Sizes in words, in the order they are shown.
+WORDS = {
+    "d_model": N_("width of a token {size}"),
+    "heads": N_("heads {size}"),
+    "kv_heads": N_("groups of GQA {size}"),
+    "d_head": N_("width of a head {size}"),
+    "d_c": N_("latent of MLA {size}"),
+    "d_c_q": N_("latent of its queries {size}"),
+    "d_rope": N_("its rotary part {size}"),
+    "layers": N_("layers {size}"),
+    "context": N_("context {size}"),
+    "window": N_("window {size}"),
+    "bytes": N_("bytes a number {size}"),
+}
+
+#: Sizes that nobody gave, and why they are what they are.
+ASSUMED = {
+    ("kv_heads", "quarter"): N_("n_g = {value}, a quarter of the heads where that divides them (--kv-heads)"),
+    ("d_c", "latent"): N_("d_c = {value} = {latent}·d_h, as in DeepSeek-V2 (--d-c)"),
+    ("d_rope", "rotary"): N_("d_h^R = {value}, {rotary}·d_h as in DeepSeek-V2, an even number (--d-rope)"),
+    ("d_c_q", "plain"): N_("d_c' = {value}, so queries are not compressed (--d-c-q)"),
+    ("layers", "plain"): N_("l = {value} (--layers)"),
+    ("context", "plain"): N_("n = {value} (--context)"),
+    ("context", "shortest"): N_("n = {value}, the shortest context of these models (--context)"),
+    ("bytes", "plain"): N_("{value} bytes a number, as in fp16 and bf16 (--bytes)"),
+}
+
+#: Up to here a count stands in full in a table.
+_IN_FULL = 10**8
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def exact(value: int) -> str:
+    """2,147,483,648"""
+    return f"{value:,}"
+
+
+def short(value: int) -> str:
+    """262,144, but 2.147·10^9 where it gets long."""
+    if value < _IN_FULL:
+        return exact(value)
+    mantissa, _, power = f"{value:.3e}".partition("e")
+    return f"{mantissa}·10^{int(power)}"
+
+
+def number(value: int | float | Fraction) -> str:
+    """A number on its own: in full where it is whole, else to four significant digits."""
+    if value == int(value):
+        return exact(int(value))
+    text = figure(float(value))
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def rounded(message: Message) -> Message:
+    """The message with its fractions to four significant digits."""
+    if isinstance(message, Listed):
+        return message
+    return Message(message.template, **{name: _rounded(value) for name, value in message.fields.items()})
+
+
+def _rounded(value: object) -> object:
+    if isinstance(value, Message):
+        return rounded(value)
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(f"{float(value):.4g}")
+    return value
+
+
+def bytes_text(value: Fraction) -> str:
+    """512 KiB: in units of 1024."""
+    power = 0
+    while value >= 1024 and power < len(_UNITS) - 1:
+        value, power = value / 1024, power + 1
+    return f"{number(value)} {_UNITS[power]}"
+
+
+def share(part: Fraction) -> str:
+    """7.031 %, or 171.5× where it is many times as much."""
+    return f"{number(part)}×" if part >= 10 else f"{number(100 * part)} %"
+
+
+def symbols(product: Product) -> str:
+    """2·n_h·d_h·l"""
+    return "·".join(factor.symbol for factor in product.factors)
+
+
+def numbers(product: Product) -> str:
+    """2·32·128·32"""
+    return "·".join(
+        f"({' + '.join(map(str, factor.terms))})" if factor.terms else str(factor.value) for factor in product.factors
+    )
+
+
+def equation(product: Product) -> str:
+    """2·n_h·d_h·l = 2·32·128·32 = 262,144"""
+    if len(product.factors) == 1 and not product.factors[0].terms:
+        return f"{symbols(product)} = {exact(product.value)}"
+    return f"{symbols(product)} = {numbers(product)} = {exact(product.value)}"
+
+
+def quotient(ratio: Ratio, *, symbols: bool = True) -> str:
+    """2·n_h·d_h·l / (2·d_h·l) = 262,144 / 8,192 = 32"""
+    values = f"{exact(ratio.above.value)} / {exact(ratio.below.value)} = {number(ratio.value)}"
+    return f"{_over(ratio)} = {values}" if symbols else values
+
+
+def _over(ratio: Ratio) -> str:
+    above, below = symbols(ratio.above), symbols(ratio.below)
+    alone = len(ratio.below.factors) == 1
+    return f"{above} / {below if alone else f'({below})'}"
+
+
+def counted(comparison: Comparison) -> Iterator[Message]:
+    """What the numbers hold and what they leave out."""
+    variants = set(comparison.variants)
+    sizes = [model.sizes for model in comparison.models]
+    yield Message(
+        N_(
+            "Parameters: the projections W_Q, W_K, W_V and W_O of every layer. Not counted: embeddings, norms, feed-forward."
+        )
+    )
+    if any(one.bias for one in sizes) and variants - {"mla"}:
+        yield Message(
+            N_("Biases b_Q, b_K, b_V and b_O are counted as parameters where a model has them; MLA has none.")
+        )
+    if "mla" in variants:
+        yield Message(
+            N_(
+                "MLA: W_DKV makes the latent and W_UK, W_UV the keys and values from it; W_DQ and W_UQ do so for the queries, where they have a latent, else W_UQ alone; W_QR and W_KR make the rotary parts, the key's one for all heads."
+            )
+        )
+    yield Message(N_("Cache: keys and values of every token in every layer; for MLA its latent and its rotary key."))
+    if any(one.window for one in sizes):
+        yield Message(N_("With a window of w the cache keeps the last w tokens, and a token sees no more than these."))
+    yield Message(
+        N_(
+            "A multiply-add is one multiplication and the addition that follows it. Counted: every matrix product, in every layer. Not counted: softmax, norms, turning by position, adding biases."
+        )
+    )
+    if all(one.causal for one in sizes):
+        yield from _pairs({one.cached < one.context for one in sizes})
+    else:
+        yield Message(N_("Prefill: all n tokens at once, all n² pairs, as where the mask comes after the product."))
+    yield Message(N_("Next token: the last of the n, when the others are in the cache."))
+    if "mla" in variants:
+        yield Message(
+            N_(
+                "MLA's next token has two ways. The plain one makes the keys and values of all tokens in sight anew from their latents. The absorbed one multiplies W_UK into the query and W_UV into the mixed latents, once each: (q W_UK^T) c^T = q (c W_UK)^T."
+            )
+        )
+
+
+def _pairs(windowed: set[bool]) -> Iterator[Message]:
+    """Which pairs of a query and a key a prefill counts: without a window that is shorter than the context, and with one."""
+    if False in windowed:
+        yield Message(
+            N_(
+                "Prefill: all n tokens at once, and token i meets i keys: n·(n+1)/2 pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
+            )
+        )
+    if True in windowed:
+        yield Message(
+            N_(
+                "Prefill with a window shorter than the context: the first w tokens meet 1 to w keys, each of the other n−w meets w: w(w+1)/2 + (n−w)·w pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
+            )
+        )
 
 
 class Heading(Record):
@@ -369,3 +540,119 @@ class Document:
                     total=exact(entry.count.total(name)),
                 )
                 yield Paragraph(self.say(total))
+
+
+def as_markdown(document: Document) -> str:
+    """A document with tables."""
+    parts = [text for block in document.blocks() if (text := "\n".join(_markdown_lines(block)))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_lines(block: Block) -> Iterator[str]:
+    if isinstance(block, Heading):
+        yield f"{'#' * block.level} {escaped(block.text)}"
+    elif isinstance(block, Paragraph):
+        yield escaped(block.text)
+    elif isinstance(block, Grid):
+        yield _row(["", *(" ".join(head) for head in block.heads)])
+        yield _row(["---", *("---:" for _ in block.heads)])
+        for label, cells in block.rows:
+            yield _row([escaped(label.strip()), *cells])
+    elif isinstance(block, Listing):
+        for sign, name, text in block.rows:
+            words = [sign, f"**{escaped(name)}**" if name else "", code(text) if name else escaped(text)]
+            yield "- " + " ".join(word for word in words if word)
+    elif isinstance(block, Chart):
+        return  # the numbers stand in the table
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+#: Spaces between two columns.
+_GAP = 2
+#: Columns that the label of a line keeps, however narrow the screen is.
+_LEAST_LABEL = 6
+
+
+class Page:
+    """One comparison laid out for one console."""
+
+    def __init__(self, document: Document, *, width: int, encoding: str) -> None:
+        self.document = document
+        self.width = width
+        self.encoding = encoding
+
+    def parts(self) -> Iterator[RenderableType]:
+        """From top to bottom."""
+        for block in self.document.blocks():
+            yield from self._block(block)
+
+    def _fit(self, text: str) -> str:
+        return fitted(text, self.encoding)
+
+    def _block(self, block: Block) -> Iterator[RenderableType]:
+        if isinstance(block, Heading):
+            yield from self._heading(block)
+        elif isinstance(block, Paragraph):
+            yield self._lines(block.text, "dim" if block.aside else "")
+        elif isinstance(block, Grid):
+            yield from self._grid(block)
+        elif isinstance(block, Chart):
+            rows = [Bar(self._fit(name), length, text) for name, length, text in block.rows]
+            yield Lines(bars(rows, min(self.width, 80), encoding=self.encoding), "cyan")
+            yield Text()
+        else:
+            yield from self._listing(block)
+
+    def _lines(self, text: str, style: str = "", first: str = "", rest: str = "") -> Lines:
+        return Lines(wrap(self._fit(text), self.width, first, rest).split("\n"), style)
+
+    def _heading(self, heading: Heading) -> Iterator[RenderableType]:
+        if heading.level > 1:
+            yield Text()
+        yield self._lines(heading.text, {1: "bold", 2: "bold underline", 3: "bold"}[heading.level])
+
+    def _grid(self, grid: Grid) -> Iterator[RenderableType]:
+        """As many columns side by side as fit, the others below with the labels again."""
+        wide = [
+            max([*map(columns, head), *(columns(self._fit(cells[i])) for _, cells in grid.rows)])
+            for i, head in enumerate(grid.heads)
+        ]
+        label = max(columns(text) for text, _ in grid.rows)
+        label = max(_LEAST_LABEL, min(label, self.width - max(wide) - _GAP))
+        start = 0
+        while start < len(wide):
+            stop, used = start, label
+            while stop < len(wide) and (stop == start or used + _GAP + wide[stop] <= self.width):
+                used += _GAP + wide[stop]
+                stop += 1
+            yield Text()
+            yield self._band(grid, label, range(start, stop))
+            start = stop
+
+    def _band(self, grid: Grid, label: int, shown: range) -> RenderableType:
+        table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=False)
+        table.add_column(width=label, overflow="fold")
+        for i in shown:
+            table.add_column(justify="right", no_wrap=True, style="bold" if grid.own[i] else "")
+        for line in range(len(grid.heads[0])):
+            table.add_row("", *(Text(self._fit(grid.heads[i][line]), "bold cyan") for i in shown))
+        for text, cells in grid.rows:
+            if all(cells[i] == "–" for i in shown):
+                continue
+            style = "dim" if text.startswith(" ") else ""
+            table.add_row(Text(self._fit(text), style), *(Text(self._fit(cells[i]), style) for i in shown))
+        return table
+
+    def _listing(self, listing: Listing) -> Iterator[RenderableType]:
+        """Names in a column, with formulas beside them that go on under their own beginning."""
+        wide = max(columns(self._fit(name)) for _, name, _ in listing.rows)
+        for sign, name, text in listing.rows:
+            mark = f"{self._fit(sign)} " if sign else ""
+            first = f"  {mark}{self._fit(name)}{' ' * (wide - columns(self._fit(name)) + 2)}" if wide else f"  {mark}"
+            rest = " " * columns(first)
+            if columns(first) > self.width // 2:
+                rest = " " * 4
+            yield self._lines(text, {"✓": "green", "✗": "red"}.get(sign, ""), first, rest)

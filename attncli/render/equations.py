@@ -12,24 +12,17 @@ from typing import Any
 import numpy as np
 
 from attncli.core.message import Message
-from attncli.core.terms import Index, Term
-from attncli.render._equals import ABOUT, EQUAL
-from attncli.render._names import cell_name
-from attncli.render._numbers import constant_latex, number_latex, number_text
-from attncli.render._view import Block, Item, View, printable
+from attncli.core.terms import Index
+from attncli.render.arithmetic import EQUAL, LATEX_SIGNS, term_latex
+from attncli.render.names import cell_name
+from attncli.render.numbers import number_latex, number_text
+from attncli.render.view import Block, Item, View
 
 #: amsmath's bmatrix has at most this many columns unless told otherwise.
 _MOST_COLUMNS = 10
 #: A matrix with more rows is not repeated inside the formula of another.
 _MOST_ROWS = 32
-LATEX_SIGNS = {EQUAL: "=", ABOUT: r"\approx"}
 _WORD = re.compile(r"\\(?:begin|end|text|operatorname|mathrm|mathbf)\{[^{}]*\}|\\[A-Za-z]+|([A-Za-z]{2,})")
-
-_ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\textdollar{}", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", "`": r"\textquoteleft{}",
-}  # fmt: skip
 
 
 def upright(latex: str) -> str:
@@ -167,80 +160,3 @@ def _cell(view: View, item: Item, index: Index) -> str:
     source, place = term.parts
     assert isinstance(source, str) and isinstance(place, tuple)
     return f"{_cell_symbol(graph.symbol(source), place, view.layout)} = {result}"
-
-
-def term_latex(term: Term, show: Any) -> str:
-    """A term in LaTeX, its cells put in by `show`."""
-    match term.kind:
-        case "cell":
-            return str(show(*term.parts))
-        case "number":
-            return constant_latex(float(str(term.parts[0])))
-        case "text":
-            return rf"\text{{{escaped(str(term.parts[0]))}}}"
-    terms = [part for part in term.parts if isinstance(part, Term)]
-    parts = [term_latex(part, show) for part in terms]
-    match term.kind:
-        case "sum":
-            return _sum(parts)
-        case "difference":
-            return f"{parts[0]} - {_bracketed(parts[1]) if _is_sum(parts[1]) or _negative(parts[1]) else parts[1]}"
-        case "product":
-            return r" \times ".join(
-                _bracketed(part) if _is_sum(part) or (i and _negative(part)) else part for i, part in enumerate(parts)
-            )
-        case "quotient":
-            return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
-        case "exp":
-            return f"e^{{{parts[0]}}}"
-        case "negative":
-            return (
-                f"-{parts[0]}"
-                if terms[0].kind in ("cell", "ln") and not _negative(parts[0])
-                else f"-{_bracketed(parts[0])}"
-            )
-        case "root":
-            return rf"\sqrt{{{parts[0]}}}"
-        case "power":
-            return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
-        case "positive":
-            return f"[{parts[0]} > 0]"
-        case "erf":
-            return rf"\mathrm{{erf}}\left({parts[0]}\right)"
-        case "tanh" | "max" | "sin" | "cos" | "ln":
-            return rf"\{term.kind}\left({', '.join(parts)}\right)"
-    raise ValueError(term.kind)
-
-
-def _sum(parts: list[str]) -> str:
-    """Terms joined by +, or by − where a single number is negative; another negative one gets brackets."""
-    out = parts[0] if parts else "0"
-    for part in parts[1:]:
-        if re.fullmatch(r"-[\d.]+", part):
-            out += f" - {part[1:]}"
-        else:
-            out += f" + {_bracketed(part) if _negative(part) else part}"
-    return out
-
-
-def _bracketed(latex: str) -> str:
-    return rf"\left({latex}\right)"
-
-
-def _negative(latex: str) -> bool:
-    return latex.startswith("-")
-
-
-def _is_sum(latex: str) -> bool:
-    """Whether a + or − stands outside all brackets, after the first sign."""
-    depth = 0
-    for i, sign in enumerate(latex):
-        depth += (sign in "{(") - (sign in "})")
-        if depth == 0 and i and sign in "+-" and latex[i - 1] == " ":
-            return True
-    return False
-
-
-def escaped(text: str) -> str:
-    """Text in which nothing is a command of LaTeX, of KaTeX or of Markdown around it."""
-    return "".join(_ESCAPES.get(sign, sign) for sign in printable(text))

@@ -1,4 +1,4 @@
-"""One number traced back to the inputs: a tree of arithmetic."""
+r"""One number traced back to the inputs: a tree of arithmetic."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from rich.tree import Tree
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index
 from attncli.locale.wrap import wrap
-from attncli.render._glyphs import fitted
-from attncli.render._lines import Lines
-from attncli.render._names import cell_name
-from attncli.render._summary import in_full
-from attncli.render._view import View
+from attncli.render.glyphs import fitted
+from attncli.render.names import cell_name
+from attncli.render.terminal import Lines
+from attncli.render.view import View, in_full
 
 #: Lines after which the rest is left out; a cell of a long chain refers to hundreds.
 MOST_LINES = 400
@@ -90,9 +89,9 @@ class Why:
 
 def fitted_name(view: View, id: str) -> str:
     """The symbol of a step as text."""
-    from attncli.render._math import latex_text
+    from attncli.render.formula import as_text
 
-    return latex_text(view.run.graph.symbol(id))
+    return as_text(view.run.graph.symbol(id))
 
 
 def print_why(

@@ -1,0 +1,379 @@
+r"""The arithmetic of one cell as text: 1×1 + 2×0 = 1."""
+
+from __future__ import annotations
+
+import decimal
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import reduce
+from operator import mul
+from typing import Any
+
+from attncli.core.graph import Graph, Step
+from attncli.core.message import N_, Message
+from attncli.core.terms import Index, Term
+from attncli.render.names import printable
+from attncli.render.numbers import constant_latex, constant_text
+
+#: A hidden score as text.
+HIDDEN = "−∞"
+#: Ops that an attention weight is opened down through, to the powers of e.
+OPENED = frozenset({"exp", "row_sum"})
+ShowCell = Callable[[str, Index], str]
+
+
+def term_text(term: Term, show: ShowCell, number: Callable[[float], str]) -> str:
+    """A term with its numbers put in by `show` (cells) and `number` (constants)."""
+    match term.kind:
+        case "cell":
+            step, index = term.parts
+            assert isinstance(step, str) and isinstance(index, tuple)
+            return show(step, index)
+        case "number":
+            return number(float(str(term.parts[0])))
+        case "text":
+            return str(term.parts[0])
+    parts = [term_text(part, show, number) for part in term.parts if isinstance(part, Term)]
+    kinds = [part.kind for part in term.parts if isinstance(part, Term)]
+    match term.kind:
+        case "sum":
+            return _joined_sum(parts)
+        case "difference":
+            if parts[0] == parts[1] == HIDDEN:
+                return HIDDEN  # hidden stays hidden: nothing is taken away from it
+            return f"{parts[0]} - {_signed(parts[1])}"
+        case "product":
+            return "×".join(
+                _factor(part, kind, first=i == 0) for i, (part, kind) in enumerate(zip(parts, kinds, strict=True))
+            )
+        case "quotient":
+            return f"{_grouped(parts[0])} / {_grouped(parts[1])}"
+        case "exp":
+            return f"e^{parts[0]}" if _single(parts[0]) else f"e^({parts[0]})"
+        case "negative":
+            return (
+                f"-{parts[0]}"
+                if kinds[0] in ("cell", "ln", "exp", "root") and parts[0][:1] != "-"
+                else f"-({parts[0]})"
+            )
+        case "root":
+            return f"√{parts[0]}" if _single(parts[0]) else f"√({parts[0]})"
+        case "power":
+            return f"{_grouped(parts[0])}^{parts[1] if _single(parts[1]) else f'({parts[1]})'}"
+        case "positive":
+            return f"[{parts[0]} > 0]"
+        case "ln" | "tanh" | "max" | "erf" | "sin" | "cos":
+            return f"{term.kind}({', '.join(parts)})"
+    raise ValueError(term.kind)
+
+
+def _single(text: str) -> bool:
+    return not any(sign in text for sign in " ×/+")
+
+
+def _grouped(text: str) -> str:
+    return text if _single(text) or (text.startswith("e^") and " " not in text) else f"({text})"
+
+
+def _signed(text: str) -> str:
+    return f"({text})" if text[:1] in ("-", "−") or not (_single(text) or ("×" in text and " " not in text)) else text
+
+
+def _factor(text: str, kind: str, *, first: bool) -> str:
+    if text[:1] in ("-", "−") and not first:
+        return f"({text})"
+    return f"({text})" if kind in ("sum", "difference", "quotient") or " " in text else text
+
+
+def _joined_sum(parts: list[str]) -> str:
+    """Terms joined by +, or by − where a single number is negative; another negative one gets brackets: 1 + (-1×2)."""
+    if not parts:
+        return "0"
+    out = parts[0]
+    for part in parts[1:]:
+        if part.startswith("-") and _single(part):
+            out += f" - {part[1:]}"
+        else:
+            out += f" + ({part})" if part.startswith(("-", "−")) else f" + {part}"
+    return out
+
+
+def opened(term: Term, graph: Graph, values: Mapping[str, Any], names: frozenset[str]) -> Term:
+    """The term with the cells of steps by these ops replaced by their own arithmetic."""
+    if term.kind == "cell":
+        id, index = term.parts
+        step = graph.steps.get(str(id))
+        if step is None or step.op.name not in names or not isinstance(index, tuple):
+            return term
+        return opened(step.op.terms(step, index, values), graph, values, names)
+    if term.kind in ("number", "text"):
+        return term
+    return Term(term.kind, *(opened(part, graph, values, names) for part in term.parts if isinstance(part, Term)))
+
+
+def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Any], *, by_hand: bool = False) -> Term:
+    """The arithmetic a learner writes for a cell: attention weights down to the powers of e, unless those were rounded."""
+    term = step.op.terms(step, index, values)
+    if step.weights and not by_hand:
+        return opened(term, graph, values, OPENED)
+    return term
+
+
+#: Said where a cell refers to nothing: a row of a table that no token looked up.
+NOTHING = Message(N_("no gradient arrives here"))
+
+EQUAL, ABOUT = "=", "≈"
+
+#: Why a screen has ≈ in it, said once.
+WHY_ABOUT = Message(
+    N_(
+        "≈: the numbers shown are rounded; attncli goes on with all their digits. --carry goes on with the rounded ones."
+    )
+)
+#: The same where rounded numbers are carried on already.
+WHY_ABOUT_BY_HAND = Message(
+    N_("≈: this step has lines of its own in between, and each of them is rounded; the formula is all that is shown.")
+)
+#: The same below a cell of a learner's sheet.
+WHY_ABOUT_IN_MARKS = Message(N_("≈: the numbers shown here are rounded; more digits were used."))
+
+_DECIMAL = re.compile(r"-?(\d+(\.\d+)?(e[+-]?\d+)?|Infinity)|NaN")
+#: Digits that are worked with: twice as many as any printed number has.
+_DIGITS = 60
+
+
+def sign(term: Term, show: Callable[[str, Index], str], result: str, places: int) -> str:
+    """`=` where the printed numbers give the printed result, else `≈`.
+
+    Parameters
+    ----------
+    term : the arithmetic on the left
+    show : the text of a cell in it
+    result : the text on the right
+    places : decimals of the result; a whole number is printed without them only if it is one
+    """
+    operands: list[str] = []
+
+    def shown(id: str, index: Index) -> str:
+        operands.append(show(id, index))
+        return operands[-1]
+
+    with decimal.localcontext(decimal.Context(prec=_DIGITS, Emax=10**9, Emin=-(10**9), traps=[])):
+        left, right = printed_value(term, shown), as_decimal(result)
+        if left is None or right is None:
+            return EQUAL  # √2/2 and the like are exact
+        return EQUAL if _rounds_to(left, right, max([places, *map(_decimals, operands)])) else ABOUT
+
+
+def _rounds_to(value: Decimal, result: Decimal, places: int) -> bool:
+    """Whether the value, rounded where the result ends, is the result."""
+    if not value.is_finite() or not result.is_finite():
+        return value == result or (value.is_nan() and result.is_nan())
+    exponent = result.as_tuple().exponent
+    assert isinstance(exponent, int)
+    unit = Decimal(1).scaleb(exponent if exponent else -places)
+    return value.quantize(unit, decimal.ROUND_HALF_UP) == result
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2]) if "e" not in text else 0
+
+
+def as_decimal(text: str) -> Decimal | None:
+    """A printed number; None where it is none, like √2/2."""
+    plain = text.replace("−", "-").replace("∞", "Infinity")
+    return Decimal(plain) if _DECIMAL.fullmatch(plain) else None
+
+
+def printed_value(term: Term, show: Callable[[str, Index], str]) -> Decimal | None:
+    """What the arithmetic gives if it is done with the printed numbers; None where they are no decimal numbers."""
+    match term.kind:
+        case "cell":
+            step, index = term.parts
+            assert isinstance(step, str) and isinstance(index, tuple)
+            return _number(show(step, index))
+        case "number":
+            return _number(constant_text(float(str(term.parts[0]))))
+        case "text":
+            return None
+    parts = [printed_value(part, show) for part in term.parts if isinstance(part, Term)]
+    known = [part for part in parts if part is not None]
+    return _WORKED[term.kind](*known) if len(known) == len(parts) else None
+
+
+def _number(text: str) -> Decimal | None:
+    found = as_decimal(text)
+    return None if found is None else +found
+
+
+def _difference(a: Decimal, b: Decimal) -> Decimal:
+    return a if a == b == Decimal("-Infinity") else a - b  # hidden stays hidden
+
+
+def _largest(*parts: Decimal) -> Decimal:
+    return next((part for part in parts if part.is_nan()), max(parts))
+
+
+def _power(base: Decimal, exponent: Decimal) -> Decimal:
+    return base**exponent
+
+
+def _tanh(x: Decimal) -> Decimal:
+    small = (-2 * abs(x)).exp()
+    return ((1 - small) / (1 + small)).copy_sign(x)
+
+
+def _pi() -> Decimal:
+    """π, by Machin's formula."""
+    return 4 * (4 * _arctan_of_inverse(5) - _arctan_of_inverse(239))
+
+
+def _arctan_of_inverse(n: int) -> Decimal:
+    power = total = Decimal(1) / n
+    least, k = Decimal(1).scaleb(-decimal.getcontext().prec), 1
+    while abs(power) > least:
+        power /= -n * n
+        k += 2
+        total += power / k
+    return total
+
+
+def _erf(x: Decimal) -> Decimal:
+    """2/√π e^(−x²) Σ 2ⁿ x^(2n+1) / (1·3·5 … (2n+1)), whose terms have one sign."""
+    if not x.is_finite() or abs(x) > 12:  # 1 − erf(12) is below 10^−64
+        return x if x.is_nan() else Decimal(1).copy_sign(x)
+    part = total = x
+    n = 1
+    while abs(part) > Decimal(1).scaleb(-_DIGITS - 5):
+        part *= 2 * x * x / (2 * n + 1)
+        total += part
+        n += 1
+    return 2 * total * (-x * x).exp() / _pi().sqrt()
+
+
+def _sin(x: Decimal) -> Decimal:
+    return _wave(x, 1)
+
+
+def _cos(x: Decimal) -> Decimal:
+    return _wave(x, 0)
+
+
+def _wave(x: Decimal, first: int) -> Decimal:
+    """The series of the sine (from x¹ on) or the cosine (from x⁰ on), of what is left after whole turns."""
+    if not x.is_finite():
+        return Decimal("NaN")
+    with decimal.localcontext() as context:
+        context.prec += max(0, x.adjusted()) + 5
+        x = x.remainder_near(2 * _pi())
+    part = total = x if first else Decimal(1)
+    n = first
+    while abs(part) > Decimal(1).scaleb(-_DIGITS - 5):
+        part *= -x * x / ((n + 1) * (n + 2))
+        total += part
+        n += 2
+    return total
+
+
+_WORKED: Mapping[str, Callable[..., Decimal]] = {
+    "sum": lambda *parts: sum(parts, Decimal(0)),
+    "product": lambda *parts: reduce(mul, parts, Decimal(1)),
+    "difference": _difference,
+    "quotient": lambda a, b: a / b,
+    "negative": lambda a: -a,
+    "exp": lambda a: a.exp(),
+    "ln": lambda a: a.ln(),
+    "root": lambda a: a.sqrt(),
+    "power": _power,
+    "max": _largest,
+    "positive": lambda a: Decimal(a > 0),
+    "tanh": _tanh,
+    "erf": _erf,
+    "sin": _sin,
+    "cos": _cos,
+}
+LATEX_SIGNS = {EQUAL: "=", ABOUT: r"\approx"}
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\textdollar{}", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", "`": r"\textquoteleft{}",
+}  # fmt: skip
+
+
+def term_latex(term: Term, show: Any) -> str:
+    """A term in LaTeX, its cells put in by `show`."""
+    match term.kind:
+        case "cell":
+            return str(show(*term.parts))
+        case "number":
+            return constant_latex(float(str(term.parts[0])))
+        case "text":
+            return rf"\text{{{escaped(str(term.parts[0]))}}}"
+    terms = [part for part in term.parts if isinstance(part, Term)]
+    parts = [term_latex(part, show) for part in terms]
+    match term.kind:
+        case "sum":
+            return _sum(parts)
+        case "difference":
+            return f"{parts[0]} - {_bracketed(parts[1]) if _is_sum(parts[1]) or _negative(parts[1]) else parts[1]}"
+        case "product":
+            return r" \times ".join(
+                _bracketed(part) if _is_sum(part) or (i and _negative(part)) else part for i, part in enumerate(parts)
+            )
+        case "quotient":
+            return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
+        case "exp":
+            return f"e^{{{parts[0]}}}"
+        case "negative":
+            return (
+                f"-{parts[0]}"
+                if terms[0].kind in ("cell", "ln") and not _negative(parts[0])
+                else f"-{_bracketed(parts[0])}"
+            )
+        case "root":
+            return rf"\sqrt{{{parts[0]}}}"
+        case "power":
+            return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
+        case "positive":
+            return f"[{parts[0]} > 0]"
+        case "erf":
+            return rf"\mathrm{{erf}}\left({parts[0]}\right)"
+        case "tanh" | "max" | "sin" | "cos" | "ln":
+            return rf"\{term.kind}\left({', '.join(parts)}\right)"
+    raise ValueError(term.kind)
+
+
+def _sum(parts: list[str]) -> str:
+    """Terms joined by +, or by − where a single number is negative; another negative one gets brackets."""
+    out = parts[0] if parts else "0"
+    for part in parts[1:]:
+        if re.fullmatch(r"-[\d.]+", part):
+            out += f" - {part[1:]}"
+        else:
+            out += f" + {_bracketed(part) if _negative(part) else part}"
+    return out
+
+
+def _bracketed(latex: str) -> str:
+    return rf"\left({latex}\right)"
+
+
+def _negative(latex: str) -> bool:
+    return latex.startswith("-")
+
+
+def _is_sum(latex: str) -> bool:
+    """Whether a + or − stands outside all brackets, after the first sign."""
+    depth = 0
+    for i, sign in enumerate(latex):
+        depth += (sign in "{(") - (sign in "})")
+        if depth == 0 and i and sign in "+-" and latex[i - 1] == " ":
+            return True
+    return False
+
+
+def escaped(text: str) -> str:
+    """Text in which nothing is a command of LaTeX, of KaTeX or of Markdown around it."""
+    return "".join(_ESCAPES.get(sign, sign) for sign in printable(text))

@@ -1,0 +1,247 @@
+r"""JSON with full float64 precision (FORMATS), on one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from attncli.core.matrix import FloatArray
+from attncli.core.message import Language, Message
+from attncli.core.npz import npz_bytes
+from attncli.cost.claims import Claim
+from attncli.cost.comparison import Comparison, Entry, Model
+from attncli.cost.count import Line
+from attncli.render.comparison import counted, numbers, rounded, symbols
+from attncli.render.lesson import compared, json_data
+from attncli.render.numbers import number_text, plain
+from attncli.render.view import Item, View
+
+
+def json_text(view: View) -> str:
+    """The run as one JSON object."""
+    data = {
+        "schema": 1,
+        "model": view.run.problem.model,
+        "arithmetic": view.run.trace.arithmetic,
+        "layout": view.layout,
+        "inputs": [_step(item) for item in view.inputs],
+        "steps": [_step(item) for item in view.steps],
+        "notes": [view.say(note) for note in (*view.notes, *view.summary)],
+        **_verification(view),
+        **_lesson(view),
+    }
+    return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _lesson(view: View) -> dict[str, Any]:
+    """What a worked example says beside its steps."""
+    data = json_data(view)
+    compared_with = compared(view)
+    if compared_with is not None and view.lesson is not None:
+        data["contrast"] = {"changes": view.lesson.changes, "steps": [_step(item) for item in compared_with[1]]}
+    return data
+
+
+def _step(item: Item) -> dict[str, Any]:
+    array = item.array
+    entry = {
+        "id": item.id,
+        "symbol": item.symbol,
+        "phase": item.phase,
+        "formula": item.formula,
+        "inputs": list(item.inputs),
+        "shape": list(array.shape),
+        "value": plain(array),
+    }
+    if array.dtype == object:
+        entry["exact"] = np.vectorize(lambda number: number_text(number, item.decimals), otypes=[object])(
+            array
+        ).tolist()
+    return entry
+
+
+def _verification(view: View) -> dict[str, Any]:
+    found = view.run.verification
+    if found is None:
+        return {}
+    inputs = [
+        {
+            "id": entry.id,
+            "ok": entry.ok,
+            "worst": _errors(np.asarray(entry.worst)),
+            "relative_error": _errors(entry.error),
+        }
+        for entry in found.checked
+    ]
+    return {"verify": {"ok": found.ok, "inputs": inputs, "warnings": [view.say(warning) for warning in found.warnings]}}
+
+
+def _errors(errors: FloatArray) -> Any:
+    """Nested lists; null where an entry was not compared (it is −∞, or at a bend), "inf" where there is no number."""
+    if errors.ndim:
+        return [_errors(part) for part in errors]
+    error = float(errors)
+    return None if math.isnan(error) else error if math.isfinite(error) else str(error)
+
+
+_COLUMNS = ("step", "phase", "head", "row", "column", "row_name", "column_name", "value")
+#: A spreadsheet reads text that starts with one of these as a formula (OWASP, CSV injection).
+_FORMULA = frozenset("=+-@\t\r＝＋－＠")
+
+
+def csv_text(view: View) -> str:
+    """Every number in full precision: step, phase, head, row, column (counted from 1), their names, value."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for item in (*view.inputs, *view.steps):
+        writer.writerows(_cells(item))
+    return out.getvalue()
+
+
+def _cells(item: Item) -> Iterator[tuple[object, ...]]:
+    for block in item.blocks:
+        head = "" if block.head is None else block.head
+        values = block.values.astype(np.float64)
+        for (i, j), value in np.ndenumerate(values):
+            names = (spreadsheet_text(block.rows[i]), spreadsheet_text(block.columns[j]))
+            # repr is the shortest text that reads back as the same float64; inf, -inf and nan are themselves.
+            yield spreadsheet_text(item.id), item.phase, head, i + 1, j + 1, *names, repr(float(value))
+
+
+def spreadsheet_text(name: str) -> str:
+    """A name that no spreadsheet takes for a formula: an apostrophe goes before =, +, -, @."""
+    return f"'{name}" if name.lstrip()[:1] in _FORMULA and name else name
+
+
+def npz_file(view: View) -> bytes:
+    """A file that numpy.load(…, allow_pickle=False) reads; exact results are in it as float64."""
+    items = (*view.inputs, *view.steps)
+    return npz_bytes({item.id: np.array(item.array, dtype="<f8", order="C") for item in items})
+
+
+_PARTS = (
+    ("weights", "parameters"),
+    ("prefill", "prefill_multiply_adds"),
+    ("decode", "decode_multiply_adds"),
+    ("absorbed", "decode_absorbed_multiply_adds"),
+)
+
+
+def comparison_json(comparison: Comparison, language: Language) -> str:
+    """One object on one line."""
+    same = comparison.same
+    data = {
+        "schema": 1,
+        "models": [_model(model) for model in comparison.models],
+        "entries": [{**_entry(entry), "products": _products(entry)} for entry in comparison.entries],
+        "mla_as_gqa": [
+            {"model": one.model, "head_widths": _whole(one.widths.value), "groups": _whole(one.groups.value)}
+            for one in comparison.latent
+        ],
+        "claims": [_claim(claim, language) for claim in comparison.claims],
+        "same_weights": {
+            "seed": same.seed,
+            "rows": [
+                {"variant": row.variant, "kv_heads": row.kv_heads, "largest_difference": row.difference}
+                for row in same.rows
+            ],
+            "mla_plain_and_absorbed": same.absorbed,
+            "mqa_and_mha_apart": same.apart,
+        },
+        "counted": [message.text(language) for message in counted(comparison)],
+    }
+    return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """A row for every model and variant."""
+    rows = [_entry(entry) for entry in comparison.entries]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _model(model: Model) -> dict[str, Any]:
+    sizes = {name: _whole(getattr(model.sizes, name)) for name in model.sizes._fields}
+    return {
+        "name": model.name,
+        "title": model.title,
+        "source": model.source,
+        "config": dict(model.config),
+        "variant": model.variant,
+        "sizes": sizes,
+        "given": list(model.given),
+        "assumed": [one.name for one in model.assumed],
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    count = entry.count
+    found: dict[str, Any] = {
+        "model": entry.model.name,
+        "variant": count.variant,
+        "cache_formula": symbols(count.cache),
+        "cache_elements_per_token": count.cache.value,
+        "cache_bytes_per_token": _whole(count.cache_bytes),
+        "cache_share_of_mha": _whole(entry.cache_share),
+        "cached_tokens": count.sizes.cached,
+        "cache_bytes": _whole(count.full_cache_bytes),
+    }
+    for part, name in _PARTS:
+        share = entry.share(part)
+        found[name] = None if share is None else count.total(part)
+        found[f"{name}_share_of_mha"] = _whole(share)
+    return found
+
+
+def _products(entry: Entry) -> dict[str, Any]:
+    return {name: [_line(line) for line in getattr(entry.count, part)] for part, name in _PARTS}
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "name": line.name,
+        "formula": symbols(line.count),
+        "numbers": numbers(line.count),
+        "per_layer": line.count.value,
+    }
+
+
+def _claim(claim: Claim, language: Language) -> dict[str, Any]:
+    def text(message: Message | None) -> str | None:
+        return None if message is None else rounded(message).text(language)
+
+    return {
+        "id": claim.id,
+        "claim": text(claim.text),
+        "findings": [
+            {
+                "model": finding.model,
+                "reading": text(finding.reading),
+                "formula": [symbols(finding.ratio.above), symbols(finding.ratio.below)],
+                "numbers": [finding.ratio.above.value, finding.ratio.below.value],
+                "ratio": _whole(finding.ratio.value),
+                "holds": finding.holds,
+                "where": text(finding.where),
+            }
+            for finding in claim.findings
+        ],
+        "verdict": text(claim.verdict),
+    }
+
+
+def _whole(value: Any) -> Any:
+    """A fraction as a whole number where it is one, else as a float; anything else as it is."""
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(value)
+    return value
