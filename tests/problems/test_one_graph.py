@@ -11,8 +11,7 @@ import attncli
 from attncli import models
 from attncli.core.graph import Graph
 from attncli.core.message import InputError
-from attncli.render import formats
-from attncli.render import render
+from attncli.render import formats, render
 
 
 def attention() -> attncli.Problem:
