@@ -121,7 +121,7 @@ class Model(Record):
         return out
 
     def check(self, given: Given) -> None:
-        """Refuse inputs and settings the model does not know, and say which required ones are missing.
+        """Refuse inputs the model does not know, and say which required ones are missing.
 
         Raises
         ------
@@ -131,16 +131,6 @@ class Model(Record):
         for name in (*given.inputs, *given.texts):
             if name not in arguments:
                 raise unknown(Message(N_("Model {model}: the input"), model=self.name), name, list(arguments))
-        settings = [setting.name for setting in self.settings]
-        for name in given.settings:
-            if name not in settings:
-                if not settings:
-                    raise InputError(
-                        "Model {model} has no settings, but “{name}” was given. Leave it out.",
-                        model=self.name,
-                        name=name,
-                    )
-                raise unknown(Message(N_("Model {model}: the setting"), model=self.name), name, settings)
         missing = [argument.name for argument in arguments.values() if argument.required and argument.name not in given]
         if missing:
             raise InputError(

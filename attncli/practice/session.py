@@ -21,8 +21,8 @@ from attncli.practice.parts import Part, Question, Result, Text, Wanted
 from attncli.practice.schedule import Choice
 from attncli.practice.skills import LAST_STAGE, asked_at, skill_of
 from attncli.problems.answers import Answer, Sheet, answer
+from attncli.problems.lesson import observations
 from attncli.problems.names import Names
-from attncli.problems.notice import fill_notice
 from attncli.problems.problem import Problem
 from attncli.problems.question import points_of
 
@@ -178,13 +178,13 @@ class Exercise:
 
     def _is_short(self, given: Answer) -> bool:
         """Whether a cell has fewer digits than are asked for and is not all of its number: 0.07 for 0.0702, not 0.5 for ½."""
-        written, value = given.written(), self.values()[self.step]
-        if written.values.shape != value.shape or written.places is None:
+        matrix, value = given.matrix, self.values()[self.step]
+        if matrix is None or matrix.decimals is None or matrix.shape != value.shape:
             return False
         with np.errstate(invalid="ignore"):
-            inexact = ~(np.abs(written.values - value) <= _SAME) & np.isfinite(value)
+            inexact = ~(np.abs(matrix.values - value) <= _SAME) & np.isfinite(value)
         places = self.problem.decimals_of(self.step)
-        return bool((inexact & (written.places != EXACT) & (written.places < places)).any())
+        return bool((inexact & (matrix.decimals != EXACT) & (matrix.decimals < places)).any())
 
     def _right(self, mark: StepMark, given: Answer) -> Iterator[Part]:
         self.lines[self.step] = given
@@ -262,7 +262,7 @@ class Exercise:
             "title",
         )
         if self.problem.notice:
-            yield Text(Localized({code: fill_notice(self.problem, code) for code in self.problem.notice}))
+            yield Text(Localized({code: observations(self.problem, code) for code in self.problem.notice}))
 
     def _log(self, text: str, verdict: str, mistakes: tuple[str, ...] = ()) -> None:
         self._write(self.step, text, verdict, mistakes, self.hints, self.tries)

@@ -15,10 +15,8 @@ from attncli.core.graph import show_shape
 from attncli.core.limits import MOST_ANSWER_CHARACTERS, MOST_ARRAY_BYTES
 from attncli.core.matrix import EXACT, Entry, Matrix
 from attncli.core.message import N_, AttnError, InputError, Listed, Message
-from attncli.core.reasons import of_toml
 from attncli.core.record import Record
 from attncli.problems.matrix_text import DEEPEST, brief, parse_lists, parse_matrix
-from attncli.problems.matrix_text import Written as Literal
 from attncli.problems.settings import matrix_of, real_array
 from attncli.problems.source import (
     arrays_from_npz,
@@ -26,9 +24,9 @@ from attncli.problems.source import (
     no_member,
     open_bounded,
     parse_json,
+    parse_toml,
     stored_array,
 )
-from attncli.problems.written import Written, written
 
 
 class Answer(Record):
@@ -49,11 +47,6 @@ class Answer(Record):
 
     def transposed(self) -> Answer:
         return self if self.matrix is None else self.changed(matrix=self.matrix.transposed())
-
-    def written(self) -> Written:
-        """The numbers with what they stand for."""
-        assert self.matrix is not None
-        return written(self.matrix, self.eps)
 
 
 class Sheet(Record):
@@ -269,16 +262,7 @@ def sheet_data(text: str, *, json: bool) -> Any:
         return {}
     if json or text.lstrip()[:1] == "{":
         return parse_json(text)
-    import tomllib
-
-    try:
-        return tomllib.loads(text, parse_float=Literal)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
-    except RecursionError:
-        raise InputError("is nested too deep to be read.") from None
-    except ValueError:  # Python reads no integer of more than 4300 digits
-        raise InputError("holds a whole number of more than 4300 digits. Write it shorter, like 1e9.") from None
+    return parse_toml(text)
 
 
 def sheet_from_arrays(arrays: Mapping[str, Any], student: str | None = None) -> Sheet:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,10 +23,9 @@ from attncli.core.graph import Graph
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
-from attncli.core.reasons import of_toml
 from attncli.models.model import Model
 from attncli.problems.complaint import complaint
-from attncli.problems.matrix_text import Written, brief
+from attncli.problems.matrix_text import brief
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of, read_settings
 from attncli.problems.source import (
@@ -35,6 +33,7 @@ from attncli.problems.source import (
     beside,
     matrix_from_file,
     parse_json,
+    parse_toml,
     read_bounded,
     value_from_file,
 )
@@ -176,27 +175,8 @@ def load(path: str | Path, *, check: bool = True) -> Problem:
 
 def parse(text: str, *, json: bool = False, check: bool = True, base: Path | None = None) -> Problem:
     """The problem in a text; `base`: the folder of its file, for the files that it names with @."""
-    data = parse_json(text) if json or text.lstrip().startswith("{") else _parse_toml(text)
+    data = parse_json(text) if json or text.lstrip().startswith("{") else parse_toml(text)
     return from_data(data, check=check, base=base)
-
-
-def _parse_toml(text: str) -> dict[str, Any]:
-    if _DEEP_KEY.search(text):
-        raise InputError("has a key of more than {limit} parts (a.b.c…). Write tables flatter.", limit=_MOST_PARTS)
-    try:
-        return tomllib.loads(text, parse_float=Written)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
-    except RecursionError:
-        raise InputError("is nested too deep to be read. Write it flatter.") from None
-    except ValueError:  # Python reads no integer of more than 4300 digits
-        raise InputError("holds a whole number of more than 4300 digits. Write it shorter, like 1e9.") from None
-
-
-#: Python's TOML reader takes time with the square of a key's parts.
-_MOST_PARTS = 50
-_PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')"""
-_DEEP_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}")
 
 
 def from_data(data: Any, *, check: bool = False, base: Path | None = None) -> Problem:

@@ -77,17 +77,17 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
     plain = text.translate(_WIDE)
     if any(sign in plain for sign in ("\\", "$", "^{", "{,}", "&")):
         plain = _without_latex(plain)
-    nested = _Reader(plain.strip(), blanks).read()
+    nested = _MatrixReader(plain.strip(), blanks).read()
     return _matrix(with_blank_rows(nested) if blanks else nested)
 
 
-class Written(float):
+class Literal(float):
     """A number of a file with its text: 0.50 keeps its two decimals, 1e400 is not taken for infinity."""
 
     __slots__ = ("text",)
     text: str
 
-    def __new__(cls, text: str) -> Written:
+    def __new__(cls, text: str) -> Literal:
         number = super().__new__(cls, text)
         number.text = text.replace("_", "")
         return number
@@ -160,7 +160,7 @@ def _cell(value: Any) -> Cell:
         )
     if isinstance(value, str):
         return parse_number(value)
-    if isinstance(value, Written):
+    if isinstance(value, Literal):
         return parse_entry(value.text)
     if isinstance(value, (int, np.integer)):
         if abs(int(value)) >= 10**400:  # Python does not write the longest ones out
@@ -211,7 +211,7 @@ def _without_latex(text: str) -> str:
     return text
 
 
-class _Reader:
+class _MatrixReader:
     """Turns text into nested lists of cells: rows of entries, or blocks of rows."""
 
     def __init__(self, text: str, blanks: bool) -> None:

@@ -6,6 +6,7 @@ Every read is bounded, nothing is ever unpickled, and an error names the file.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,8 +18,8 @@ import numpy as np
 from attncli.core.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS, MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, closest
-from attncli.core.reasons import of_json, of_system
-from attncli.problems.matrix_text import Written, parse_matrix
+from attncli.core.reasons import of_json, of_system, of_toml
+from attncli.problems.matrix_text import Literal, parse_matrix
 from attncli.problems.settings import matrix_of, real_array
 
 #: Digits of a whole number in JSON that is read as a number.
@@ -222,9 +223,31 @@ def as_text(data: bytes, where: Message | str) -> str:
         ) from None
 
 
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text, numbers with their text; an error says where."""
+    import tomllib
+
+    if _DEEP_KEY.search(text):
+        raise InputError("has a key of more than {limit} parts (a.b.c…). Write tables flatter.", limit=_MOST_PARTS)
+    try:
+        return tomllib.loads(text, parse_float=Literal)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
+    except RecursionError:
+        raise InputError("is nested too deep to be read. Write it flatter.") from None
+    except ValueError:  # Python reads no integer of more than 4300 digits
+        raise InputError("holds a whole number of more than 4300 digits. Write it shorter, like 1e9.") from None
+
+
+#: Python's TOML reader takes time with the square of a key's parts.
+_MOST_PARTS = 50
+_PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')"""
+_DEEP_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}")
+
+
 def parse_json(text: str) -> Any:
     """The value of a JSON text, numbers with their text; an error says the line."""
-    return _json(text, parse_constant=Written, parse_float=Written, parse_int=_whole)
+    return _json(text, parse_constant=Literal, parse_float=Literal, parse_int=_whole)
 
 
 def plain_json(text: str) -> Any:
@@ -264,7 +287,7 @@ def _json(text: str, **reading: Any) -> Any:
 
 
 def _whole(text: str) -> Any:
-    return int(text) if len(text) <= 400 else Written(text)
+    return int(text) if len(text) <= 400 else Literal(text)
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

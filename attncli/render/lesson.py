@@ -91,7 +91,7 @@ def compared(view: View) -> tuple[Message, list[Item], list[Message]] | None:
 
 def notice(view: View) -> Message | None:
     """What to notice."""
-    return Localized(view.lesson.notice) if view.lesson is not None and view.lesson.notice else None
+    return Localized(view.lesson.observations) if view.lesson is not None and view.lesson.observations else None
 
 
 def before(view: View, console: Console) -> Iterator[RenderableType]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from string import Formatter
 
 from attncli.core.message import AttnError
-from attncli.problems import file, notice, published
-from attncli.problems.contrast import contrast
+from attncli.problems import file, lesson, published
+from attncli.problems.lesson import contrast
 from attncli.problems.problem import Problem
 
 LANGUAGES = ("en", "zh")
@@ -56,7 +56,7 @@ def _about_notice(problem: Problem) -> Iterator[str]:
     for language in LANGUAGES:
         text = problem.notice.get(language, "")
         try:
-            notice.fill_notice(problem, language)
+            lesson.observations(problem, language)
             quoted = places(text)
         except AttnError as error:
             yield f"notice.{language}: {error}"

@@ -11,8 +11,8 @@ from example_linter import complaints
 
 from attncli.arithmetic import by_name
 from attncli.core.verify import verify
-from attncli.problems import file, library, notice, published
-from attncli.problems.contrast import contrast
+from attncli.problems import file, lesson, library, published
+from attncli.problems.lesson import contrast
 
 IDS = library.ids()
 CURRICULUM = [f"{part}{number}" for part, last in (("a", 11), ("b", 5), ("c", 8)) for number in range(1, last + 1)]
@@ -31,7 +31,7 @@ def test_every_exercise_of_the_curriculum_has_a_file(exercise: str) -> None:
 @pytest.mark.parametrize("id", IDS)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_notice_is_filled(id: str, language: str) -> None:
-    text = notice.fill_notice(library.load(id), language)
+    text = lesson.observations(library.load(id), language)
     assert text and not set("{}") & set(text)
 
 
@@ -117,7 +117,7 @@ def test_the_linter_refuses_a_wrong_shape(tmp_path: Path) -> None:
 
 
 def test_a1_carries_a_rounded_weight() -> None:
-    text = notice.fill_notice(library.load("a1-pronoun"), "en")
+    text = lesson.observations(library.load("a1-pronoun"), "en")
     assert "2.680 or 2.679" in text and "2.6790" in text
 
 

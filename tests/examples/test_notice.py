@@ -6,7 +6,7 @@ import pytest
 
 from attncli.core.message import InputError
 from attncli.problems.file import from_data
-from attncli.problems.notice import fill, fill_notice
+from attncli.problems.lesson import fill, observations
 from attncli.problems.problem import Problem
 
 
@@ -94,6 +94,6 @@ def test_an_unreadable_contrast_names_the_key() -> None:
 
 def test_languages() -> None:
     both = problem(notice={"en": "weight {A[1,1]}", "zh": "权重 {A[1,1]}"})
-    assert fill_notice(both, "zh") == "权重 0.330"
-    assert fill_notice(both, "fr") == fill_notice(both, "en") == "weight 0.330"
-    assert fill_notice(problem(), "zh") == ""
+    assert observations(both, "zh") == "权重 0.330"
+    assert observations(both, "fr") == observations(both, "en") == "weight 0.330"
+    assert observations(problem(), "zh") == ""

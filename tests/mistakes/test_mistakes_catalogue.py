@@ -122,7 +122,7 @@ def test_the_exact_name_makes_the_vague_one_superfluous() -> None:
 
 
 #: What a mistake may know of, and what an operation may not.
-BELOW = ("arithmetic", "core", "ops", "mistakes", "problems.written")
+BELOW = ("arithmetic", "core", "ops", "mistakes")
 
 
 def test_mistakes_know_operations_and_no_operation_knows_a_mistake() -> None:
