@@ -49,7 +49,7 @@ def off_by(graph: Graph, id: str, factor: float) -> None:
     step = graph.steps[id]
 
     def wrong(xp: Any, *operands: Any, **params: Any) -> Any:
-        return xp.settle(step.op.compute(xp, *operands, **params)) * factor
+        return xp.round_step(step.op.compute(xp, *operands, **params)) * factor
 
     graph.steps[id] = step.changed(op=step.op.changed(compute=wrong))
     graph._lines = []

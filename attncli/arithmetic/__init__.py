@@ -29,13 +29,13 @@ class Arithmetic(Protocol):
 
     name: str
 
-    def enter(self, matrix: Matrix) -> Value:
+    def constant(self, matrix: Matrix) -> Value:
         """The written numbers as numbers of this system."""
 
-    def settle(self, value: Value) -> Value:
+    def round_step(self, value: Value) -> Value:
         """What is carried on after a step: itself, rounded, or widened to what rounding can do."""
 
-    def aside(self, value: Value) -> Value:
+    def round_intermediate(self, value: Value) -> Value:
         """A number worked out beside a step (√d_k), which a learner may or may not have rounded."""
 
     def context(self) -> AbstractContextManager[Any]:

@@ -84,7 +84,7 @@ class Exact:
         out[()] = value
         return out
 
-    def enter(self, matrix: Matrix) -> Value:
+    def constant(self, matrix: Matrix) -> Value:
         _check_cells(matrix.values.size)
         out = np.empty(matrix.values.size, dtype=object)
         for i, entry in enumerate(matrix.each()):
@@ -115,7 +115,7 @@ class Exact:
             raise _too_many_digits(f"{base}^{power}" if base.is_Integer else f"({base})^{power}")
         return base**power
 
-    def settle(self, value: Value) -> Value:
+    def round_step(self, value: Value) -> Value:
         """Each number in a short form, so that √2/2 and e^{-1} look like that."""
         _check_cells(value.size)
         out = np.empty(value.shape, dtype=object)
@@ -167,7 +167,7 @@ class Exact:
                 fix=Message(_WHAT_TO_DO),
             )
 
-    def aside(self, value: Value) -> Value:
+    def round_intermediate(self, value: Value) -> Value:
         return value
 
     def recording(self, cells: Sequence[int]) -> Arithmetic:

@@ -40,17 +40,17 @@ class Floating:
     where = staticmethod(np.where)
     concatenate = staticmethod(np.concatenate)
 
-    def enter(self, matrix: Matrix) -> Value:
+    def constant(self, matrix: Matrix) -> Value:
         return matrix.values
 
-    def settle(self, value: Value) -> Value:
+    def round_step(self, value: Value) -> Value:
         return value
 
     def matmul(self, a: Value, b: Value) -> Value:
         # Of two small matrices `dot` comes to the same in half the time.
         return a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(a, b)
 
-    def aside(self, value: Value) -> Value:
+    def round_intermediate(self, value: Value) -> Value:
         return value
 
     def context(self) -> AbstractContextManager[Any]:

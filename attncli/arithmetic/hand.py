@@ -46,5 +46,5 @@ class Hand(Floating):
     def recording(self, cells: Sequence[int]) -> Arithmetic:
         return self
 
-    def settle(self, value: Value) -> Value:
+    def round_step(self, value: Value) -> Value:
         return round_decimal(value, self.decimals, self.rounding, unseen(self.decimals))

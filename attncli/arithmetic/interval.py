@@ -93,7 +93,7 @@ class IntervalArithmetic:
         self._power = np.asarray(10.0 ** (decimals or 0))
         self._grid = np.asarray(2.0 ** (decimals or 0))
 
-    def enter(self, matrix: Matrix) -> Interval:
+    def constant(self, matrix: Matrix) -> Interval:
         """Bounds of what was written: 0.1 and √2 are not float64 numbers; 3, 0.5 and float64 values are."""
         if matrix.decimals is None and matrix.entries is None:
             return Interval(matrix.values, matrix.values)
@@ -114,7 +114,7 @@ class IntervalArithmetic:
         # A hidden cell stays hidden; a blank one may be anything.
         return Interval(np.where(values == np.inf, values, lo), np.where(values == -np.inf, values, hi))
 
-    def settle(self, value: Interval) -> Interval:
+    def round_step(self, value: Interval) -> Interval:
         """The value, or what rounding it to `decimals` places may make of it, a tie going either way."""
         if self.decimals is None:
             return value
@@ -143,7 +143,7 @@ class IntervalArithmetic:
             np.copyto(units, ends, where=points & _is_multiple(ends, self._grid))
         return Interval(units[0], -units[1])
 
-    aside = settle
+    round_intermediate = round_step
 
     def recording(self, cells: Sequence[int]) -> Arithmetic:
         return self

@@ -97,9 +97,9 @@ class Backward:
 
     def _pulls(self, step: Step) -> Iterator[tuple[int, str]]:
         """The operands of a step that its gradient flows to: (position, id)."""
-        if step.closed is not None:
-            if self.depth.get(step.closed.source) is not None:
-                yield 0, step.closed.source
+        if step.composite is not None:
+            if self.depth.get(step.composite.source) is not None:
+                yield 0, step.composite.source
             return
         for position, (id, rule) in enumerate(zip(step.inputs, step.op.backward, strict=False)):
             if rule is not None and self.depth.get(id) is not None:
@@ -111,7 +111,7 @@ class Backward:
             input.id: 0 if input.differentiable else None for input in self.graph.inputs.values()
         }
         for step in self.graph.steps.values():
-            sources = step.inputs if step.closed is None else (*step.inputs, step.closed.source)
+            sources = step.inputs if step.composite is None else (*step.inputs, step.composite.source)
             known = [d for d in (depth[id] for id in sources) if d is not None]
             depth[step.id] = max(known) + 1 if known else None
         return depth
@@ -185,7 +185,7 @@ class Backward:
     @staticmethod
     def _turn(step: Step, position: int) -> int:
         """The later operand first (weights before data), unless the step says otherwise."""
-        order = step.first or tuple(reversed(range(len(step.inputs))))
+        order = step.gradient_order or tuple(reversed(range(len(step.inputs))))
         return order.index(position) if position in order else 0
 
     def _write(self, step: Step, position: int, id: str) -> None:
@@ -198,7 +198,7 @@ class Backward:
             way = mark.replace("_", ".") if mark.count("_") > 1 else default_symbol(mark)
             symbol = f"{symbol}^{{({way})}}"
         before = set(graph.steps)
-        rule = step.closed.rule if step.closed is not None else step.op.backward[position]
+        rule = step.composite.rule if step.composite is not None else step.op.backward[position]
         assert rule is not None
         rule(graph, step, self.done[step.id], target)
         if graph.shape(target) != graph.shape(id):

@@ -75,7 +75,7 @@ class Swap(Record):
     params: Params
 
 
-class Closed(Record):
+class CompositeRule(Record):
     """The closed gradient rule of a composite (softmax): from its last step straight back to its source."""
 
     source: str
@@ -105,9 +105,9 @@ class Step(Record):
     axes : the named axes of the result
     phase : "forward", "backward" or "update"
     why : what the line means and why it is there
-    closed : for the last step of a composite, its gradient rule
-    first : operand positions in the order their gradients are written down
-    weights : the result holds attention weights (rows of shares)
+    composite : for the last step of a composite, its gradient rule
+    gradient_order : operand positions in the order their gradients are written down
+    is_attention : the result holds attention weights (rows of shares)
     cells : numbers in the result
     """
 
@@ -119,9 +119,9 @@ class Step(Record):
     axes: tuple[Axis, ...]
     phase: str
     why: Message
-    closed: Closed | None = None
-    first: tuple[int, ...] | None = None
-    weights: bool = False
+    composite: CompositeRule | None = None
+    gradient_order: tuple[int, ...] | None = None
+    is_attention: bool = False
     cells: int = 0
 
 
@@ -138,7 +138,7 @@ class Trace(Mapping[str, Any]):
         self.numbers = numbers
 
     def __getitem__(self, key: str) -> Value:
-        return self.numbers[self.graph.known(key)]
+        return self.numbers[self.graph.resolve(key)]
 
     def __contains__(self, key: object) -> bool:
         return key in self.numbers
@@ -261,9 +261,9 @@ class Graph:
         *inputs: str,
         symbol: str | None = None,
         why: Message | None = None,
-        closed: Closed | None = None,
-        first: tuple[int, ...] | None = None,
-        weights: bool = False,
+        composite: CompositeRule | None = None,
+        gradient_order: tuple[int, ...] | None = None,
+        is_attention: bool = False,
         **params: Any,
     ) -> str:
         """Append a step and return its id.
@@ -285,9 +285,9 @@ class Graph:
             axes,
             self.phase,
             why or Message(op.why),
-            closed,
-            first,
-            weights,
+            composite,
+            gradient_order,
+            is_attention,
             math.prod(axis.size for axis in axes),
         )
         return id
@@ -311,7 +311,7 @@ class Graph:
     def symbol(self, id: str) -> str:
         return self.node(id).symbol
 
-    def known(self, id: str) -> str:
+    def resolve(self, id: str) -> str:
         """`id`, if it is a step or input of this graph.
 
         Raises
@@ -329,7 +329,7 @@ class Graph:
         """The ids that `targets` are computed from, themselves included; a swapped step needs its swap's inputs."""
         swap = swap or {}
         found: set[str] = set()
-        waiting = [self.known(target) for target in targets]
+        waiting = [self.resolve(target) for target in targets]
         while waiting:
             id = waiting.pop()
             if id not in found:
@@ -376,9 +376,9 @@ class Graph:
         with arithmetic.context():
             for id, input in self.inputs.items():
                 if wanted is None or id in wanted:
-                    values[id] = given[id] if id in given else arithmetic.enter(input.matrix)
+                    values[id] = given[id] if id in given else arithmetic.constant(input.matrix)
             xp = arithmetic.recording(cells)
-            settle, replaced = xp.settle, {*given, *swap}
+            round_step, replaced = xp.round_step, {*given, *swap}
             id = ""
             try:
                 for id, compute, inputs, params in lines:
@@ -395,13 +395,13 @@ class Graph:
                         value = compute(xp, values[inputs[0]], **params)
                     else:
                         value = compute(xp, *[values[operand] for operand in inputs], **params)
-                    values[id] = settle(value)
+                    values[id] = round_step(value)
             except (LimitError, NoSuchRow) as error:
                 raise error.at(id) from None  # the steps before it can still be asked for
         return Trace(self, arithmetic.name, values)
 
     def _check_shape(self, id: str, shape: tuple[int, ...]) -> None:
-        expected = self.shape(self.known(id))
+        expected = self.shape(self.resolve(id))
         if shape != expected:
             raise ShapeError(
                 "{name} is {shape}, but this calculation has {expected} there.",
@@ -509,7 +509,7 @@ def _fix_for_axes(count: int) -> Message:
 
 __all__ = [
     "Axis",
-    "Closed",
+    "CompositeRule",
     "Graph",
     "Input",
     "InputError",

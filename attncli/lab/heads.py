@@ -179,7 +179,7 @@ def _seen(graph: Graph, step: Step) -> Seen:
 
 
 def _weights_with_heads(graph: Graph) -> list[Step]:
-    found = [step for step in graph.steps.values() if step.weights and len(step.axes) == 3]
+    found = [step for step in graph.steps.values() if step.is_attention and len(step.axes) == 3]
     if found:
         return found
     raise InputError(

@@ -54,7 +54,7 @@ def followers(graph: Graph) -> dict[str, frozenset[str]]:
     """For every id, the steps that are computed from it, directly or not."""
     found: dict[str, set[str]] = {id: set() for id in (*graph.inputs, *graph.steps)}
     for step in reversed(list(graph.steps.values())):
-        sources = step.inputs if step.closed is None else (*step.inputs, step.closed.source)
+        sources = step.inputs if step.composite is None else (*step.inputs, step.composite.source)
         for source in sources:
             found[source] |= {step.id} | found[step.id]
     return {id: frozenset(steps) for id, steps in found.items()}
@@ -144,11 +144,11 @@ class Chain:
                 return self._of_base(self.base.carried(id))
             given = self._given_below(id)
         if given is None:
-            return self.raw(id) if id in self.graph.inputs else self.arithmetic(id).settle(self.raw(id))
+            return self.raw(id) if id in self.graph.inputs else self.arithmetic(id).round_step(self.raw(id))
         values, where = given
         if where is None:
             return values
-        return np.where(where, values, self.arithmetic(id).settle(self.raw(id)))
+        return np.where(where, values, self.arithmetic(id).round_step(self.raw(id)))
 
     def _given_below(self, id: str) -> tuple[Value, Any] | None:
         """What a chain below goes on with for a step, which stands whatever leads to it here."""
@@ -178,7 +178,7 @@ class Chain:
 
     def _computed(self, id: str) -> Value:
         if id in self.graph.inputs:
-            return self.arithmetic(id).enter(self.graph.inputs[id].matrix)[None]
+            return self.arithmetic(id).constant(self.graph.inputs[id].matrix)[None]
         return self.done(id, self.swap.get(id) or self.graph.steps[id])
 
 

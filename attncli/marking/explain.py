@@ -255,7 +255,7 @@ class Explainer:
         operands = [
             chain.carried(name)
             if name in self.graph.inputs
-            else habit.arithmetic(self.setting.places[name]).settle(chain.carried(name))
+            else habit.arithmetic(self.setting.places[name]).round_step(chain.carried(name))
             for name in step.inputs
         ]
         return chain.with_operands(id, step, operands)

@@ -31,17 +31,17 @@ class CutOff(Floating):
     def __init__(self, decimals: int) -> None:
         self.decimals = decimals
 
-    def settle(self, value: Value) -> Value:
+    def round_step(self, value: Value) -> Value:
         return truncate_decimal(value, self.decimals)
 
-    aside = settle
+    round_intermediate = round_step
 
 
 class ByHand(Hand):
     """Hand arithmetic that rounds numbers beside a step (√d_k) too."""
 
-    def aside(self, value: Value) -> Value:
-        return self.settle(value)
+    def round_intermediate(self, value: Value) -> Value:
+        return self.round_step(value)
 
 
 class Precision(Floating):
@@ -53,13 +53,13 @@ class Precision(Floating):
         self.kind = kind
         self.backwards = backwards
 
-    def enter(self, matrix: Matrix) -> Value:
+    def constant(self, matrix: Matrix) -> Value:
         return matrix.values.astype(self.kind)
 
-    def settle(self, value: Value) -> Value:
+    def round_step(self, value: Value) -> Value:
         return value.astype(self.kind)
 
-    def aside(self, value: Value) -> Value:
+    def round_intermediate(self, value: Value) -> Value:
         return np.asarray(value, dtype=self.kind)
 
     def matmul(self, a: Value, b: Value) -> Value:
@@ -86,19 +86,19 @@ class Noisy(Floating):
         self.eps = eps
         self.seed = seed
 
-    def enter(self, matrix: Matrix) -> Value:
-        return np.where(self._is_held(matrix.values), matrix.values, self.settle(matrix.values))
+    def constant(self, matrix: Matrix) -> Value:
+        return np.where(self._is_held(matrix.values), matrix.values, self.round_step(matrix.values))
 
     def _is_held(self, values: Value) -> Any:
         """Whether a float of this precision is the number itself: whole numbers and halves are."""
         return np.round(values * 64) == values * 64
 
-    def settle(self, value: Value) -> Value:
+    def round_step(self, value: Value) -> Value:
         value = np.asarray(value, dtype=np.float64)
         draw = np.random.Generator(np.random.PCG64(zlib.crc32(value.tobytes()) ^ self.seed)).uniform(-1, 1, value.shape)
         return np.where(np.isfinite(value), value * (1 + _ERRORS * self.eps * draw), value)
 
-    aside = settle
+    round_intermediate = round_step
 
 
 class Habit(Record):

@@ -74,7 +74,7 @@ class _Beside(Floating):
     def __init__(self, plan: tuple[Any, Any, Any], count: int, axes: int) -> None:
         self.plan, self.count, self.axes = plan, count, axes
 
-    def aside(self, value: Value) -> Value:
+    def round_intermediate(self, value: Value) -> Value:
         if np.ndim(value):
             return value
         return _settled(np.asarray(value), self.plan, self.count).reshape(-1, *(1,) * self.axes)

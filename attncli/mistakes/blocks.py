@@ -115,7 +115,7 @@ class Norm:
         """The norm of `rows`, line by line, with γ and β in `others`."""
         values: dict[str, Value] = {self.source: rows, **dict(zip(self.others, others, strict=True))}
         for step in self.steps:
-            values[step.id] = xp.settle(step.op.compute(xp, *(values[id] for id in step.inputs), **step.params))
+            values[step.id] = xp.round_step(step.op.compute(xp, *(values[id] for id in step.inputs), **step.params))
         return values[self.result]
 
 
@@ -152,7 +152,7 @@ def _instead_of_pre(step: Step, norm: Norm, fed: list[Step]) -> Iterator[Swaps]:
         )
     )
     # LN(x + f(x))
-    whole = instead(step, lambda xp, a, b, *rest: norm.of(xp, xp.settle(xp.add(a, b)), rest), x, f, *norm.others)
+    whole = instead(step, lambda xp, a, b, *rest: norm.of(xp, xp.round_step(xp.add(a, b)), rest), x, f, *norm.others)
     yield {**bare, **whole}
     # x + LN(f(x))
     inner = instead(step, lambda xp, a, b, *rest: xp.add(a, norm.of(xp, b, rest)), x, f, *norm.others)

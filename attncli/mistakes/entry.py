@@ -100,7 +100,7 @@ def together(*swaps: Swaps) -> dict[str, Swap]:
 
 def number(xp: Arithmetic, value: float) -> Value:
     """A plain number of the arithmetic."""
-    return xp.enter(as_matrix(float(value)))
+    return xp.constant(as_matrix(float(value)))
 
 
 def backward_of(graph: Graph, id: str, use: Step | None = None) -> Step | None:

@@ -54,7 +54,7 @@ _KIND = re.compile(r"(?P<start>(?:.*\.)?G_(?:[A-Z]+_)?)[QKV](?:_heads|_shared|_a
 def _mean_of_rows(graph: Graph, step: Step) -> Iterator[Swaps]:
     rows = graph.shape(step.inputs[0])[-2]
     if rows > 1:
-        yield instead(step, lambda xp, a: xp.divide(xp.settle(xp.sum(a, -2)), number(xp, rows)), step.inputs[0])
+        yield instead(step, lambda xp, a: xp.divide(xp.round_step(xp.sum(a, -2)), number(xp, rows)), step.inputs[0])
 
 
 # --- through softmax --------------------------------------------------------------------------------------------------
@@ -85,8 +85,8 @@ def _diagonal_only(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _slopes_times(xp: Arithmetic, weights: Value, upstream: Value) -> Value:
     """Only the diagonal of the Jacobian: a (1 − a) g."""
-    rest = xp.settle(xp.subtract(number(xp, 1.0), weights))
-    return xp.multiply(xp.settle(xp.multiply(weights, rest)), upstream)
+    rest = xp.round_step(xp.subtract(number(xp, 1.0), weights))
+    return xp.multiply(xp.round_step(xp.multiply(weights, rest)), upstream)
 
 
 def _average_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -102,7 +102,7 @@ def _sign_of_softmax(graph: Graph, step: Step) -> Iterator[Swaps]:
         yield instead(step, lambda xp, a, b: xp.subtract(b, a), *step.inputs)
     rule = _rule_of_softmax(graph, step)
     if rule is not None:
-        yield instead(step, lambda xp, a, g, r: xp.multiply(a, xp.settle(xp.subtract(r, g))), *rule)
+        yield instead(step, lambda xp, a, g, r: xp.multiply(a, xp.round_step(xp.subtract(r, g))), *rule)
 
 
 def _once_more(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -110,7 +110,9 @@ def _once_more(graph: Graph, step: Step) -> Iterator[Swaps]:
     if rule is not None:
         weights, upstream, _ = rule
         for factor in (upstream, weights):
-            yield instead(step, lambda xp, a, d, m: xp.multiply(xp.settle(xp.multiply(a, d)), m), *step.inputs, factor)
+            yield instead(
+                step, lambda xp, a, d, m: xp.multiply(xp.round_step(xp.multiply(a, d)), m), *step.inputs, factor
+            )
 
 
 def _over_columns(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -142,7 +144,9 @@ def _path_twice(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 def straight_through(xp: Arithmetic, arriving: Value, divisor: Value, *others: Value) -> Value:
-    return reduce(xp.add, others, xp.settle(xp.divide(arriving, divisor)) if others else xp.divide(arriving, divisor))
+    return reduce(
+        xp.add, others, xp.round_step(xp.divide(arriving, divisor)) if others else xp.divide(arriving, divisor)
+    )
 
 
 ENTRIES = (

@@ -32,14 +32,14 @@ def _of_logit(graph: Graph, step: Step) -> Iterator[Swaps]:
     """−ln of the target's logit in place of its probability; or the logit itself, with its sign or without."""
     picked = graph.steps.get(step.inputs[0])
     probabilities = graph.steps.get(picked.inputs[0]) if picked is not None and picked.op.name == "pick" else None
-    if picked is None or probabilities is None or probabilities.closed is None:
+    if picked is None or probabilities is None or probabilities.composite is None:
         return
 
     def logit(xp: Arithmetic, logits: Value, y: Value) -> Value:
         return picked.op.compute(xp, logits, y, **picked.params)
 
-    operands = (probabilities.closed.source, *picked.inputs[1:])
-    yield instead(step, lambda xp, z, y: NEGATIVE_LOG.compute(xp, xp.settle(logit(xp, z, y))), *operands)
+    operands = (probabilities.composite.source, *picked.inputs[1:])
+    yield instead(step, lambda xp, z, y: NEGATIVE_LOG.compute(xp, xp.round_step(logit(xp, z, y))), *operands)
     yield instead(step, lambda xp, z, y: xp.subtract(number(xp, 0.0), logit(xp, z, y)), *operands)
     yield instead(step, logit, *operands)
 
@@ -88,7 +88,7 @@ def _twice(graph: Graph, step: Step) -> dict[str, Swap]:
     count = step.params["count"] if step.op.name == "batch_share" else graph.shape(step.inputs[0])[-2]
 
     def again(xp: Arithmetic, a: Value) -> Value:
-        return xp.divide(xp.settle(step.op.compute(xp, a, **step.params)), number(xp, count))
+        return xp.divide(xp.round_step(step.op.compute(xp, a, **step.params)), number(xp, count))
 
     return instead(step, again, step.inputs[0])
 

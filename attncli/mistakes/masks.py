@@ -92,7 +92,7 @@ def _masked(step: Step, hidden: BoolArray, value: float, never: BoolArray, bias:
     has_never, added = bool(never.any()), as_matrix(bias) if bias.any() else None
 
     def masked(xp: Arithmetic, scores: Value) -> Value:
-        others = scores if added is None else xp.add(scores, xp.enter(added))
+        others = scores if added is None else xp.add(scores, xp.constant(added))
         found = xp.where(hidden, number(xp, value), others)
         return xp.where(never, number(xp, -math.inf), found) if has_never else found
 
@@ -118,7 +118,7 @@ def _added_as_01(graph: Graph, step: Step) -> Iterator[Swaps]:
     mask = _mask_of(graph, step)
     for ones in (mask.hidden, ~mask.hidden):
         added = as_matrix(ones + mask.bias)
-        yield instead(step, lambda xp, scores, added=added: xp.add(scores, xp.enter(added)), step.inputs[0])
+        yield instead(step, lambda xp, scores, added=added: xp.add(scores, xp.constant(added)), step.inputs[0])
 
 
 # --- other places -----------------------------------------------------------------------------------------------------
@@ -138,7 +138,9 @@ def _of_empty_rows(graph: Graph, step: Step, hidden: BoolArray) -> dict[str, Swa
     """Weights of 0 in rows where nothing is left to be seen: 0/0 is written down by nobody."""
     if not hidden.all(-1).any():
         return {}
-    weights = [other for other in graph.steps.values() if other.closed is not None and other.closed.source == step.id]
+    weights = [
+        other for other in graph.steps.values() if other.composite is not None and other.composite.source == step.id
+    ]
     return {
         id: swap for one in weights for id, swap in instead(one, _shares_or_nothing, *one.inputs[:2], step.id).items()
     }

@@ -57,14 +57,14 @@ def _mean_of_squares(xp: Arithmetic, a: Value, axes: Axes) -> Value:
 
 
 def _centred(xp: Arithmetic, a: Value, axes: Axes) -> Value:
-    return xp.settle(xp.subtract(a, xp.settle(_mean(xp, a, axes))))
+    return xp.round_step(xp.subtract(a, xp.round_step(_mean(xp, a, axes))))
 
 
 def _normalised(xp: Arithmetic, a: Value, axes: Axes, centred: bool, eps: Matrix) -> Value:
     """The whole norm, along other axes or without the mean taken away."""
     moved = _centred(xp, a, axes) if centred else a
-    variance = xp.settle(_mean_of_squares(xp, moved, axes))
-    return xp.divide(moved, xp.settle(xp.sqrt(xp.add(variance, xp.enter(eps)))))
+    variance = xp.round_step(_mean_of_squares(xp, moved, axes))
+    return xp.divide(moved, xp.round_step(xp.sqrt(xp.add(variance, xp.constant(eps)))))
 
 
 def _once_a_row(xp: Arithmetic, value: Value, rows: int) -> Value:
@@ -92,7 +92,7 @@ def _over(axes: Axes, graph: Graph, step: Step) -> Iterator[Swaps]:
                 yield from _with_variance(graph, here, centred.id, axes)
         yield here
     elif step.op.name == "centre":
-        here = instead(step, lambda xp, a: xp.subtract(a, xp.settle(_mean(xp, a, axes))), step.inputs[0])
+        here = instead(step, lambda xp, a: xp.subtract(a, xp.round_step(_mean(xp, a, axes))), step.inputs[0])
         yield from _with_variance(graph, here, step.id, axes)
         yield here
     elif step.op.name == "row_mean_square":
@@ -145,19 +145,19 @@ def _of_sample_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
 
 
 def _not_rooted(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
-    return xp.add(variance, xp.enter(eps))
+    return xp.add(variance, xp.constant(eps))
 
 
 def _eps_outside(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
-    return xp.add(xp.settle(xp.sqrt(variance)), xp.enter(eps))
+    return xp.add(xp.round_step(xp.sqrt(variance)), xp.constant(eps))
 
 
 def _rooted_twice(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
-    return xp.sqrt(xp.add(xp.settle(xp.sqrt(variance)), xp.enter(eps)))
+    return xp.sqrt(xp.add(xp.round_step(xp.sqrt(variance)), xp.constant(eps)))
 
 
 def _squared(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
-    moved = xp.settle(xp.add(variance, xp.enter(eps)))
+    moved = xp.round_step(xp.add(variance, xp.constant(eps)))
     return xp.multiply(moved, moved)
 
 
@@ -176,7 +176,7 @@ def _divisor(id: str, graph: Graph, step: Step) -> Iterator[Swaps]:
         yield instead(step, partial(divisor, eps=eps), root.inputs[0])
     else:
         yield instead(
-            step, lambda xp, a, v: xp.divide(a, xp.settle(divisor(xp, v, eps))), step.inputs[0], root.inputs[0]
+            step, lambda xp, a, v: xp.divide(a, xp.round_step(divisor(xp, v, eps))), step.inputs[0], root.inputs[0]
         )
 
 
@@ -195,7 +195,10 @@ def _divisor_back(id: str, graph: Graph, step: Step, swap: Swaps) -> Swaps:
         for back in backs:
             if back.inputs[1] == root.id and back.id not in found:
                 found |= instead(
-                    back, lambda xp, a, v: xp.divide(a, xp.settle(divisor(xp, v, eps))), back.inputs[0], root.inputs[0]
+                    back,
+                    lambda xp, a, v: xp.divide(a, xp.round_step(divisor(xp, v, eps))),
+                    back.inputs[0],
+                    root.inputs[0],
                 )
     return found
 
@@ -213,7 +216,7 @@ def _slope_without_root(graph: Graph, root: Step, slope: Step) -> dict[str, Swap
 
 def _slope_beside_eps(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     """The slope of √v + ε is 1/(2√v)."""
-    return instead(slope, lambda xp, g, v: xp.divide(g, xp.settle(xp.sqrt(v))), slope.inputs[0], root.inputs[0])
+    return instead(slope, lambda xp, g, v: xp.divide(g, xp.round_step(xp.sqrt(v))), slope.inputs[0], root.inputs[0])
 
 
 def _slope_of_two_roots(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
@@ -221,8 +224,8 @@ def _slope_of_two_roots(graph: Graph, root: Step, slope: Step) -> dict[str, Swap
     eps = _eps(root)
 
     def two(xp: Arithmetic, g: Value, v: Value) -> Value:
-        once = xp.settle(xp.divide(g, xp.settle(_rooted_twice(xp, v, eps))))
-        return xp.divide(once, xp.multiply(number(xp, 2.0), xp.settle(xp.sqrt(v))))
+        once = xp.round_step(xp.divide(g, xp.round_step(_rooted_twice(xp, v, eps))))
+        return xp.divide(once, xp.multiply(number(xp, 2.0), xp.round_step(xp.sqrt(v))))
 
     return instead(slope, two, slope.inputs[0], root.inputs[0])
 
@@ -232,7 +235,7 @@ def _slope_of_square(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     eps = _eps(root)
 
     def doubled(xp: Arithmetic, g: Value, v: Value) -> Value:
-        return xp.multiply(g, xp.multiply(number(xp, 2.0), xp.settle(_not_rooted(xp, v, eps))))
+        return xp.multiply(g, xp.multiply(number(xp, 2.0), xp.round_step(_not_rooted(xp, v, eps))))
 
     return together(_without_half(graph, slope), instead(slope, doubled, slope.inputs[0], root.inputs[0]))
 

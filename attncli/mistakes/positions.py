@@ -28,7 +28,7 @@ _BASES = (100.0, 1000.0, 10000.0, 100000.0, 500000.0)
 def _angles(step: Step, exponents: Sequence[int] | None = None, width: int = 0, **other: Matrix) -> dict[str, Swap]:
     """At the step of the angles, others: of other exponents (over `width`), another base, another first position."""
     matrix = _matrix({**step.params, **other}, exponents, width)
-    return instead(step, lambda xp: xp.enter(matrix))
+    return instead(step, lambda xp: xp.constant(matrix))
 
 
 def _matrix(params: Mapping[str, Any], exponents: Sequence[int] | None = None, width: int = 0) -> Matrix:
@@ -74,7 +74,7 @@ def _waves(graph: Graph, step: Step, exponent: Any) -> Iterator[Swaps]:
     is_sine = np.arange(matrix.shape[-1]) % 2 == 0
 
     def waves(xp: Arithmetic) -> Value:
-        a = xp.settle(xp.enter(matrix))
+        a = xp.round_step(xp.constant(matrix))
         return xp.where(is_sine, xp.sin(a), xp.cos(a))
 
     yield instead(step, waves)
@@ -102,7 +102,7 @@ def _other_base(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _of_base(step: Step, base: Matrix) -> dict[str, Swap]:
     matrix = _matrix({**step.params, "base": base})
-    return instead(step, lambda xp, base: xp.enter(matrix), base=base)
+    return instead(step, lambda xp, base: xp.constant(matrix), base=base)
 
 
 def _other_base_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
@@ -251,7 +251,7 @@ def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:
         turned = ROTATE.compute(xp, xp.slice(v, -2, rows - new, rows), c, s, **keys.params)
         if rows > new:  # what comes from a cache stays as it is
             turned = xp.concatenate([xp.slice(v, -2, 0, rows - new), turned], -2)
-        return xp.matmul(a, xp.settle(turned))
+        return xp.matmul(a, xp.round_step(turned))
 
     yield instead(step, mixed, weights, values, cos, sin)
 
@@ -263,9 +263,9 @@ _ON_THE_WAY = ("join_rows", "repeat_kv")
 def _turned_keys(graph: Graph, weights: str) -> Step | None:
     """The step that turned the keys which these attention weights come from, if one did."""
     last = graph.steps.get(weights)
-    if last is None or last.closed is None:
+    if last is None or last.composite is None:
         return None
-    scores = graph.steps.get(last.closed.source)
+    scores = graph.steps.get(last.composite.source)
     while scores is not None and scores.op.name != "product":
         scores = graph.steps.get(scores.inputs[0])
     keys = None if scores is None else graph.steps.get(scores.inputs[1])

@@ -134,7 +134,7 @@ def _value_transposed(graph: Graph, step: Step) -> Iterator[Swaps]:
 def _scores_for_weights(graph: Graph, step: Step) -> Iterator[Swaps]:
     """What softmax was taken of in place of its result: masked, scaled, the scores themselves."""
     weights = graph.steps.get(step.inputs[0])
-    source = weights.closed.source if weights is not None and weights.closed is not None else None
+    source = weights.composite.source if weights is not None and weights.composite is not None else None
     while source is not None and _is_output(step):
         yield _other(step, source, step.inputs[1])
         before = graph.steps.get(source)

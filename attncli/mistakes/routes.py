@@ -90,7 +90,7 @@ def _shifted_by(graph: Graph, maximum: Step) -> Step | None:
 
 
 def _zero_a_row(xp: Arithmetic, scores: Value) -> Value:
-    return xp.enter(as_matrix(np.zeros((*scores.shape[:-1], 1))))
+    return xp.constant(as_matrix(np.zeros((*scores.shape[:-1], 1))))
 
 
 def _spread_maximum(xp: Arithmetic, scores: Value) -> Value:
@@ -108,7 +108,7 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
         return
 
     def scaled_early(xp: Arithmetic, q: Value, k: Value) -> Value:
-        return scores.op.compute(xp, xp.aside(_scaled(step, xp, q)), k, **scores.params)
+        return scores.op.compute(xp, xp.round_intermediate(_scaled(step, xp, q)), k, **scores.params)
 
     early = Route(
         "query-scaled",
@@ -135,10 +135,10 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
             continue
 
         def scaled_query(xp: Arithmetic, g: Value, q: Value, after: Step = after) -> Value:
-            return after.op.compute(xp, g, xp.aside(_scaled(step, xp, q)), **after.params)
+            return after.op.compute(xp, g, xp.round_intermediate(_scaled(step, xp, q)), **after.params)
 
         def scaled_result(xp: Arithmetic, g: Value, k: Value, after: Step = after) -> Value:
-            return _scaled(step, xp, xp.aside(after.op.compute(xp, g, k, **after.params)))
+            return _scaled(step, xp, xp.round_intermediate(after.op.compute(xp, g, k, **after.params)))
 
         swaps.append(instead(after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs))
     said = Message(N_("Right: your scores were scaled already, so their gradient is this; the factor comes in at Q."))
@@ -157,7 +157,7 @@ def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
     scores = scaled.inputs[0]
 
     def masked_then_scaled(xp: Arithmetic, s: Value, m: Value) -> Value:
-        return _scaled(scaled, xp, xp.settle(xp.add(s, m)))
+        return _scaled(scaled, xp, xp.round_step(xp.add(s, m)))
 
     early = instead(scaled, masked_then_scaled, scores, step.inputs[1])
     yield Route("mask-before-scale", together(early, passing(step, scaled.id)), Message(_MASK_FIRST))
@@ -178,10 +178,10 @@ def _scaled_behind(graph: Graph, masked: Step, scaled: Step) -> dict[str, Swap]:
         shifted = _shifted_by(graph, top) if top.op.name == "row_max" else None
         if shifted is None or shifted.inputs[0] != masked.id:
             continue
-        swaps.append(instead(top, lambda xp, s: xp.max(xp.settle(_scaled(scaled, xp, s)), -1), masked.id))
+        swaps.append(instead(top, lambda xp, s: xp.max(xp.round_step(_scaled(scaled, xp, s)), -1), masked.id))
 
         def less(xp: Arithmetic, s: Value, top: Value, shifted: Step = shifted) -> Value:
-            return shifted.op.compute(xp, xp.settle(_scaled(scaled, xp, s)), top, **shifted.params)
+            return shifted.op.compute(xp, xp.round_step(_scaled(scaled, xp, s)), top, **shifted.params)
 
         swaps.append(instead(shifted, less, *shifted.inputs))
     return together(*swaps)
@@ -194,7 +194,7 @@ def _mask_first_back(graph: Graph, masked: Step, scaled: Step, after: Mapping[st
         return
 
     def through_scale(xp: Arithmetic, *operands: Value) -> Value:
-        return _scaled(third, xp, xp.settle(first.op.compute(xp, *operands, **first.params)))
+        return _scaled(third, xp, xp.round_step(first.op.compute(xp, *operands, **first.params)))
 
     def softmax_alone(xp: Arithmetic, *operands: Value) -> Value:
         return first.op.compute(xp, *operands, **first.params)

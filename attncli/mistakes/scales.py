@@ -40,17 +40,19 @@ def _by_d(graph: Graph, step: Step) -> Iterator[Swaps]:
         return
 
     def twice(xp: Arithmetic, a: Value) -> Value:
-        by = xp.aside(xp.sqrt(xp.enter(root)))
-        return xp.divide(xp.settle(xp.divide(a, by)), by)
+        by = xp.round_intermediate(xp.sqrt(xp.constant(root)))
+        return xp.divide(xp.round_step(xp.divide(a, by)), by)
 
-    yield instead(step, lambda xp, a: xp.divide(a, xp.enter(root)), *step.inputs)
+    yield instead(step, lambda xp, a: xp.divide(a, xp.constant(root)), *step.inputs)
     yield instead(step, twice, *step.inputs)
 
 
 def _inverted(graph: Graph, step: Step) -> Iterator[Swaps]:
     root = _root(step)
     if root is not None:
-        yield instead(step, lambda xp, a: xp.multiply(a, xp.aside(xp.sqrt(xp.enter(root)))), *step.inputs)
+        yield instead(
+            step, lambda xp, a: xp.multiply(a, xp.round_intermediate(xp.sqrt(xp.constant(root)))), *step.inputs
+        )
 
 
 def _model_widths(graph: Graph, step: Step) -> set[float]:

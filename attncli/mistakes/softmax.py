@@ -14,7 +14,7 @@ from attncli.ops.rows import SUBTRACT
 
 def _source(step: Step) -> str | None:
     """What softmax is taken of, where a step is the last line of one."""
-    return None if step.closed is None else step.closed.source
+    return None if step.composite is None else step.composite.source
 
 
 # --- its calculations, each line of theirs a line ---------------------------------------------------------------------
@@ -26,13 +26,13 @@ def _power(xp: Arithmetic, scores: Value, axes: tuple[int, ...]) -> Value:
         top = scores
         for axis in axes:
             top = xp.max(top, axis)
-        scores = xp.settle(SUBTRACT.compute(xp, scores, top))
-    return xp.settle(xp.exp(scores))
+        scores = xp.round_step(SUBTRACT.compute(xp, scores, top))
+    return xp.round_step(xp.exp(scores))
 
 
 def _shares(xp: Arithmetic, power: Value, scores: Value, axes: tuple[int, ...]) -> Value:
     """Each entry as a share of its line; a hidden one is 0, also in a line where nothing is visible."""
-    share = xp.divide(power, xp.settle(xp.sum(power, axes)))
+    share = xp.divide(power, xp.round_step(xp.sum(power, axes)))
     hidden = xp.hidden(scores)
     return xp.where(hidden, number(xp, 0.0), share) if hidden.any() else share
 
@@ -66,7 +66,7 @@ def _mask_after(graph: Graph, step: Step) -> Iterator[Swaps]:
     for shifted in (False, True):
 
         def erased(xp: Arithmetic, scores: Value, mask: Value, shifted: bool = shifted) -> Value:
-            weights = xp.settle(_softmax(xp, scores, (-1,), shifted))
+            weights = xp.round_step(_softmax(xp, scores, (-1,), shifted))
             return xp.where(xp.hidden(mask), number(xp, 0.0), weights)
 
         yield instead(step, erased, *masked.inputs)
@@ -87,7 +87,7 @@ def _without_exponential(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _plain_shares(xp: Arithmetic, scores: Value) -> Value:
     visible = xp.where(xp.hidden(scores), number(xp, 0.0), scores)
-    return xp.divide(visible, xp.settle(xp.sum(visible, -1)))
+    return xp.divide(visible, xp.round_step(xp.sum(visible, -1)))
 
 
 def _twice(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -97,10 +97,10 @@ def _twice(graph: Graph, step: Step) -> Iterator[Swaps]:
     for shifted in (False, True):
 
         def again(xp: Arithmetic, e: Value, z: Value, shifted: bool = shifted) -> Value:
-            return _softmax(xp, xp.settle(xp.divide(e, z)), (-1,), shifted)
+            return _softmax(xp, xp.round_step(xp.divide(e, z)), (-1,), shifted)
 
         yield instead(step, again, *step.inputs[:2])
-    yield instead(step, lambda xp, s: _softmax(xp, xp.settle(_softmax(xp, s, (-1,), False)), (-1,), False), source)
+    yield instead(step, lambda xp, s: _softmax(xp, xp.round_step(_softmax(xp, s, (-1,), False)), (-1,), False), source)
 
 
 def _heads_averaged(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -110,7 +110,7 @@ def _heads_averaged(graph: Graph, step: Step) -> Iterator[Swaps]:
     if heads > 1:
 
         def averaged(xp: Arithmetic, e: Value, z: Value) -> Value:
-            total = xp.sum(xp.settle(xp.divide(e, z)), -3)
+            total = xp.sum(xp.round_step(xp.divide(e, z)), -3)
             return xp.repeat(xp.divide(total, number(xp, heads)), heads, -3)
 
         yield instead(step, averaged, *step.inputs[:2])

@@ -13,13 +13,13 @@ from attncli.mistakes.entry import Entry, Swaps, instead, passing, together, wit
 def _uphill(graph: Graph, step: Step) -> Iterator[Swaps]:
     eta = step.params["eta"]
     if step.op.name == "update":
-        yield instead(step, lambda xp, a, g: xp.add(a, xp.settle(xp.multiply(xp.enter(eta), g))), *step.inputs)
+        yield instead(step, lambda xp, a, g: xp.add(a, xp.round_step(xp.multiply(xp.constant(eta), g))), *step.inputs)
         return
     eps = step.params["eps"]
 
     def added(xp: Arithmetic, a: Value, mean: Value, square: Value) -> Value:
-        size = xp.settle(xp.add(xp.settle(xp.sqrt(square)), xp.enter(eps)))
-        return xp.add(a, xp.settle(xp.multiply(xp.enter(eta), xp.settle(xp.divide(mean, size)))))
+        size = xp.round_step(xp.add(xp.round_step(xp.sqrt(square)), xp.constant(eps)))
+        return xp.add(a, xp.round_step(xp.multiply(xp.constant(eta), xp.round_step(xp.divide(mean, size)))))
 
     yield instead(step, added, *step.inputs)
 

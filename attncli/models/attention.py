@@ -92,7 +92,7 @@ def attend(
         q,
         k,
         symbol="S",
-        first=(0, 1),
+        gradient_order=(0, 1),
         transpose_b=True,
         why=Message(_SCORES),
     )

@@ -62,14 +62,14 @@ def apply(graph: Graph, text: str, matrices: Targets) -> Seeds:
 def forms(graph: Graph) -> Message:
     """The forms a loss may have, for messages."""
     softmax = weights_of(graph, graph.output)
-    if softmax is not None and softmax.closed is not None:
+    if softmax is not None and softmax.composite is not None:
         return Message(
             N_(
                 "Write sum({output}), {output}[1,1] + 2*{output}[1,2], -ln {output}[1,2], nll({output}, classes),"
                 " cross_entropy({logits}, classes), or mse({output}, target)."
             ),
             output=graph.output,
-            logits=softmax.closed.source,
+            logits=softmax.composite.source,
         )
     return Message(
         N_(
@@ -82,7 +82,7 @@ def forms(graph: Graph) -> Message:
 def weights_of(graph: Graph, id: str) -> Step | None:
     """The step of this id where it is the result of a softmax."""
     step = graph.steps.get(id)
-    return step if step is not None and step.closed is not None and step.op.name == "divide" else None
+    return step if step is not None and step.composite is not None and step.op.name == "divide" else None
 
 
 # --- What is asked for ------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _check_learned(graph: Graph, groups: Sequence[Sequence[Part]]) -> None:
     """
     depends = {id for id, input in graph.inputs.items() if input.differentiable}
     for step in graph.steps.values():
-        if any(id in depends for id in (*step.inputs, *((step.closed.source,) if step.closed else ()))):
+        if any(id in depends for id in (*step.inputs, *((step.composite.source,) if step.composite else ()))):
             depends.add(step.id)
     names = [group[0].name for group in groups]
     worked_out = any(name in graph.steps or name == graph.output for name in names) or any(
@@ -163,7 +163,7 @@ def _check_learned(graph: Graph, groups: Sequence[Sequence[Part]]) -> None:
 def _softmax_of(graph: Graph, logits: str) -> str | None:
     """The softmax of these logits that stands in the graph already."""
     for step in graph.steps.values():
-        if weights_of(graph, step.id) is not None and step.closed is not None and step.closed.source == logits:
+        if weights_of(graph, step.id) is not None and step.composite is not None and step.composite.source == logits:
             return step.id
     return None
 
@@ -341,13 +341,13 @@ class _Whole:
 
         graph = self.graph
         twice = weights_of(graph, part.name)
-        if part.kind == "cross_entropy" and twice is not None and twice.closed is not None:
+        if part.kind == "cross_entropy" and twice is not None and twice.composite is not None:
             raise InputError(
                 "cross_entropy takes softmax of what it is given, but {name} is a softmax already: softmax would be taken"
                 " twice. Write cross_entropy({logits}, {target}) for the scores, or nll({name}, {target}), which is"
                 " minus the logarithm alone; of one entry -ln {name}[1,2].",
                 name=part.name,
-                logits=twice.closed.source,
+                logits=twice.composite.source,
                 target=part.target,
             )
         id = self._id(part.factor, prefix, part.kind)

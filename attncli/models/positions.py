@@ -209,7 +209,7 @@ def _rotary(graph: Graph, given: Given) -> str:
         queries,
         turned,
         symbol="S",
-        first=(0, 1),
+        gradient_order=(0, 1),
         transpose_b=True,
         why=Message(
             N_(

@@ -52,12 +52,12 @@ def _term(constant: Matrix) -> Term:
 
 
 def _negative(xp: Arithmetic, a: Value) -> Value:
-    return xp.multiply(xp.enter(ONE.negated()), a)
+    return xp.multiply(xp.constant(ONE.negated()), a)
 
 
 def _half_of_one_and(xp: Arithmetic, inside: Value) -> Value:
     """(1 + inside) / 2: from −1 … 1 to a share."""
-    return xp.multiply(xp.enter(HALF), xp.add(xp.enter(ONE), inside))
+    return xp.multiply(xp.constant(HALF), xp.add(xp.constant(ONE), inside))
 
 
 # --- ReLU -------------------------------------------------------------------------------------------------------------
@@ -77,13 +77,13 @@ RELU = Curve(
 
 def _sigmoid(xp: Arithmetic, a: Value) -> Value:
     """1 / (1 + e^−a)."""
-    one = xp.enter(ONE)
+    one = xp.constant(ONE)
     return xp.divide(one, xp.add(one, xp.exp(_negative(xp, a))))
 
 
 def _silu_slope(xp: Arithmetic, a: Value) -> Value:
     """σ (1 + a (1 − σ))."""
-    one, share = xp.enter(ONE), _sigmoid(xp, a)
+    one, share = xp.constant(ONE), _sigmoid(xp, a)
     return xp.multiply(share, xp.add(one, xp.multiply(a, xp.subtract(one, share))))
 
 
@@ -112,13 +112,13 @@ SILU = Curve(
 
 def _normal(xp: Arithmetic, a: Value) -> Value:
     """Φ(a) = (1 + erf(a/√2)) / 2."""
-    return _half_of_one_and(xp, xp.erf(xp.divide(a, xp.enter(ROOT_2))))
+    return _half_of_one_and(xp, xp.erf(xp.divide(a, xp.constant(ROOT_2))))
 
 
 def _gelu_slope(xp: Arithmetic, a: Value) -> Value:
     """Φ(a) + a e^(−a²/2)/√(2π)."""
-    power = xp.exp(_negative(xp, xp.multiply(xp.enter(HALF), xp.multiply(a, a))))
-    return xp.add(_normal(xp, a), xp.multiply(a, xp.divide(power, xp.enter(ROOT_TAU))))
+    power = xp.exp(_negative(xp, xp.multiply(xp.constant(HALF), xp.multiply(a, a))))
+    return xp.add(_normal(xp, a), xp.multiply(a, xp.divide(power, xp.constant(ROOT_TAU))))
 
 
 def _erf_terms(x: Term) -> Term:
@@ -146,14 +146,14 @@ GELU = Curve(
 
 def _tanh(xp: Arithmetic, a: Value) -> Value:
     """t = tanh(√(2/π) (a + 0.044715 a³))."""
-    cubed = xp.multiply(xp.enter(CUBIC), xp.multiply(xp.multiply(a, a), a))
-    return xp.tanh(xp.multiply(xp.enter(ROOT_2_PI), xp.add(a, cubed)))
+    cubed = xp.multiply(xp.constant(CUBIC), xp.multiply(xp.multiply(a, a), a))
+    return xp.tanh(xp.multiply(xp.constant(ROOT_2_PI), xp.add(a, cubed)))
 
 
 def _gelu_tanh_slope(xp: Arithmetic, a: Value) -> Value:
     """(1 + t)/2 + a/2 (1 − t²) √(2/π) (1 + 0.134145 a²)."""
-    one, half, t = xp.enter(ONE), xp.enter(HALF), _tanh(xp, a)
-    steep = xp.multiply(xp.enter(ROOT_2_PI), xp.add(one, xp.multiply(xp.enter(THREE_CUBIC), xp.multiply(a, a))))
+    one, half, t = xp.constant(ONE), xp.constant(HALF), _tanh(xp, a)
+    steep = xp.multiply(xp.constant(ROOT_2_PI), xp.add(one, xp.multiply(xp.constant(THREE_CUBIC), xp.multiply(a, a))))
     rest = xp.multiply(xp.multiply(half, a), xp.multiply(xp.subtract(one, xp.multiply(t, t)), steep))
     return xp.add(_half_of_one_and(xp, t), rest)
 
@@ -218,7 +218,7 @@ ACTIVATION_SLOPE = Op(
 
 def _softcap(xp: Arithmetic, a: Value, *, cap: Matrix) -> Value:
     """cap · tanh(a / cap)."""
-    c = xp.enter(cap)
+    c = xp.constant(cap)
     return xp.multiply(c, xp.tanh(xp.divide(a, c)))
 
 
@@ -254,8 +254,8 @@ SOFTCAP = Op(
 
 def _cap_slope(xp: Arithmetic, a: Value, *, cap: Matrix) -> Value:
     """tanh' = 1 − tanh², so of the capped a it is 1 − (a / cap)²."""
-    share = xp.divide(a, xp.enter(cap))
-    return xp.subtract(xp.enter(as_matrix(1.0)), xp.multiply(share, share))
+    share = xp.divide(a, xp.constant(cap))
+    return xp.subtract(xp.constant(as_matrix(1.0)), xp.multiply(share, share))
 
 
 def _cap_slope_terms(step: Step, index: Index, values: Values) -> Term:

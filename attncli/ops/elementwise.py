@@ -81,11 +81,11 @@ def _scaled(
 ) -> Value:
     """a / √root, a / divisor, or a · factor."""
     if divisor is not None:
-        return xp.divide(a, xp.enter(divisor))
+        return xp.divide(a, xp.constant(divisor))
     if root is not None:
-        return xp.divide(a, xp.aside(xp.sqrt(xp.enter(root))))
+        return xp.divide(a, xp.round_intermediate(xp.sqrt(xp.constant(root))))
     assert factor is not None
-    return xp.multiply(a, xp.enter(factor))
+    return xp.multiply(a, xp.constant(factor))
 
 
 def _scaled_by(params: Params, label: str) -> str:

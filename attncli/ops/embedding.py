@@ -16,7 +16,7 @@ _NEAR = 0.25
 
 def _encode(xp: Arithmetic, *, ids: FloatArray, tokens: tuple[str, ...], count: int) -> Value:
     """The ids (token), counted from 0."""
-    return xp.enter(as_matrix(ids))
+    return xp.constant(as_matrix(ids))
 
 
 ENCODE = Op(
@@ -80,7 +80,7 @@ def _look_up(xp: Arithmetic, table: Value, ids: Value) -> Value:
     """Row ids[i] of the table (vocabulary d) for every token i (token d); NaN for the row behind the last."""
     rows = rows_named(xp, ids, table.shape[-2])
     if (rows == table.shape[-2]).any():
-        behind = xp.enter(as_matrix(np.full((*table.shape[:-2], 1, table.shape[-1]), np.nan)))
+        behind = xp.constant(as_matrix(np.full((*table.shape[:-2], 1, table.shape[-1]), np.nan)))
         table = xp.concatenate([table, behind], -2)
     return xp.take(table, rows)
 

@@ -138,7 +138,7 @@ def _head_mean(xp: Arithmetic, a: Value) -> Value:
     """(head i j) → (i j)."""
     heads = a.shape[-3]
     total = xp.sum(a, -3)
-    return xp.divide(xp.reshape(total, (*total.shape[:-3], *total.shape[-2:])), xp.enter(as_matrix(float(heads))))
+    return xp.divide(xp.reshape(total, (*total.shape[:-3], *total.shape[-2:])), xp.constant(as_matrix(float(heads))))
 
 
 def _head_mean_terms(step: Step, index: Index, values: Values) -> Term:
@@ -164,7 +164,7 @@ HEAD_MEAN = Op(
 
 def _to_heads(xp: Arithmetic, a: Value, *, heads: int) -> Value:
     """(i j) → (head i j), each a / heads."""
-    shared = xp.divide(a, xp.enter(as_matrix(float(heads))))
+    shared = xp.divide(a, xp.constant(as_matrix(float(heads))))
     return xp.repeat(xp.reshape(shared, (*shared.shape[:-2], 1, *shared.shape[-2:])), heads, -3)
 
 

@@ -36,7 +36,7 @@ def _square_sum(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
 
 def _mean_square(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
     """Σ a² / (number of entries), as a 1×1 array."""
-    return xp.divide(_square_sum(xp, a, ndim=ndim), xp.enter(as_matrix(float(np.prod(a.shape[-ndim:])))))
+    return xp.divide(_square_sum(xp, a, ndim=ndim), xp.constant(as_matrix(float(np.prod(a.shape[-ndim:])))))
 
 
 def _square_sum_terms(step: Step, index: Index, values: Values) -> Term:
@@ -98,7 +98,7 @@ def _weighted_total(xp: Arithmetic, *parts: Value, factors: Sequence[Matrix], wr
 
 
 def _times(xp: Arithmetic, part: Value, factor: Matrix) -> Value:
-    return part if float(factor.values) == 1.0 else xp.multiply(part, xp.enter(factor))
+    return part if float(factor.values) == 1.0 else xp.multiply(part, xp.constant(factor))
 
 
 def _weighted_total_formula(params: Params, columns: bool) -> str:
@@ -135,7 +135,7 @@ WEIGHTED_TOTAL = Op(
 def _log_loss(xp: Arithmetic, a: Value, y: Value, *, ndim: int = 2, rows: bool = False, written: str = "") -> Value:
     """−Σ y ln a over the entries where y is not 0: of everything (1 1), or of each row (… i 1)."""
     counted = np.asarray(xp.plain(y)) != 0
-    zero = xp.enter(as_matrix(0.0))
+    zero = xp.constant(as_matrix(0.0))
     # Where nothing counts, ln 0 must not meet the 0 in front of it.
     each = xp.where(counted, xp.multiply(y, xp.log(a)), zero)
     return xp.subtract(zero, xp.sum(each, -1) if rows else total(xp, each, ndim))
@@ -171,7 +171,7 @@ LOG_LOSS = Op(
 def _log_slope(xp: Arithmetic, a: Value, y: Value) -> Value:
     """−y/a where y is not 0, else 0."""
     counted = np.asarray(xp.plain(y)) != 0
-    zero, one = xp.enter(as_matrix(0.0)), xp.enter(as_matrix(1.0))
+    zero, one = xp.constant(as_matrix(0.0)), xp.constant(as_matrix(1.0))
     return xp.where(counted, xp.subtract(zero, xp.divide(y, xp.where(counted, a, one))), zero)
 
 
@@ -227,7 +227,7 @@ PICK = Op(
 )
 NEGATIVE_LOG = Op(
     name="negative_log",
-    compute=lambda xp, a: xp.subtract(xp.enter(as_matrix(0.0)), xp.log(a)),  # 0 − ln 1 is 0; −1 · 0 would be −0
+    compute=lambda xp, a: xp.subtract(xp.constant(as_matrix(0.0)), xp.log(a)),  # 0 − ln 1 is 0; −1 · 0 would be −0
     axes="i j -> i j",
     formula=fixed(r"-\ln {0}"),
     terms=lambda step, index, values: Term("negative", Term("ln", same_cell(step, index, values))),
@@ -238,7 +238,7 @@ NEGATIVE_LOG = Op(
 def _average(xp: Arithmetic, a: Value, *, mean: bool) -> Value:
     """Σ a, or Σ a / N, of a column of N entries (N 1), as a 1×1 array."""
     added = xp.sum(a, -2)
-    return xp.divide(added, xp.enter(as_matrix(float(a.shape[-2])))) if mean else added
+    return xp.divide(added, xp.constant(as_matrix(float(a.shape[-2])))) if mean else added
 
 
 def _average_terms(step: Step, index: Index, values: Values) -> Term:
@@ -263,7 +263,7 @@ def _class_error(xp: Arithmetic, p: Value, y: Value, *, some: bool = False) -> V
     if not some:
         return error
     counted = np.any(xp.plain(y), -1, keepdims=True)
-    return xp.where(counted, error, xp.enter(as_matrix(0.0)))
+    return xp.where(counted, error, xp.constant(as_matrix(0.0)))
 
 
 def _class_error_terms(step: Step, index: Index, values: Values) -> Term:
@@ -288,7 +288,7 @@ CLASS_ERROR = Op(
 
 def _batch_share(xp: Arithmetic, a: Value, *, count: int) -> Value:
     """a / count, entry by entry."""
-    return xp.divide(a, xp.enter(as_matrix(float(count))))
+    return xp.divide(a, xp.constant(as_matrix(float(count))))
 
 
 BATCH_SHARE = Op(

@@ -17,7 +17,7 @@ from attncli.ops.rows import COLUMN_SUM, DIVIDE, ROW_SUM, SUBTRACT, over_width, 
 
 def row_mean(xp: Arithmetic, a: Value) -> Value:
     """The mean along the last axis, which is kept with length 1."""
-    return xp.divide(xp.sum(a, -1), xp.enter(as_matrix(float(a.shape[-1]))))
+    return xp.divide(xp.sum(a, -1), xp.constant(as_matrix(float(a.shape[-1]))))
 
 
 def _over_row(cells: list[Term]) -> Term:
@@ -37,7 +37,7 @@ ROW_MEAN = Op(
 
 def _share_mean(xp: Arithmetic, a: Value, *, width: int, axis: str = "") -> Value:
     """Column a / width (… i 1), repeated `width` times (… i width)."""
-    return xp.repeat(xp.divide(a, xp.enter(as_matrix(float(width)))), width, -1)
+    return xp.repeat(xp.divide(a, xp.constant(as_matrix(float(width)))), width, -1)
 
 
 def _share_mean_formula(params: Params, columns: bool) -> str:
@@ -78,7 +78,7 @@ def _share_square(xp: Arithmetic, a: Value, gradient: Value) -> Value:
     """(2/d) · a · gradient: a (… i d), gradient (… i 1)."""
     width = a.shape[-1]
     share = Matrix(np.asarray(2.0 / width), np.asarray(EXACT), (("/", ("num", "2"), ("num", str(width))),))
-    return xp.multiply(xp.multiply(xp.enter(share), a), gradient)
+    return xp.multiply(xp.multiply(xp.constant(share), a), gradient)
 
 
 def _share_square_terms(step: Step, index: Index, values: Values) -> Term:
@@ -124,7 +124,7 @@ ROOT = Op(
 
 def _root_eps(xp: Arithmetic, a: Value, *, eps: Matrix) -> Value:
     """√(a + eps) of a column (… i 1)."""
-    return xp.sqrt(xp.add(a, xp.enter(eps)))
+    return xp.sqrt(xp.add(a, xp.constant(eps)))
 
 
 def _root_eps_numbers(params: Params) -> str:
@@ -157,7 +157,7 @@ ROOT_EPS = Op(
 
 def _add_eps(xp: Arithmetic, a: Value, *, eps: Matrix) -> Value:
     """a + eps of a column (… i 1)."""
-    return xp.add(a, xp.enter(eps))
+    return xp.add(a, xp.constant(eps))
 
 
 ADD_EPS = Op(

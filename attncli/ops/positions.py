@@ -69,7 +69,7 @@ def _angles(
 ) -> Value:
     """(start + p) · position_scale / base^exponent for row p and pair (or column) i, as (count pairs)."""
     powers, over = usual_exponents({"pairs": pairs, "width": width, "exponents": exponents})
-    return xp.enter(positional_angles(start, count, base, powers, over, position_scale))
+    return xp.constant(positional_angles(start, count, base, powers, over, position_scale))
 
 
 #: What stands above b, by the exponents chosen: its numerator and its denominator.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Closed, Graph, Step, part_of
+from attncli.core.graph import CompositeRule, Graph, Step, part_of
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message
 from attncli.ops.elementwise import EXP, MULTIPLY
@@ -67,8 +67,8 @@ def softmax(
         power,
         total,
         *hiding,
-        closed=Closed(source, softmax_gradient),
-        weights=True,
+        composite=CompositeRule(source, softmax_gradient),
+        is_attention=True,
         why=Message(_PROBABILITIES if probabilities else _WEIGHTS_SOME_EMPTY if empty else _WEIGHTS),
         **params,
     )
@@ -188,7 +188,7 @@ def log_softmax(graph: Graph, source: str) -> str:
         log,
         symbol="A_{log}",
         column=True,
-        closed=Closed(source, log_softmax_gradient),
+        composite=CompositeRule(source, log_softmax_gradient),
         why=Message(
             N_("The logarithm of a quotient is a difference: no weight is worked out first, so none can round to 0.")
         ),

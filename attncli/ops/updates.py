@@ -14,7 +14,7 @@ from attncli.ops.elementwise import SCALE, entrywise, in_formula, size, unchange
 
 def _update(xp: Arithmetic, a: Value, gradient: Value, *, eta: Matrix) -> Value:
     """a − η · gradient."""
-    return xp.subtract(a, xp.multiply(xp.enter(eta), gradient))
+    return xp.subtract(a, xp.multiply(xp.constant(eta), gradient))
 
 
 def _update_terms(step: Step, index: Index, values: Values) -> Term:
@@ -45,7 +45,7 @@ def _moving_average(
 ) -> Value:
     """keep · old + rest · new, or of new², with rest = 1 − keep."""
     fresh = xp.multiply(new, new) if square else new
-    return xp.add(xp.multiply(xp.enter(keep), old), xp.multiply(xp.enter(rest), fresh))
+    return xp.add(xp.multiply(xp.constant(keep), old), xp.multiply(xp.constant(rest), fresh))
 
 
 def _moving_average_formula(params: Params, columns: bool) -> str:
@@ -87,8 +87,8 @@ UNBIASED = Op(
 
 def _adam_update(xp: Arithmetic, a: Value, mean: Value, square: Value, *, eta: Matrix, eps: Matrix) -> Value:
     """a − η m̂ / (√v̂ + ε)."""
-    share = xp.divide(mean, xp.add(xp.sqrt(square), xp.enter(eps)))
-    return xp.subtract(a, xp.multiply(xp.enter(eta), share))
+    share = xp.divide(mean, xp.add(xp.sqrt(square), xp.constant(eps)))
+    return xp.subtract(a, xp.multiply(xp.constant(eta), share))
 
 
 def _adam_numbers(params: Params) -> str:

@@ -78,7 +78,7 @@ def _on_the_way_back(graph: Graph, step: Step) -> str:
 
 def _is_weights(graph: Graph, id: str) -> bool:
     step = graph.steps.get(id)
-    return id == "A" if step is None else step.weights
+    return id == "A" if step is None else step.is_attention
 
 
 def groups(graph: Graph, asked: Sequence[str]) -> list[tuple[str, ...]]:

@@ -113,7 +113,7 @@ class Published:
         return Checked(step, self.problem.how[step], False, "", "", message)
 
     def _shape(self, step: str, text: str) -> Checked:
-        self.graph.known(step)
+        self.graph.resolve(step)
         shape = tuple(int(size) for size in re.findall(r"\d+", text))
         actual = self.graph.shape(step)
         if shape == self._shown(np.empty(actual)).shape:

@@ -115,7 +115,7 @@ def opened(term: Term, graph: Graph, values: Mapping[str, Any], names: frozenset
 def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Any], *, by_hand: bool = False) -> Term:
     """The arithmetic a learner writes for a cell: attention weights down to the powers of e, unless those were rounded."""
     term = step.op.terms(step, index, values)
-    if step.weights and not by_hand:
+    if step.is_attention and not by_hand:
         return opened(term, graph, values, OPENED)
     return term
 

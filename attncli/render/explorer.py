@@ -299,7 +299,7 @@ class Explorer(Fragment):
             numbers = run.trace.numbers
             found["terms"] = [self.encoded(node.op.terms(node, index, numbers)) for index in np.ndindex(*values.shape)]
             found["operands"] = [id for id in dict.fromkeys(node.inputs) if id in self.first]
-            if node.weights:
+            if node.is_attention:
                 found["weights"] = True
             if node.op.name in OPENED:
                 found["opens"] = True

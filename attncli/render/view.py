@@ -284,7 +284,7 @@ def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, st
         tuple(_blocks(values, node.axes, run.graph.labels, turned)),
         node.why,
         run.places(node.id),
-        bool(step and step.weights),
+        bool(step and step.is_attention),
         step,
     )
 
@@ -368,7 +368,7 @@ def _lost(run: Run) -> Iterator[Message]:
     for id in run.shown:
         step = run.graph.steps[id]
         values = run.trace.numbers[id]
-        if not step.weights or values.dtype != np.float64 or not np.isnan(values).any():
+        if not step.is_attention or values.dtype != np.float64 or not np.isnan(values).any():
             continue
         totals = run.trace.numbers[step.inputs[1]]
         without = np.isnan(values).any(axis=-1, keepdims=True)

@@ -171,7 +171,7 @@ class Trainer:
 
     def weights(self) -> list[str]:
         """The steps that hold attention weights."""
-        return [step.id for step in self.graph.steps.values() if step.weights and not step.id.startswith("loss.")]
+        return [step.id for step in self.graph.steps.values() if step.is_attention and not step.id.startswith("loss.")]
 
     def loss(self) -> float:
         """The mean loss over every token of the text that is to be predicted, in the windows of `measured`.

@@ -123,7 +123,7 @@ class _Climb:
         self.recipe = recipe
         self.graph = graph
         self.numbers = {**recipe.inputs, **recipe.gradient}
-        self.weights = [step.id for step in graph.steps.values() if step.weights and step.phase == "forward"]
+        self.weights = [step.id for step in graph.steps.values() if step.is_attention and step.phase == "forward"]
         self.scores = [_scores_of(graph, id) for id in self.weights]
         self.spreads = [
             step.id for step in graph.steps.values() if step.id.endswith("variance") and step.phase == "forward"

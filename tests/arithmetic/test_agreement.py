@@ -47,7 +47,7 @@ class Whimsical(Floating):
         self.decimals = decimals
         self.random = np.random.default_rng(seed)
 
-    def settle(self, value: Any) -> Any:
+    def round_step(self, value: Any) -> Any:
         mood = self.random.integers(4)
         if mood == 0:
             return value
@@ -55,7 +55,7 @@ class Whimsical(Floating):
             return np.where(self.random.random(np.shape(value)) < 0.5, value, round_decimal(value, self.decimals))[()]
         return round_decimal(value, self.decimals, "away" if mood == 2 else "even", 1e-8)
 
-    aside = settle
+    round_intermediate = round_step
 
 
 def assert_within(bounds: Any, numbers: Any) -> None:

@@ -118,9 +118,9 @@ def test_a_short_form_is_the_same_number(text: str) -> None:
 def test_shares_add_up_to_one_exactly(scores: list[Fraction]) -> None:
     exact = Exact()
     powers = exact.exp(np.array([[sympy.Rational(s.numerator, s.denominator) for s in scores]], dtype=object))
-    total = exact.settle(exact.sum(powers, -1))
-    shares = exact.settle(exact.divide(exact.settle(powers), total))
-    assert exact.settle(exact.sum(shares, -1))[0, 0] == 1
+    total = exact.round_step(exact.sum(powers, -1))
+    shares = exact.round_step(exact.divide(exact.round_step(powers), total))
+    assert exact.round_step(exact.sum(shares, -1))[0, 0] == 1
 
 
 # --- limits ---------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_shares_add_up_to_one_exactly(scores: list[Fraction]) -> None:
 def test_numbers_with_too_many_digits_are_refused_at_once(entry: str) -> None:
     start = time.perf_counter()
     with pytest.raises(LimitError) as error:
-        Exact().enter(parse_matrix(entry))
+        Exact().constant(parse_matrix(entry))
     assert time.perf_counter() - start < 1
     assert "limit" in str(error.value) or "more than 100 digits" in str(error.value)
     assert "Leave out --exact" in str(error.value) or "leave out --exact" in str(error.value)
@@ -149,19 +149,19 @@ def test_numbers_with_too_many_digits_are_refused_at_once(entry: str) -> None:
 
 def test_the_message_says_what_was_given_and_what_to_do() -> None:
     with pytest.raises(LimitError) as error:
-        Exact().enter(parse_matrix("(1/3)^999"))
+        Exact().constant(parse_matrix("(1/3)^999"))
     assert str(error.value) == (
         "“(1/3)^999” has more than 100 digits as a fraction, too many for an exact result."
         " Leave out --exact, or use a smaller example with rounder numbers."
     )
     with pytest.raises(LimitError) as error:
-        Exact().enter(parse_matrix(np.zeros((21, 20)).tolist().__repr__()))
+        Exact().constant(parse_matrix(np.zeros((21, 20)).tolist().__repr__()))
     assert str(error.value) == (
         "Exact results are for small matrices: this one has 420 cells, the limit is 400."
         " Leave out --exact, or use a smaller example with rounder numbers."
     )
     with pytest.raises(LimitError, match="The power 1001 is too large for an exact result; the limit is 1000"):
-        Exact().enter(parse_matrix("0.5^1001"))
+        Exact().constant(parse_matrix("0.5^1001"))
 
 
 def test_long_sums_of_roots_are_left_as_they_are_or_refused_but_never_hang() -> None:
@@ -171,7 +171,7 @@ def test_long_sums_of_roots_are_left_as_they_are_or_refused_but_never_hang() -> 
     with pytest.raises(LimitError, match="grown past 500 operations"):
         attention("1 2", keys, values, "1 1").graph().evaluate(Exact())
     roots = "1/(√2+√3+√5+√7+√11+√13+√17+√19)"
-    product = Exact().enter(parse_matrix(roots))
+    product = Exact().constant(parse_matrix(roots))
     assert float(product[0, 0].evalf()) == pytest.approx(1 / sum(np.sqrt([2, 3, 5, 7, 11, 13, 17, 19])))
     assert time.perf_counter() - start < 10
 
@@ -184,7 +184,7 @@ def test_a_calculation_that_takes_too_long_is_refused(monkeypatch: pytest.Monkey
 
 def test_the_maximum_is_decided_exactly() -> None:
     exact = Exact()
-    numbers = exact.enter(parse_matrix("√2 1.4142135623730951 -inf; 1/3 0.3333333333333333 0"))
+    numbers = exact.constant(parse_matrix("√2 1.4142135623730951 -inf; 1/3 0.3333333333333333 0"))
     assert texts(exact.max(numbers, -1)) == [["14142135623730951/10000000000000000"], ["1/3"]]
     assert texts(exact.max(numbers, -2)) == [["sqrt(2)", "14142135623730951/10000000000000000", "0"]]
 

@@ -204,7 +204,7 @@ def test_what_a_mask_hides_stays_hidden(score: Interval) -> None:
     assert ends(xp.multiply(hidden, box(-2, -0.5)))[1] == np.inf
     assert ends(xp.exp(hidden)) == (0, 0)
     assert ends(xp.max(point(-np.inf, 1), -1)) == (1, 1)
-    assert ends(IntervalArithmetic(2).settle(hidden)) == (-np.inf, -np.inf)
+    assert ends(IntervalArithmetic(2).round_step(hidden)) == (-np.inf, -np.inf)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -280,12 +280,12 @@ def test_whole_numbers_and_short_fractions_stay_points(left: list[int], right: l
     scale = part if part == 1 else 1024 // part * part
     a = np.array(left, dtype=np.float64).reshape(2, 3) / (1 if part == 1 else scale)
     b = np.array(right, dtype=np.float64).reshape(3, 2) / (1 if part == 1 else scale)
-    product = xp.matmul(xp.enter(as_matrix(a)), xp.enter(as_matrix(b)))
+    product = xp.matmul(xp.constant(as_matrix(a)), xp.constant(as_matrix(b)))
     exact = fractions(a) @ fractions(b)
     if max(abs(value) for value in exact.flat) * scale**2 < 2**50 and np.abs(a).max() * np.abs(b).max() < 2**30:
         assert (product.lo == product.hi).all()
         assert (fractions(product.lo) == exact).all()
-    total = xp.sum(xp.enter(as_matrix(a)), -1)
+    total = xp.sum(xp.constant(as_matrix(a)), -1)
     assert (total.lo == total.hi).all()
 
 
@@ -296,17 +296,17 @@ def test_large_whole_numbers_stay_points_as_long_as_they_fit() -> None:
 
 
 def test_exact_steps_stay_points() -> None:
-    one_two = xp.enter(parse_matrix("1 2; 3 0.5"))
+    one_two = xp.constant(parse_matrix("1 2; 3 0.5"))
     assert one_two.lo is one_two.hi
     assert ends(xp.sqrt(point(4))) == (2, 2)
     assert ends(xp.divide(point(3), point(4))) == (0.75, 0.75)
     assert ends(xp.exp(point(0))) == (1, 1)
     assert ends(xp.tanh(point(0)))[0] <= 0 <= ends(xp.tanh(point(0)))[1]
-    assert ends(IntervalArithmetic(3).settle(point(0.125))) == (0.125, 0.125)
-    settled = IntervalArithmetic(3).settle(one_two)
+    assert ends(IntervalArithmetic(3).round_step(point(0.125))) == (0.125, 0.125)
+    settled = IntervalArithmetic(3).round_step(one_two)
     assert settled.lo is settled.hi
     mixed = Interval(np.array([[1.0, 0.2]]), np.array([[1.0, 0.3]]))
-    assert IntervalArithmetic(1).settle(mixed).hi[0, 0] == IntervalArithmetic(1).settle(mixed).lo[0, 0] == 1
+    assert IntervalArithmetic(1).round_step(mixed).hi[0, 0] == IntervalArithmetic(1).round_step(mixed).lo[0, 0] == 1
 
 
 # --- entering, rounding ---------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def test_exact_steps_stay_points() -> None:
 )
 def test_a_written_decimal_lies_inside(number: Any) -> None:
     text = f"{number:f}"
-    bounds = xp.enter(parse_matrix(text))
+    bounds = xp.constant(parse_matrix(text))
     assert holds(bounds.lo.item(), bounds.hi.item(), Fraction(text))
     assert bounds.hi - bounds.lo <= 2 * np.spacing(abs(bounds.hi))
 
@@ -339,7 +339,7 @@ def test_a_written_decimal_lies_inside(number: Any) -> None:
     ],
 )
 def test_a_written_expression_lies_inside(text: str, value: Fraction) -> None:
-    bounds = xp.enter(parse_matrix(text))
+    bounds = xp.constant(parse_matrix(text))
     assert holds(bounds.lo.item(), bounds.hi.item(), value)
 
 
@@ -348,7 +348,7 @@ def test_a_written_expression_lies_inside(text: str, value: Fraction) -> None:
     [("√2/2", "sqrt(2)/2"), ("e^-1", "exp(-1)"), ("2^0.5", "sqrt(2)"), ("exp(0.1)*√3", "exp(mpf(1)/10)*sqrt(3)"), ("0.9^(1/3)", "(mpf(9)/10)**(mpf(1)/3)")],
 )  # fmt: skip
 def test_an_irrational_entry_lies_inside(text: str, value: str) -> None:
-    bounds = xp.enter(parse_matrix(text))
+    bounds = xp.constant(parse_matrix(text))
     with mp.workdps(60):
         assert inside(
             *ends(Interval(bounds.lo, bounds.hi)), eval(value, {**vars(mp), "sqrt": mp.sqrt, "exp": mp.exp, "mpf": mpf})
@@ -361,7 +361,7 @@ def test_an_irrational_entry_lies_inside(text: str, value: str) -> None:
 def test_every_rounding_lies_inside(interval: tuple[Interval, Any], decimals: int) -> None:
     a, x = interval
     with xp.context():
-        settled = IntervalArithmetic(decimals).settle(a)
+        settled = IntervalArithmetic(decimals).round_step(a)
     assert settled.contains(x).all()
     for ties in ("away", "even"):
         for near in (0.0, 1e-8):

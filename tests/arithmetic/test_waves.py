@@ -80,4 +80,4 @@ def test_exact_numbers() -> None:
     assert list(exact.positive(cells)) == [0, 0, sympy.sqrt(2)]
     assert list(exact.is_positive(cells)) == [0, 0, 1]
     assert list(exact.sin(cells)) == [-sympy.sin(1), 0, sympy.sin(sympy.sqrt(2))]
-    assert exact.settle(exact.cos(cells))[2] == sympy.cos(sympy.sqrt(2))
+    assert exact.round_step(exact.cos(cells))[2] == sympy.cos(sympy.sqrt(2))

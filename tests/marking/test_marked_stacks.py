@@ -32,10 +32,10 @@ class Sometimes(Floating):
     def __init__(self, places: int, seed: int, share: float) -> None:
         self.places, self.random, self.share = places, random.Random(seed), share
 
-    def settle(self, value: Any) -> Any:
+    def round_step(self, value: Any) -> Any:
         return rounded(value, self.places) if self.random.random() < self.share else value
 
-    aside = settle
+    round_intermediate = round_step
 
 
 def rounded(value: Any, places: int) -> Any:

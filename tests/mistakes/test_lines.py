@@ -45,10 +45,10 @@ class Watching(Floating):
 
         return watched
 
-    def aside(self, value: Any) -> Any:
+    def round_intermediate(self, value: Any) -> Any:
         return np.array(value)
 
-    def settle(self, value: Any) -> Any:
+    def round_step(self, value: Any) -> Any:
         return np.array(value)
 
 

@@ -162,7 +162,7 @@ def check_closed_rule_of_softmax() -> None:
     graph = Graph("sample")
     graph.input("a", as_matrix(some(2, 3)), ("i", "j"))
     graph.output = softmax(graph, "a")
-    assert graph.steps["A"].closed is not None
+    assert graph.steps["A"].composite is not None
     trace = graph.evaluate()
     moved = graph.evaluate(given={"row_max": trace["row_max"] + 0.7})
     np.testing.assert_allclose(moved["A"], trace["A"], rtol=1e-14)

@@ -62,12 +62,12 @@ def assert_stacks(graph: Graph, xp: Arithmetic, sheets: int) -> None:
                     [value if place == shared else moved(value, sheet) for place, value in enumerate(single)]
                     for sheet in range(sheets)
                 ]
-                wanted = [xp.settle(step.op.compute(xp, *operands, **step.params)) for operands in each]
+                wanted = [xp.round_step(step.op.compute(xp, *operands, **step.params)) for operands in each]
                 operands = [
                     stacked([value]) if place == shared else stacked([row[place] for row in each])
                     for place, value in enumerate(single)
                 ]
-                found = xp.settle(side_by_side(step.op.compute, xp, operands, own, step.params))
+                found = xp.round_step(side_by_side(step.op.compute, xp, operands, own, step.params))
                 # What no sheet has of its own may come once for all.
                 count = 1 if not single or (len(single) == 1 and shared == 0) else sheets
                 assert found.shape == (count, *graph.shape(step.id)), step.id
@@ -141,11 +141,11 @@ def test_an_id_that_names_no_row_stops_no_other_sheet(system: str) -> None:
     look, scatter = OPS["look_up"], OPS["scatter_add"]
     table, ids = np.arange(6.0).reshape(1, 3, 2), np.array([[0.0, 2.0], [1.0, 9.0], [np.nan, 0.5]])
     with xp.context():
-        entered = [xp.enter(as_matrix(values)) for values in (table, ids)]
+        entered = [xp.constant(as_matrix(values)) for values in (table, ids)]
         found = ends(side_by_side(look.compute, xp, entered, (2, 1), {}))[0]
         np.testing.assert_array_equal(found[0], [[0, 1], [4, 5]])
         np.testing.assert_array_equal(found[1], [[2, 3], [np.nan, np.nan]])
         assert np.isnan(found[2]).all()
-        rows = xp.enter(as_matrix(np.ones((3, 2, 2))))
+        rows = xp.constant(as_matrix(np.ones((3, 2, 2))))
         added = ends(side_by_side(scatter.compute, xp, [rows, entered[1]], (2, 1), {"count": 3}))[0]
         np.testing.assert_array_equal(added[..., 0], [[1, 0, 1], [0, 1, 0], [0, 0, 0]])

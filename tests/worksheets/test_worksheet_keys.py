@@ -27,7 +27,7 @@ def lines_of(problem, seed):
     for step in graph.steps.values():
         habit = chance.choice([one for one in BY_HEAD if one.ties == "away"]).arithmetic(problem.decimals)
         raw = step.op.compute(habit, *(values[id] for id in step.inputs), **step.params)
-        values[step.id] = habit.settle(raw)
+        values[step.id] = habit.round_step(raw)
         lines[step.id] = round_decimal(np.asarray(raw, dtype=float), problem.decimals)
     return lines
 

@@ -36,7 +36,7 @@ def test_drawn_numbers_are_friendly(name):
     for id, numbers in {**recipe.inputs, **recipe.gradient}.items():
         assert set(graph.inputs[id].matrix.values.flat) <= set(numbers.choices)
     for step in graph.steps.values():
-        if step.weights and step.phase == "forward":
+        if step.is_attention and step.phase == "forward":
             rows = trace[step.id].reshape(-1, trace[step.id].shape[-1])
             for row in rows:
                 seen = row[row > 0]
