@@ -8,7 +8,7 @@ from itertools import product
 from typing import TypeAlias
 
 from attncli.arithmetic.expression import Operations, evaluate
-from attncli.core.matrix import Entry
+from attncli.core.matrix import Expression
 
 #: lo ≤ value ≤ hi
 Bounds: TypeAlias = tuple[float, float]
@@ -18,7 +18,7 @@ _LINE = (-math.inf, math.inf)
 _ULPS = 4
 
 
-def entry_bounds(entry: Entry) -> Bounds:
+def entry_bounds(entry: Expression) -> Bounds:
     """Bounds of the exact value of an expression."""
     bounds: Bounds = evaluate(entry, _BOUNDS)
     return bounds

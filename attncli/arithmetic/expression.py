@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from attncli.core.matrix import EXACT, Entry
+from attncli.core.matrix import EXACT, Expression
 from attncli.core.message import N_, InputError, Message
 
 #: Signs a single entry may have; longer ones are not numbers that a person writes.
@@ -32,7 +32,7 @@ _PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([-+]?[0-9
 Operations: TypeAlias = Mapping[str, Callable[..., Any]]
 
 
-def evaluate(entry: Entry, operations: Operations) -> Any:
+def evaluate(entry: Expression, operations: Operations) -> Any:
     """An expression in the arithmetic of these operations."""
     kind, *parts = entry
     return operations[str(kind)](*(evaluate(part, operations) if isinstance(part, tuple) else part for part in parts))
@@ -58,7 +58,7 @@ class EntryError(InputError):
     """This is not a number."""
 
 
-def parse_entry(text: str) -> tuple[float, int, Entry]:
+def parse_entry(text: str) -> tuple[float, int, Expression]:
     """The value, the decimals it was written with (`EXACT` for an expression), and the expression.
 
     Raises
@@ -110,7 +110,7 @@ class Token(NamedTuple):
     end: int
 
 
-class Reader:
+class TokenReader:
     """The tokens of a text, one after another.
 
     Parameters
@@ -142,7 +142,7 @@ class Reader:
         return token
 
 
-class _Parser(Reader):
+class _Parser(TokenReader):
     """Recursive descent over the tokens of one entry."""
 
     def __init__(self, text: str) -> None:
@@ -178,13 +178,13 @@ class _Parser(Reader):
             allowed=ALLOWED,
         )
 
-    def sum(self) -> Entry:
+    def sum(self) -> Expression:
         left = self.product()
         while self.peek() in ("+", "-"):
             left = (self.take(), left, self.product())
         return left
 
-    def product(self) -> Entry:
+    def product(self) -> Expression:
         left = self.signed()
         while True:
             if self.peek() in ("*", "/"):
@@ -201,7 +201,7 @@ class _Parser(Reader):
             return before[-1:].isdigit() or before == ")"
         return self.peek() in ("exp", "e") and before[-1:].isdigit()
 
-    def _next_to_number(self) -> Entry:
+    def _next_to_number(self) -> Expression:
         """A factor without a sign before it. 1e alone is refused: it is as likely the start of 1e3."""
         if self.peek() == "e" and self.peek(1) != "^":
             number = self.peek(-1)
@@ -212,7 +212,7 @@ class _Parser(Reader):
             )
         return self.power()
 
-    def signed(self) -> Entry:
+    def signed(self) -> Expression:
         if self.peek() == "-":
             self.take()
             return ("neg", self.signed())
@@ -221,14 +221,14 @@ class _Parser(Reader):
             return self.signed()
         return self.power()
 
-    def power(self) -> Entry:
+    def power(self) -> Expression:
         base = self.atom()
         if self.peek() == "^":
             self.take()
             return ("^", base, self.signed())
         return base
 
-    def atom(self) -> Entry:
+    def atom(self) -> Expression:
         token = self.take()
         if token and (token[0].isdigit() or token[0] == "."):
             return ("num", token)
@@ -264,7 +264,7 @@ class _Parser(Reader):
             raise self._unexpected()
 
 
-def _value(entry: Entry, text: str) -> float:
+def _value(entry: Expression, text: str) -> float:
     """The float64 value of an expression."""
     try:
         value: float = evaluate(entry, _CHECKED)
@@ -302,12 +302,12 @@ _CHECKED = {kind: function if kind == "inf" else _checked(function) for kind, fu
 _TIGHT = {"+": 1, "-": 1, "*": 2, "/": 2, "neg": 3, "^": 4}
 
 
-def entry_text(entry: Entry) -> str:
+def entry_text(entry: Expression) -> str:
     """An expression as it was written: 1.50, 1/3, √2/2, e^-1."""
     return _text(entry, 0)
 
 
-def _text(entry: Entry, needed: int) -> str:
+def _text(entry: Expression, needed: int) -> str:
     kind = str(entry[0])
     parts = [part for part in entry[1:] if isinstance(part, tuple)]
     match kind:

@@ -12,7 +12,7 @@ from attncli.cli._report import report_format, write_text
 from attncli.cli._say import Say
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.cost import presets
-from attncli.cost.comparison import Comparison, Model, comparison, in_one_context, own, published
+from attncli.cost.comparison import ComparedModel, Comparison, comparison, in_one_context, own, published
 from attncli.cost.count import VARIANTS
 
 #: Files of --config that stand side by side.
@@ -106,7 +106,7 @@ def _bytes(text: str) -> Fraction:
     return value
 
 
-def _models(names: Sequence[str], files: Sequence[str], given: dict[str, Any]) -> list[Model]:
+def _models(names: Sequence[str], files: Sequence[str], given: dict[str, Any]) -> list[ComparedModel]:
     """The presets and files that are named, one's own sizes, or the usual preset."""
     words = list(dict.fromkeys(word.strip().casefold() for name in names for word in name.split(",")))
     if not words and not files and any(name in given for name in _OWN):
@@ -116,7 +116,7 @@ def _models(names: Sequence[str], files: Sequence[str], given: dict[str, Any]) -
     return in_one_context(models) if len(models) > 1 and "context" not in given else models
 
 
-def _configured(files: Sequence[str], given: dict[str, Any]) -> list[Model]:
+def _configured(files: Sequence[str], given: dict[str, Any]) -> list[ComparedModel]:
     if not files:
         return []
     from attncli.cost.config import configured

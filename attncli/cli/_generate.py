@@ -12,9 +12,9 @@ from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
 from attncli.cli._train import number
 from attncli.core.message import N_, AttnError, InputError, Message
-from attncli.training.generate import Choice, Token, without_cache, written
+from attncli.training.generate import Sampling, WrittenToken, without_cache, written
 from attncli.training.saved import load
-from attncli.training.trainer import State
+from attncli.training.trainer import TrainingState
 
 _LENGTH, _TRACED = 20, 3
 #: Tokens that may be written: every one looks at all before it; --verify works all of them out anew, --trace shows it.
@@ -35,7 +35,7 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
         raise InputError("--trace goes to the screen. Leave -o out, or send the screen to a file with >.")
     decimals = whole_number("--decimals", words["decimals"], 0, 15)
     length = _length(words)
-    choice = Choice(
+    choice = Sampling(
         number("--temperature", words["temperature"], 0.0, 1000.0) if words["temperature"] is not None else 0.0,
         whole_number("--top", words["top"], 1, _MOST_TOP) or 0,
         whole_number("--seed", words["seed"], 0, 2**32 - 1) or 0,
@@ -65,7 +65,7 @@ def _length(words: Mapping[str, Any]) -> int | None:
     return whole_number("--length", words["length"], 1, _MOST)
 
 
-def _ids(state: State, prompt: str) -> list[int]:
+def _ids(state: TrainingState, prompt: str) -> list[int]:
     text = " ".join(prompt.split()) if state.spec.split == "words" else prompt
     if not text:
         raise InputError("PROMPT is empty. Write at least one token that the training knows.")
@@ -75,7 +75,7 @@ def _ids(state: State, prompt: str) -> list[int]:
         raise error.at("PROMPT") from None
 
 
-def _worst(state: State, prompt: list[int], tokens: list[Token]) -> float:
+def _worst(state: TrainingState, prompt: list[int], tokens: list[WrittenToken]) -> float:
     """The largest relative difference between logits with the cache and without, over all tokens."""
     worst, ids = 0.0, list(prompt)
     for token in tokens:
@@ -86,7 +86,9 @@ def _worst(state: State, prompt: list[int], tokens: list[Token]) -> float:
     return worst
 
 
-def _trace(say: Say, state: State, prompt: list[int], tokens: list[Token], decimals: int | None, words: Any) -> None:
+def _trace(
+    say: Say, state: TrainingState, prompt: list[int], tokens: list[WrittenToken], decimals: int | None, words: Any
+) -> None:
     """The tables of every token's calculation, one after another."""
     from attncli.cli._output import show
     from attncli.locale import CODES, language

@@ -10,7 +10,7 @@ from attncli.cli._calculation import LARGEST_SEED, Stdin, problem_of, whole_numb
 from attncli.cli._report import report_format, write_report
 from attncli.cli._say import Say
 from attncli.core.message import N_, AttnError, InputError, Message
-from attncli.lab import Experiment, Setting
+from attncli.lab import Experiment, Option
 from attncli.problems.problem import Problem
 
 
@@ -49,7 +49,7 @@ def _settings(experiment: Experiment, words: Mapping[str, Any], say: Say) -> dic
     return settings
 
 
-def _value(setting: Setting, word: Any, say: Say) -> Any:
+def _value(setting: Option, word: Any, say: Say) -> Any:
     """The value of a setting: what was written, checked, or its default."""
     if setting.kind == "flag":
         return bool(word)
@@ -79,7 +79,7 @@ def _trained(path: str) -> Problem:
     return Trainer(load(path)).problem(0, learning=False).changed(id=path)
 
 
-def _text(setting: Setting, word: str) -> str:
+def _text(setting: Option, word: str) -> str:
     from attncli.models.vocabulary import printable
 
     try:
@@ -88,7 +88,7 @@ def _text(setting: Setting, word: str) -> str:
         raise error.at(setting.option) from None
 
 
-def _numbers(setting: Setting, word: str) -> Any:
+def _numbers(setting: Option, word: str) -> Any:
     """One number, or several as a tuple; where they are places on an axis, sorted and each once."""
     from attncli.problems.matrix_text import parse_matrix
 

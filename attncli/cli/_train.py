@@ -22,7 +22,7 @@ from attncli.models.vocabulary import printable
 from attncli.render import formats
 from attncli.training.report import TITLE
 from attncli.training.spec import Spec
-from attncli.training.trainer import State, Trainer, begin
+from attncli.training.trainer import Trainer, TrainingState, begin
 
 _MOST_STEPS = 1_000_000
 #: A name for a saved training.
@@ -183,13 +183,13 @@ def _is_device(name: str) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _save(say: Say, words: Mapping[str, Any], state: State) -> None:
+def _save(say: Say, words: Mapping[str, Any], state: TrainingState) -> None:
     from attncli.training.saved import as_bytes
 
     write_file(say, words["save"], as_bytes(state), TRAINING, "--save", _EXAMPLE, force=words["force"])
 
 
-def _state(words: Mapping[str, Any]) -> State:
+def _state(words: Mapping[str, Any]) -> TrainingState:
     """A new training, or a saved one to go on with."""
     if words["load"] is None:
         if words["text"] is None:
@@ -222,7 +222,7 @@ def _learning(words: Mapping[str, Any], spec: Spec | None) -> dict[str, Any]:
     return {"optimizer": optimizer, "eta": eta}
 
 
-def _new(words: Mapping[str, Any], text: str) -> State:
+def _new(words: Mapping[str, Any], text: str) -> TrainingState:
     values: dict[str, Any] = {name: _choice(name, words[name]) for name in _CHOICES if name != "optimizer"}
     for name, (least, most, usual) in _COUNTS.items():
         given = whole_number(f"--{name.replace('_', '-')}", words[name], least, most)

@@ -12,9 +12,9 @@ from attncli.cli._say import Say
 from attncli.core.message import N_, InputError, Message, unknown
 
 if TYPE_CHECKING:
-    from attncli.practice.log import Entry, State
+    from attncli.practice.log import LogEntry, Progress
     from attncli.practice.parts import Part
-    from attncli.practice.schedule import Choice
+    from attncli.practice.schedule import NextExercise
     from attncli.practice.session import Session
 
 #: Words that may stand where an exercise is named, and what else each of them takes.
@@ -111,10 +111,10 @@ def _student(given: Mapping[str, Any]) -> str:
     return str(name)
 
 
-def _state(place: Path, student: str) -> "State":
-    from attncli.practice.log import State, read
+def _state(place: Path, student: str) -> "Progress":
+    from attncli.practice.log import Progress, read
 
-    return State(read(place) if place.is_file() else (), student)
+    return Progress(read(place) if place.is_file() else (), student)
 
 
 # A session.
@@ -153,10 +153,10 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     return 0
 
 
-def _chooser(name: str, stage: int | None, seed: int) -> tuple[Callable[["State", float], "Choice"], bool]:
+def _chooser(name: str, stage: int | None, seed: int) -> tuple[Callable[["Progress", float], "NextExercise"], bool]:
     """How exercises are chosen, and whether a worked example (or a problem file) was named."""
     from attncli.cli._examples import named
-    from attncli.practice.schedule import Choice, Recipes, by_name, next_exercise
+    from attncli.practice.schedule import NextExercise, Recipes, by_name, next_exercise
     from attncli.practice.skills import SKILLS
     from attncli.problems import library
 
@@ -172,13 +172,13 @@ def _chooser(name: str, stage: int | None, seed: int) -> tuple[Callable[["State"
     id = problem.id or name
     problem.graph()
 
-    def choose(log: "State", now: float) -> Choice:
+    def choose(log: "Progress", now: float) -> NextExercise:
         # After a result was shown it comes back with new numbers, where a recipe makes some.
         if any(one.name == id and one.done for one in log.exercises[-1:]):
             again = _recipe_of(problem, recipes)
             if again:
                 return by_name(again, recipes, stage=stage, first_seed=seed)(log, now)
-        return Choice(id, problem, stage or log.stage(id), Message(N_("Why this one: you asked for it.")))
+        return NextExercise(id, problem, stage or log.stage(id), Message(N_("Why this one: you asked for it.")))
 
     return choose, True
 
@@ -198,7 +198,7 @@ def _recipe_of(problem: Any, recipes: Any) -> str:
     return ""
 
 
-def _at(choice: "Choice", stage: int | None) -> "Choice":
+def _at(choice: "NextExercise", stage: int | None) -> "NextExercise":
     return choice if stage is None else choice.changed(stage=stage)
 
 
@@ -256,7 +256,7 @@ def _report(say: Say, files: list[str], format: str | None) -> int:
     return 0
 
 
-def _entries(files: list[str]) -> list["Entry"]:
+def _entries(files: list[str]) -> list["LogEntry"]:
     """The entries of several logs, whoever gave no name called by the name of the file."""
     from attncli.practice.log import read
 

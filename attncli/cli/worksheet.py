@@ -98,10 +98,10 @@ def _problem(what: str) -> Any:
 
 def _order(say: Say, recipe: str, words: dict[str, Any]) -> Any:
     from attncli.cli._calculation import whole_number
-    from attncli.worksheets.folder import MOST_VARIANTS, Order, students_of
+    from attncli.worksheets.folder import MOST_VARIANTS, SetOrder, students_of
 
     decimals = words["decimals"]
-    return Order(
+    return SetOrder(
         recipe,
         words["seed"] if words["seed"] is not None else "1",
         whole_number("--variants", words["variants"], 1, MOST_VARIANTS) or 0,

@@ -20,7 +20,7 @@ else:
     FloatArray = BoolArray = Any
 
 #: One entry as written: ("num", "0.33") or an operator over further entries: ("/", a, b), ("sqrt", a), ("exp", a) …
-Entry: TypeAlias = tuple[object, ...]
+Expression: TypeAlias = tuple[object, ...]
 
 #: `Matrix.decimals` where a cell was not written as a plain decimal number (√2/2, 1/3, ∞): it is exact.
 EXACT = -1
@@ -39,14 +39,14 @@ class Matrix(Record):
 
     values: FloatArray
     decimals: NDArray[np.int_] | None = None
-    entries: tuple[Entry, ...] | None = None
+    entries: tuple[Expression, ...] | None = None
     blank: BoolArray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.values.shape
 
-    def each(self) -> Iterator[Entry]:
+    def each(self) -> Iterator[Expression]:
         """The expression of every cell, row by row."""
         if self.entries is not None:
             return iter(self.entries)

@@ -19,7 +19,7 @@ TOLERANCE = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
 
 
-class Checked(Record):
+class GradientCheck(Record):
     """One input's gradient against finite differences.
 
     Parameters
@@ -49,7 +49,7 @@ class Checked(Record):
 class Verification(Record):
     """All inputs' gradients against finite differences, with warnings where the check says little."""
 
-    checked: tuple[Checked, ...]
+    checked: tuple[GradientCheck, ...]
     warnings: tuple[Message, ...]
 
     @property
@@ -152,7 +152,7 @@ class _Line:
         return abs(near) > least
 
 
-def _check(loss: _Loss, id: str, values: FloatArray, gradient: FloatArray, size: float) -> Checked:
+def _check(loss: _Loss, id: str, values: FloatArray, gradient: FloatArray, size: float) -> GradientCheck:
     difference = np.full(values.shape, np.nan)
     error = np.full(values.shape, np.nan)
     bends: list[tuple[int, ...]] = []
@@ -172,7 +172,7 @@ def _check(loss: _Loss, id: str, values: FloatArray, gradient: FloatArray, size:
                 slope, doubt = line.closest(noise)
                 error[index] = _error(slope, found, 10 * doubt)
         difference[index] = slope
-    return Checked(id, gradient, difference, error, tuple(bends))
+    return GradientCheck(id, gradient, difference, error, tuple(bends))
 
 
 def _error(slope: float, gradient: float, doubt: float) -> float:
@@ -183,7 +183,7 @@ def _error(slope: float, gradient: float, doubt: float) -> float:
     return abs(slope - gradient) / scale if scale else 0.0
 
 
-def _warnings(checked: tuple[Checked, ...], arriving: FloatArray) -> list[Message]:
+def _warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> list[Message]:
     """Where the check proves little: at a bend, and of inputs whose gradient is 0 throughout though something arrives."""
     bends = [f"{entry.id}[{','.join(str(i + 1) for i in index)}]" for entry in checked for index in entry.bends]
     at_bends = [
@@ -198,7 +198,7 @@ def _warnings(checked: tuple[Checked, ...], arriving: FloatArray) -> list[Messag
     return [*(at_bends if bends else []), *_zero_warnings(checked, arriving)]
 
 
-def _zero_warnings(checked: tuple[Checked, ...], arriving: FloatArray) -> list[Message]:
+def _zero_warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> list[Message]:
     if not np.any(arriving):
         return [
             Message(N_("The upstream gradient is 0 everywhere, so every gradient is 0 and the check proves nothing."))

@@ -13,7 +13,7 @@ from fractions import Fraction
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.cost.count import Symbols, count
-from attncli.cost.product import Factor, Product, Ratio, product, total, two
+from attncli.cost.product import Product, Ratio, Size, product, total, two
 from attncli.cost.sizes import LATENT, ROTARY, Sizes
 
 
@@ -159,7 +159,7 @@ def _rank(models: Sequence[Named]) -> Claim:
 def _readings(name: str, sizes: Sizes) -> Iterator[Finding]:
     """What “compresses” can mean, and the width at which it is 16-fold."""
     s = Symbols(sizes)
-    rank = Factor("r", RANK)
+    rank = Size("r", RANK)
     keys = product(s.heads, s.d_head)
     exact = (Fraction(FOLD), Fraction(FOLD))
     yield Finding(
@@ -184,7 +184,7 @@ def _readings(name: str, sizes: Sizes) -> Iterator[Finding]:
             Message(N_("the same with the rotary part, which is cached too")),
             _at_width(Fraction(FOLD * (RANK + sizes.d_rope), 2)),
         )
-    width = Factor("d_model", sizes.d_model)
+    width = Size("d_model", sizes.d_model)
     yield Finding(
         name,
         Ratio(keys.times(width), product(rank, _sum_of(width, keys))),
@@ -194,9 +194,9 @@ def _readings(name: str, sizes: Sizes) -> Iterator[Finding]:
     )
 
 
-def _sum_of(width: Factor, keys: Product) -> Factor:
+def _sum_of(width: Size, keys: Product) -> Size:
     symbols = "·".join(factor.symbol for factor in keys.factors)
-    return total(width, Factor(symbols, keys.value))
+    return total(width, Size(symbols, keys.value))
 
 
 def _at_width(width: Fraction | int) -> Message:

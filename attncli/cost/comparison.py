@@ -14,7 +14,7 @@ from attncli.cost.same import Compared, compared
 from attncli.cost.sizes import Assumed, Sizes, complete
 
 
-class Model(Record):
+class ComparedModel(Record):
     """A model's sizes and where they come from.
 
     Parameters
@@ -37,10 +37,10 @@ class Model(Record):
     variant: str = ""
 
 
-class Entry(Record):
+class VariantCount(Record):
     """One variant at one model's sizes, and MHA at the same sizes to measure it by."""
 
-    model: Model
+    model: ComparedModel
     count: Count
     baseline: Count
 
@@ -76,8 +76,8 @@ class Comparison(Record):
     same : MQA and MHA as special cases of GQA, by numbers
     """
 
-    models: tuple[Model, ...]
-    entries: tuple[Entry, ...]
+    models: tuple[ComparedModel, ...]
+    entries: tuple[VariantCount, ...]
     latent: tuple[LatentAsGroups, ...]
     claims: tuple[Claim, ...]
     same: Compared
@@ -88,13 +88,15 @@ class Comparison(Record):
         return tuple(variant for variant in VARIANTS if any(entry.count.variant == variant for entry in self.entries))
 
 
-def published(preset: Preset, given: Mapping[str, Any]) -> Model:
+def published(preset: Preset, given: Mapping[str, Any]) -> ComparedModel:
     """A published model, with the sizes that were given by hand in the place of its own."""
     sizes, assumed = complete({**preset.sizes(), **given})
-    return Model(preset.name, preset.title, preset.source, preset.config, sizes, tuple(given), assumed, preset.variant)
+    return ComparedModel(
+        preset.name, preset.title, preset.source, preset.config, sizes, tuple(given), assumed, preset.variant
+    )
 
 
-def in_one_context(models: Sequence[Model]) -> list[Model]:
+def in_one_context(models: Sequence[ComparedModel]) -> list[ComparedModel]:
     """The models at the shortest context of them: at different ones the numbers say nothing of each other."""
     context = min(model.sizes.context for model in models)
     shared = Assumed("context", "shortest")
@@ -103,16 +105,16 @@ def in_one_context(models: Sequence[Model]) -> list[Model]:
     ]
 
 
-def own(given: Mapping[str, Any]) -> Model:
+def own(given: Mapping[str, Any]) -> ComparedModel:
     """Sizes given by hand."""
     sizes, assumed = complete(given)
-    return Model("", "", "", {}, sizes, tuple(given), assumed)
+    return ComparedModel("", "", "", {}, sizes, tuple(given), assumed)
 
 
-def comparison(models: Sequence[Model], variants: Sequence[str]) -> Comparison:
+def comparison(models: Sequence[ComparedModel], variants: Sequence[str]) -> Comparison:
     """The comparison of these variants; where none is named, all of them, or each model's own if there are several."""
     entries = [
-        Entry(model, count(variant, model.sizes), count("mha", model.sizes))
+        VariantCount(model, count(variant, model.sizes), count("mha", model.sizes))
         for model in models
         for variant in variants or (VARIANTS if len(models) == 1 else (model.variant,))
     ]
@@ -126,5 +128,5 @@ def comparison(models: Sequence[Model], variants: Sequence[str]) -> Comparison:
     )
 
 
-def _named(entry: Entry) -> tuple[str, Sizes]:
+def _named(entry: VariantCount) -> tuple[str, Sizes]:
     return entry.model.name, entry.model.sizes

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from attncli.core.record import Record
-from attncli.cost.product import Factor, Product, product, total, two
+from attncli.cost.product import Product, Size, product, total, two
 from attncli.cost.sizes import Sizes
 
 VARIANTS = ("mha", "mqa", "gqa", "mla")
 
 
-class Line(Record):
+class CountLine(Record):
     """One part of a count: the weights or the product it belongs to, and how many."""
 
     name: str
@@ -39,15 +39,15 @@ class Count(Record):
 
     variant: str
     sizes: Sizes
-    weights: tuple[Line, ...]
-    prefill: tuple[Line, ...]
-    decode: tuple[Line, ...]
-    absorbed: tuple[Line, ...]
+    weights: tuple[CountLine, ...]
+    prefill: tuple[CountLine, ...]
+    decode: tuple[CountLine, ...]
+    absorbed: tuple[CountLine, ...]
     cache: Product
 
     def total(self, part: str) -> int:
         """Over all layers: "weights", "prefill", "decode" or "absorbed"."""
-        lines: tuple[Line, ...] = getattr(self, part)
+        lines: tuple[CountLine, ...] = getattr(self, part)
         return self.sizes.layers * sum(line.count.value for line in lines)
 
     @property
@@ -65,23 +65,23 @@ class Symbols:
     """The sizes as factors, under the letters of the DeepSeek-V2 paper."""
 
     def __init__(self, sizes: Sizes) -> None:
-        self.d_model = Factor("d_model", sizes.d_model)
-        self.heads = Factor("n_h", sizes.heads)
-        self.d_head = Factor("d_h", sizes.d_head)
-        self.d_c = Factor("d_c", sizes.d_c)
-        self.d_c_q = Factor("d_c'", sizes.d_c_q)
-        self.d_rope = Factor("d_h^R", sizes.d_rope)
-        self.layers = Factor("l", sizes.layers)
-        self.tokens = Factor("n", sizes.context)
+        self.d_model = Size("d_model", sizes.d_model)
+        self.heads = Size("n_h", sizes.heads)
+        self.d_head = Size("d_h", sizes.d_head)
+        self.d_c = Size("d_c", sizes.d_c)
+        self.d_c_q = Size("d_c'", sizes.d_c_q)
+        self.d_rope = Size("d_h^R", sizes.d_rope)
+        self.layers = Size("l", sizes.layers)
+        self.tokens = Size("n", sizes.context)
         # With a window, a decoded token sees only what lies in it.
-        self.seen = Factor("w", sizes.cached) if sizes.cached < sizes.context else self.tokens
-        self.pairs = Factor(_pairs_symbol(sizes), sizes.pairs)
+        self.seen = Size("w", sizes.cached) if sizes.cached < sizes.context else self.tokens
+        self.pairs = Size(_pairs_symbol(sizes), sizes.pairs)
 
-    def groups(self, variant: str, sizes: Sizes) -> tuple[Factor, ...]:
+    def groups(self, variant: str, sizes: Sizes) -> tuple[Size, ...]:
         """The heads of keys and values: none to multiply by where there is one."""
         if variant == "mqa":
             return ()
-        return (self.heads,) if variant == "mha" else (Factor("n_g", sizes.kv_heads),)
+        return (self.heads,) if variant == "mha" else (Size("n_g", sizes.kv_heads),)
 
 
 def _pairs_symbol(sizes: Sizes) -> str:
@@ -100,16 +100,16 @@ def _shared(variant: str, sizes: Sizes) -> Count:
     s = Symbols(sizes)
     queries, groups = (s.heads, s.d_head), (*s.groups(variant, sizes), s.d_head)
     matrices = [
-        Line("W_Q", product(s.d_model, *queries)),
-        Line("W_K", product(s.d_model, *groups)),
-        Line("W_V", product(s.d_model, *groups)),
-        Line("W_O", product(*queries, s.d_model)),
+        CountLine("W_Q", product(s.d_model, *queries)),
+        CountLine("W_K", product(s.d_model, *groups)),
+        CountLine("W_V", product(s.d_model, *groups)),
+        CountLine("W_O", product(*queries, s.d_model)),
     ]
     biases = [
-        Line("b_Q", product(*queries)),
-        Line("b_K", product(*groups)),
-        Line("b_V", product(*groups)),
-        Line("b_O", product(s.d_model)),
+        CountLine("b_Q", product(*queries)),
+        CountLine("b_K", product(*groups)),
+        CountLine("b_V", product(*groups)),
+        CountLine("b_O", product(s.d_model)),
     ]
     return Count(
         variant,
@@ -128,14 +128,14 @@ def _latent(sizes: Sizes) -> Count:
     rotary = [s.d_rope] if sizes.d_rope else []
     source = s.d_c_q if sizes.d_c_q else s.d_model
     down = [
-        *([Line("W_DQ", product(s.d_model, s.d_c_q))] if sizes.d_c_q else []),
-        Line("W_UQ", product(source, s.heads, s.d_head)),
-        *(Line("W_QR", product(source, s.heads, one)) for one in rotary),
-        Line("W_DKV", product(s.d_model, s.d_c)),
-        *(Line("W_KR", product(s.d_model, one)) for one in rotary),
+        *([CountLine("W_DQ", product(s.d_model, s.d_c_q))] if sizes.d_c_q else []),
+        CountLine("W_UQ", product(source, s.heads, s.d_head)),
+        *(CountLine("W_QR", product(source, s.heads, one)) for one in rotary),
+        CountLine("W_DKV", product(s.d_model, s.d_c)),
+        *(CountLine("W_KR", product(s.d_model, one)) for one in rotary),
     ]
-    up = [Line("W_UK", product(s.d_c, s.heads, s.d_head)), Line("W_UV", product(s.d_c, s.heads, s.d_head))]
-    out = Line("W_O", product(s.heads, s.d_head, s.d_model))
+    up = [CountLine("W_UK", product(s.d_c, s.heads, s.d_head)), CountLine("W_UV", product(s.d_c, s.heads, s.d_head))]
+    out = CountLine("W_O", product(s.heads, s.d_head, s.d_model))
     key, latent_key = total(s.d_head, *rotary), total(s.d_c, *rotary)
     weights = [*down, *up, out]
     return Count(
@@ -149,16 +149,16 @@ def _latent(sizes: Sizes) -> Count:
     )
 
 
-def _times(lines: list[Line], factor: Factor) -> list[Line]:
-    return [Line(line.name, line.count.times(factor)) for line in lines]
+def _times(lines: list[CountLine], factor: Size) -> list[CountLine]:
+    return [CountLine(line.name, line.count.times(factor)) for line in lines]
 
 
 def _with_attention(
-    projections: list[Line], pairs: Factor, heads: Factor, key: Factor, value: Factor
-) -> Iterator[Line]:
+    projections: list[CountLine], pairs: Size, heads: Size, key: Size, value: Size
+) -> Iterator[CountLine]:
     """The projections, with scores and weighted values before the last one, W_O."""
     *before, last = projections
     yield from before
-    yield Line("Q K^T", product(pairs, heads, key))
-    yield Line("A V", product(pairs, heads, value))
+    yield CountLine("Q K^T", product(pairs, heads, key))
+    yield CountLine("A V", product(pairs, heads, value))
     yield last

@@ -8,7 +8,7 @@ from math import prod
 from attncli.core.record import Record
 
 
-class Factor(Record):
+class Size(Record):
     """A size with its name: n_h = 32; a sum of sizes keeps its terms: (d_c + d_h^R) = (512 + 64)."""
 
     symbol: str
@@ -19,35 +19,35 @@ class Factor(Record):
 class Product(Record):
     """Factors multiplied."""
 
-    factors: tuple[Factor, ...]
+    factors: tuple[Size, ...]
 
     @property
     def value(self) -> int:
         return prod(factor.value for factor in self.factors)
 
-    def times(self, *factors: Factor) -> Product:
+    def times(self, *factors: Size) -> Product:
         """The product with further factors in front."""
         return Product((*factors, *self.factors))
 
 
-def product(*factors: Factor) -> Product:
+def product(*factors: Size) -> Product:
     return Product(factors)
 
 
-def total(*terms: Factor) -> Factor:
+def total(*terms: Size) -> Size:
     """The sum of some sizes, as one factor."""
     if len(terms) == 1:
         return terms[0]
-    return Factor(
+    return Size(
         f"({' + '.join(term.symbol for term in terms)})",
         sum(term.value for term in terms),
         tuple(term.value for term in terms),
     )
 
 
-def two() -> Factor:
+def two() -> Size:
     """Keys and values: both are kept."""
-    return Factor("2", 2)
+    return Size("2", 2)
 
 
 class Ratio(Record):

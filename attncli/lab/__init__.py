@@ -15,7 +15,7 @@ from attncli.core.record import Record
 from attncli.core.report import Report
 
 
-class Setting(Record):
+class Option(Record):
     """Something that can be set: the option `--name`, what it is, and what it may be.
 
     Parameters
@@ -50,7 +50,7 @@ class Experiment(Record):
 
     name: str
     text: str
-    settings: tuple[Setting, ...]
+    settings: tuple[Option, ...]
     run: Callable[[int, Mapping[str, Any]], Report]
 
 

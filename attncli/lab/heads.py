@@ -14,7 +14,7 @@ from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
 from attncli.core.report import Column, Maps, Report, Table
-from attncli.lab import Experiment, Setting
+from attncli.lab import Experiment, Option
 from attncli.lab._softmax import entropy
 from attncli.problems.problem import Problem
 
@@ -311,11 +311,11 @@ EXPERIMENT = Experiment(
     "heads",
     N_("What heads attend to: weight maps side by side, how far they differ, what the average loses."),
     (
-        Setting("problem", N_("A problem file or example with heads, like d1-two-heads, or a saved training (.npz), instead of seeded weights."), "problem", "[PROBLEM]", replaces=("text", "heads", "d_model", "causal")),
-        Setting("text", N_("A sentence: words with spaces, or Chinese without."), "text", "TEXT", Message(N_("The cat drank its milk"))),
-        Setting("heads", N_("How many heads, 1 to 16."), "count", "N", 4, 1, _MOST_HEADS),
-        Setting("d_model", N_("Width of a token's vector, 1 to 512; the heads share it."), "count", "N", 16, 1, 512),
-        Setting("causal", N_("A token sees itself and what came before."), "flag"),
+        Option("problem", N_("A problem file or example with heads, like d1-two-heads, or a saved training (.npz), instead of seeded weights."), "problem", "[PROBLEM]", replaces=("text", "heads", "d_model", "causal")),
+        Option("text", N_("A sentence: words with spaces, or Chinese without."), "text", "TEXT", Message(N_("The cat drank its milk"))),
+        Option("heads", N_("How many heads, 1 to 16."), "count", "N", 4, 1, _MOST_HEADS),
+        Option("d_model", N_("Width of a token's vector, 1 to 512; the heads share it."), "count", "N", 16, 1, 512),
+        Option("causal", N_("A token sees itself and what came before."), "flag"),
     ),
     run,
 )  # fmt: skip

@@ -15,7 +15,7 @@ from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
 from attncli.core.report import Column, Report, Span, Spans, Table
-from attncli.lab import Experiment, Setting
+from attncli.lab import Experiment, Option
 from attncli.problems.problem import Problem
 
 TYPES: Mapping[str, Any] = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
@@ -226,8 +226,8 @@ EXPERIMENT = Experiment(
     "overflow",
     N_("Where e^x overflows in float16, float32 and float64, and how the maximum saves softmax."),
     (
-        Setting("logits", N_("Logits for softmax, like \"1000 999 998\"."), "numbers", "LIST", (89.0, 88.0, 87.0), -1e9, 1e9, 8),
-        Setting("hidden", N_("The hidden score of the order pitfall, beside visible 1 and 2."), "number", "X", 802.0, 2, 60_000),
+        Option("logits", N_("Logits for softmax, like \"1000 999 998\"."), "numbers", "LIST", (89.0, 88.0, 87.0), -1e9, 1e9, 8),
+        Option("hidden", N_("The hidden score of the order pitfall, beside visible 1 and 2."), "number", "X", 802.0, 2, 60_000),
     ),
     run,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.core.record import Record
 from attncli.core.report import Column, Plot, Report, Table, Trend
-from attncli.lab import Experiment, Setting
+from attncli.lab import Experiment, Option
 from attncli.problems.problem import Problem
 
 #: Rows and columns of a matrix of one's own.
@@ -292,12 +292,12 @@ EXPERIMENT = Experiment(
     "rank",
     N_("What a low rank loses: singular values, best approximation, compression."),
     (
-        Setting("size", N_("Tokens, and width of the projection, 2 to 256."), "count", "N", 32, 2, 256),
-        Setting("d_k", N_("Width of queries and keys, at most the size."), "count", "N", 8, 1, 256),
-        Setting("matrix", N_("A matrix of your own instead: \"1 2; 3 4\", @FILE, or -."), "matrix", "M", replaces=("size", "d_k")),
-        Setting("ranks", N_("Ranks in the tables, like \"1 2 4\"."), "counts", "LIST", None, 1, 512, 32),
-        Setting("width", N_("Width d of the calculation from sizes."), "count", "D", 1024, 1, 1_000_000),
-        Setting("rank", N_("Rank of the calculation from sizes."), "count", "R", 64, 1, 1_000_000),
+        Option("size", N_("Tokens, and width of the projection, 2 to 256."), "count", "N", 32, 2, 256),
+        Option("d_k", N_("Width of queries and keys, at most the size."), "count", "N", 8, 1, 256),
+        Option("matrix", N_("A matrix of your own instead: \"1 2; 3 4\", @FILE, or -."), "matrix", "M", replaces=("size", "d_k")),
+        Option("ranks", N_("Ranks in the tables, like \"1 2 4\"."), "counts", "LIST", None, 1, 512, 32),
+        Option("width", N_("Width d of the calculation from sizes."), "count", "D", 1024, 1, 1_000_000),
+        Option("rank", N_("Rank of the calculation from sizes."), "count", "R", 64, 1, 1_000_000),
     ),
     run,
 )  # fmt: skip

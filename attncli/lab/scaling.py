@@ -12,7 +12,7 @@ from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, LimitError, Message
 from attncli.core.record import Record
 from attncli.core.report import Column, Plot, Report, Table, Trend
-from attncli.lab import Experiment, Setting
+from attncli.lab import Experiment, Option
 from attncli.lab._softmax import behaviour
 from attncli.problems.problem import Problem
 
@@ -202,9 +202,9 @@ EXPERIMENT = Experiment(
     "scaling",
     N_("Why scores are divided by √d_k: variance of q·k, softmax and its gradient."),
     (
-        Setting("d_k", N_("Widths to measure at, like \"1 4 64\"."), "counts", "LIST", tuple(2**i for i in range(10)), 1, 8192),
-        Setting("samples", N_("Random pairs of q and k for every d_k, 10 to 20000."), "count", "N", 4000, 10, 20_000),
-        Setting("keys", N_("Keys that a query meets, 2 to 64."), "count", "N", 8, 2, 64),
+        Option("d_k", N_("Widths to measure at, like \"1 4 64\"."), "counts", "LIST", tuple(2**i for i in range(10)), 1, 8192),
+        Option("samples", N_("Random pairs of q and k for every d_k, 10 to 20000."), "count", "N", 4000, 10, 20_000),
+        Option("keys", N_("Keys that a query meets, 2 to 64."), "count", "N", 8, 2, 64),
     ),
     run,
 )  # fmt: skip

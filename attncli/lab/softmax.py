@@ -11,7 +11,7 @@ import numpy as np
 from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, InputError, Message
 from attncli.core.report import Column, Plot, Report, Table, Trend
-from attncli.lab import Experiment, Setting
+from attncli.lab import Experiment, Option
 from attncli.lab._softmax import Behaviour, behaviour, share_of_most
 
 #: From this weight on softmax counts as saturated here.
@@ -173,9 +173,9 @@ EXPERIMENT = Experiment(
     "softmax",
     N_("Softmax as the logits grow: entropy, largest weight, gradient, and where it saturates."),
     (
-        Setting("logits", N_("Logits of your own, like \"2 1 0\"; without them, random ones."), "numbers", "LIST", None, -1e4, 1e4, 64, ("keys",)),
-        Setting("keys", N_("How many random logits, 2 to 64."), "count", "N", 8, 2, 64),
-        Setting("factors", N_("Factors to multiply the logits by, like \"0.5 1 2\"."), "positives", "LIST", tuple(2.0**i for i in range(-4, 7)), 1e-4, 1e4, 32),
+        Option("logits", N_("Logits of your own, like \"2 1 0\"; without them, random ones."), "numbers", "LIST", None, -1e4, 1e4, 64, ("keys",)),
+        Option("keys", N_("How many random logits, 2 to 64."), "count", "N", 8, 2, 64),
+        Option("factors", N_("Factors to multiply the logits by, like \"0.5 1 2\"."), "positives", "LIST", tuple(2.0**i for i in range(-4, 7)), 1e-4, 1e4, 32),
     ),
     run,
 )  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 from attncli.core.graph import Graph, show_shape
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError, unknown
-from attncli.models.loss_text import ONE, Factor, Part
+from attncli.models.loss_text import ONE, Factor, Measure
 from attncli.ops.elementwise import SCALE
 from attncli.ops.losses import AVERAGE, BATCH_SHARE, CLASS_ERROR, LOG_LOSS, LOG_SLOPE, NEGATIVE_LOG, PICK
 from attncli.ops.softmax import softmax
@@ -29,7 +29,7 @@ SendBack: TypeAlias = Callable[[str, str, Factor], None]
 
 def add(
     graph: Graph,
-    part: Part,
+    part: Measure,
     matrices: Mapping[str, Matrix],
     forms: Message,
     prefix: str,
@@ -67,7 +67,7 @@ def add(
     return _Classes(graph, part, prefix, id, probabilities, soft, targets, reduction == "mean").written()
 
 
-def _soft(graph: Graph, part: Part, matrices: Mapping[str, Matrix]) -> Matrix | None:
+def _soft(graph: Graph, part: Measure, matrices: Mapping[str, Matrix]) -> Matrix | None:
     """The targets as rows of probabilities, where they are given so.
 
     Raises
@@ -177,7 +177,7 @@ class _Classes:
     def __init__(
         self,
         graph: Graph,
-        part: Part,
+        part: Measure,
         prefix: str,
         id: str,
         probabilities: str | None,

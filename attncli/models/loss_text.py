@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from attncli.arithmetic.expression import FLOATS, NUMBER, Reader, evaluate, parse_entry
-from attncli.core.matrix import Entry
+from attncli.arithmetic.expression import FLOATS, NUMBER, TokenReader, evaluate, parse_entry
+from attncli.core.matrix import Expression
 from attncli.core.message import N_, AttnError, InputError, Message, closest
 from attncli.core.record import Record
 
@@ -28,7 +28,7 @@ _DEEPEST = 20
 class Factor(Record):
     """A number of a loss, as it was written."""
 
-    entry: Entry
+    entry: Expression
 
     @cached_property
     def value(self) -> float:
@@ -53,11 +53,11 @@ class Factor(Record):
         return Factor(("neg", self.entry))
 
 
-_ONE: Entry = ("num", "1")
+_ONE: Expression = ("num", "1")
 ONE = Factor(_ONE)
 
 
-class Part(Record):
+class Measure(Record):
     """One measure with its factor.
 
     Parameters
@@ -114,7 +114,7 @@ def plain_text(text: str) -> str:
     return out.translate(_SIGNS).strip()
 
 
-def read(text: str, forms: Message) -> list[Part]:
+def read(text: str, forms: Message) -> list[Measure]:
     """The measures that a loss adds up.
 
     Parameters
@@ -136,7 +136,7 @@ def read(text: str, forms: Message) -> list[Part]:
     return _LossReader(plain, forms).read()
 
 
-class _LossReader(Reader):
+class _LossReader(TokenReader):
     """Recursive descent over the tokens of one loss; what cannot be cut into tokens is named where it is reached."""
 
     def __init__(self, text: str, forms: Message) -> None:
@@ -144,7 +144,7 @@ class _LossReader(Reader):
         self.forms = forms
         self.depth = 0
 
-    def read(self) -> list[Part]:
+    def read(self) -> list[Measure]:
         found = self.sum()
         if self.peek() or self.rest < len(self.text):
             raise self.unreadable()
@@ -172,7 +172,7 @@ class _LossReader(Reader):
             raise self.unreadable()
         self.next += 1
 
-    def sum(self) -> list[Part] | Factor:
+    def sum(self) -> list[Measure] | Factor:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.unreadable()
@@ -192,7 +192,7 @@ class _LossReader(Reader):
         self.depth -= 1
         return whole
 
-    def term(self) -> list[Part] | Factor:
+    def term(self) -> list[Measure] | Factor:
         minus = False
         while self.peek() in ("+", "-"):
             minus ^= self.take() == "-"
@@ -214,7 +214,7 @@ class _LossReader(Reader):
         token = self.peek()
         return bool(token) and (token[0] in "(√Σ‖_." or token[0].isalnum())
 
-    def piece(self) -> list[Part] | Factor:
+    def piece(self) -> list[Measure] | Factor:
         token = self.peek()
         if token == "(":
             self.take()
@@ -265,7 +265,7 @@ class _LossReader(Reader):
                     raise self.unreadable()
                 deep += (token == "(") - (token == ")")
 
-    def measure(self) -> Part:
+    def measure(self) -> Measure:
         token = self.peek()
         if token == "Σ":
             self.take()
@@ -278,12 +278,12 @@ class _LossReader(Reader):
             return self.log()
         if self.peek(1) == "[":
             name, index = self.entry()
-            return Part("entry", name, ONE, index)
+            return Measure("entry", name, ONE, index)
         if self.peek(1) == "(":
             return self.call()
         raise self.unreadable()
 
-    def call(self) -> Part:
+    def call(self) -> Measure:
         name = self.peek()
         if name not in FUNCTIONS:
             likely = closest(name, list(FUNCTIONS))
@@ -310,10 +310,10 @@ class _LossReader(Reader):
         if name == "mse":
             if len(names) != 2:
                 raise InputError("mse takes the output and a target. {forms}", forms=self.forms)
-            return Part("mean_squares", names[0], ONE, target=names[1])
+            return Measure("mean_squares", names[0], ONE, target=names[1])
         if not 2 <= len(names) <= 3:
             raise InputError("{name} takes the output and the targets. {forms}", name=name, forms=self.forms)
-        return Part(name, names[0], ONE, target=names[1], rest=tuple(names[2:]))
+        return Measure(name, names[0], ONE, target=names[1], rest=tuple(names[2:]))
 
     def names(self) -> list[str]:
         """Names with commas between them, to the closing bracket."""
@@ -330,7 +330,7 @@ class _LossReader(Reader):
         self.take()
         return [name for name in names if name]
 
-    def array(self, kind: str, *, brackets: bool) -> Part:
+    def array(self, kind: str, *, brackets: bool) -> Measure:
         """What a sum or a mean is taken over: O, O^2, (O - T)^2; after Σ the brackets may be left out."""
         if self.peek() == "(":
             self.take()
@@ -343,24 +343,24 @@ class _LossReader(Reader):
             if part.target:
                 raise self._not_squared(part)
             return part
-        part = self._inside(kind) if brackets else Part(kind, self.name(), ONE)
+        part = self._inside(kind) if brackets else Measure(kind, self.name(), ONE)
         if part.target and part.kind == kind:
             raise self._not_squared(part)
         return part.changed(kind=_SQUARES[kind]) if part.kind == kind and self._squared() else part
 
-    def _inside(self, kind: str) -> Part:
+    def _inside(self, kind: str) -> Measure:
         """O, O^2, or O - T."""
         if self.peek() == "(":
             return self.array(kind, brackets=True)
         name = self.name()
         if self._squared():
-            return Part(_SQUARES[kind], name, ONE)
+            return Measure(_SQUARES[kind], name, ONE)
         if self.peek() != "-":
-            return Part(kind, name, ONE)
+            return Measure(kind, name, ONE)
         self.take()
-        return Part(kind, name, ONE, target=self.name())
+        return Measure(kind, name, ONE, target=self.name())
 
-    def _not_squared(self, part: Part) -> InputError:
+    def _not_squared(self, part: Measure) -> InputError:
         return InputError(
             "A sum of {name} − {target} without a square would grow ever smaller with negative errors."
             " Write sum(({name} - {target})^2).",
@@ -375,7 +375,7 @@ class _LossReader(Reader):
         self.expect("2")
         return True
 
-    def norm(self) -> Part:
+    def norm(self) -> Measure:
         """‖O − T‖², ‖W‖²: the sum of squares."""
         self.take()
         name = self.name()
@@ -386,7 +386,7 @@ class _LossReader(Reader):
         self.expect("‖")
         if not self._squared():
             raise self.unreadable()
-        return Part("squares", name, ONE, target=target)
+        return Measure("squares", name, ONE, target=target)
 
     def name(self) -> str:
         token = self.peek()
@@ -409,7 +409,7 @@ class _LossReader(Reader):
         self.expect("]")
         return name, tuple(index)
 
-    def log(self) -> Part:
+    def log(self) -> Measure:
         self.take()
         brackets = self.peek() == "("
         if brackets:
@@ -419,13 +419,13 @@ class _LossReader(Reader):
         name, index = self.entry()
         if brackets:
             self.expect(")")
-        return Part("log", name, ONE, index)
+        return Measure("log", name, ONE, index)
 
 
 _SQUARES = {"sum": "squares", "mean": "mean_squares"}
 
 
-def _scaled(found: list[Part] | Factor, factor: Factor) -> list[Part] | Factor:
+def _scaled(found: list[Measure] | Factor, factor: Factor) -> list[Measure] | Factor:
     if isinstance(found, Factor):
         return found.negated() if factor.entry == ("neg", _ONE) else found.times(factor)
     return [part.changed(factor=_product(factor, part.factor)) for part in found]
@@ -435,7 +435,7 @@ def _product(factor: Factor, own: Factor) -> Factor:
     return own.negated() if factor.entry == ("neg", _ONE) else factor.times(own)
 
 
-def _over(found: list[Part] | Factor, divisor: Factor) -> list[Part] | Factor:
+def _over(found: list[Measure] | Factor, divisor: Factor) -> list[Measure] | Factor:
     if isinstance(found, Factor):
         return found.over(divisor)
     return [part.changed(factor=part.factor.over(divisor)) for part in found]

@@ -12,9 +12,9 @@ import numpy as np
 
 from attncli.core.gradient import Seed, Seeds, upstream
 from attncli.core.graph import Graph, Step, show_shape
-from attncli.core.matrix import Entry, Matrix
+from attncli.core.matrix import Expression, Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
-from attncli.models.loss_text import ONE, Factor, Part, plain_text, read
+from attncli.models.loss_text import ONE, Factor, Measure, plain_text, read
 from attncli.ops.elementwise import IDENTITY, SCALE
 from attncli.ops.losses import LOG_LOSS, LOG_SLOPE, MEAN_SQUARE, SQUARE_SUM, WEIGHTED_SUM, WEIGHTED_TOTAL
 from attncli.ops.rows import SUBTRACT
@@ -88,14 +88,14 @@ def weights_of(graph: Graph, id: str) -> Step | None:
 # --- What is asked for ------------------------------------------------------------------------------------------------
 
 
-def _check_factor(part: Part, text: str) -> None:
+def _check_factor(part: Measure, text: str) -> None:
     if not np.isfinite(part.factor.value):
         raise InputError(
             "The loss “{loss}” has a factor that is not finite. Write ordinary numbers.", loss=plain_text(text)[:60]
         )
 
 
-def _check_array(graph: Graph, part: Part) -> None:
+def _check_array(graph: Graph, part: Measure) -> None:
     """The array must be part of the calculation, and the entry in it.
 
     Raises
@@ -129,7 +129,7 @@ def _check_array(graph: Graph, part: Part) -> None:
         )
 
 
-def _check_learned(graph: Graph, groups: Sequence[Sequence[Part]]) -> None:
+def _check_learned(graph: Graph, groups: Sequence[Sequence[Measure]]) -> None:
     """A loss looks at something that was worked out, and at nothing that stays as it is.
 
     Raises
@@ -168,9 +168,9 @@ def _softmax_of(graph: Graph, logits: str) -> str | None:
     return None
 
 
-def _grouped(parts: Sequence[Part]) -> list[list[Part]]:
+def _grouped(parts: Sequence[Measure]) -> list[list[Measure]]:
     """Entries and sums of one array together, its logarithms together, everything else by itself."""
-    groups: dict[tuple[object, ...], list[Part]] = {}
+    groups: dict[tuple[object, ...], list[Measure]] = {}
     for place, part in enumerate(parts):
         kind = "linear" if part.kind in _LINEAR else part.kind
         key = (kind, part.name) if kind in ("linear", "log") else (kind, place)
@@ -189,7 +189,7 @@ class _Whole:
         self.values: list[tuple[str, Factor]] = []
         self.seeds: dict[str, list[Seed]] = {}
 
-    def add(self, group: Sequence[Part], prefix: str) -> None:
+    def add(self, group: Sequence[Measure], prefix: str) -> None:
         part = group[0]
         for axis in self.graph.axes(part.name):
             self.graph.bound.setdefault(axis.name, axis)
@@ -226,11 +226,11 @@ class _Whole:
     def _seed(self, name: str, label: str, write: Callable[[str, str], None]) -> None:
         self.seeds.setdefault(name, []).append(Seed(label, write))
 
-    def _linear(self, parts: Sequence[Part], prefix: str) -> None:
+    def _linear(self, parts: Sequence[Measure], prefix: str) -> None:
         """Σ c ⊙ O: the number in front of each entry is its gradient."""
         graph, name = self.graph, parts[0].name
         shape = graph.shape(name)
-        coefficients, written = np.zeros(shape), dict[tuple[int, ...], Entry]()
+        coefficients, written = np.zeros(shape), dict[tuple[int, ...], Expression]()
         count = int(np.prod(shape))
         for part in parts:
             whole = [tuple(i - 1 for i in part.index)] if part.kind == "entry" else list(np.ndindex(*shape))
@@ -272,11 +272,11 @@ class _Whole:
         )
         self.values.append((id, ONE))
 
-    def _logarithms(self, parts: Sequence[Part], prefix: str) -> None:
+    def _logarithms(self, parts: Sequence[Measure], prefix: str) -> None:
         """−ln of chosen entries."""
         graph, name = self.graph, parts[0].name
         shape = graph.shape(name)
-        numbers, written = np.zeros(shape), dict[tuple[int, ...], Entry]()
+        numbers, written = np.zeros(shape), dict[tuple[int, ...], Expression]()
         for part in parts:
             cell = tuple(i - 1 for i in part.index)
             factor = part.factor.negated()
@@ -300,7 +300,7 @@ class _Whole:
 
         self._seed(name, "nll", write)
 
-    def _squares(self, part: Part, prefix: str) -> None:
+    def _squares(self, part: Measure, prefix: str) -> None:
         """Squared errors or the squares themselves, added up or averaged."""
         graph, name, factor = self.graph, part.name, part.factor
         shape = graph.shape(name)
@@ -323,7 +323,7 @@ class _Whole:
             lambda id, symbol: _square_slope(graph, id, base, symbol, slope, count if mean else 0),
         )  # fmt: skip
 
-    def _error(self, part: Part, prefix: str) -> str:
+    def _error(self, part: Measure, prefix: str) -> str:
         """How far each entry is from its target."""
         graph = self.graph
         target = target_of(graph, part, self.matrices)
@@ -335,7 +335,7 @@ class _Whole:
         why = Message(N_("How far each entry is from its target."))
         return graph.apply(SUBTRACT, id, part.name, given, symbol=r"\Delta", why=why)
 
-    def _classes(self, part: Part, prefix: str) -> None:
+    def _classes(self, part: Measure, prefix: str) -> None:
         """Cross-entropy from logits, or minus the logarithm of probabilities that stand there already."""
         from attncli.models import class_losses
 
@@ -377,7 +377,7 @@ def _square_slope(graph: Graph, id: str, base: str, symbol: str, slope: Factor, 
     graph.apply(SCALE, id, base, symbol=symbol, factor=Matrix(np.asarray(slope.value), None, (slope.entry,)), why=said)
 
 
-def target_of(graph: Graph, part: Part, matrices: Targets) -> str:
+def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:
     """The name of what is subtracted, which is given and fits.
 
     Raises
@@ -418,7 +418,7 @@ def target_of(graph: Graph, part: Part, matrices: Targets) -> str:
 # --- Formulas ---------------------------------------------------------------------------------------------------------
 
 
-def _formula(symbol: str, parts: Sequence[Part], *, log: bool = False) -> str:
+def _formula(symbol: str, parts: Sequence[Measure], *, log: bool = False) -> str:
     r"""The measures as they were written, O[1,1] + 2 \cdot O[1,2], for a formula's template; empty where it is no short sum."""
     if len(parts) == 1 and parts[0].kind == "sum" and parts[0].factor.entry == ONE.entry:
         return r"\sum {0}"
@@ -437,7 +437,7 @@ def _formula(symbol: str, parts: Sequence[Part], *, log: bool = False) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _measure(symbol: str, part: Part, log: bool) -> str:
+def _measure(symbol: str, part: Measure, log: bool) -> str:
     if part.kind in ("sum", "mean"):
         return rf"\sum {symbol}" if part.kind == "sum" else rf"\frac{{1}}{{N}} \sum {symbol}"
     return (r"\ln " if log else "") + f"{symbol}[{','.join(map(str, part.index))}]"

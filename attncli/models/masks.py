@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attncli.core.graph import Graph, show_shape
-from attncli.core.matrix import BoolArray, Entry, FloatArray, Matrix
+from attncli.core.matrix import BoolArray, Expression, FloatArray, Matrix
 from attncli.core.message import ShapeError
 from attncli.core.record import Record
 from attncli.models.model import Given
@@ -87,7 +87,7 @@ class Slope(Record):
     """What one step of distance costs: the number, and how it is written where a float64 is not all of it."""
 
     value: float
-    entry: Entry | None = None
+    entry: Expression | None = None
 
 
 def slopes_of(heads: int) -> list[Slope]:
@@ -125,7 +125,7 @@ def _bias(given: Given, shape: Sequence[int], past: int) -> Matrix | None:
     n, m = shape[-2:]
     steps = np.abs(np.arange(n)[:, None] + past - np.arange(m)[None, :])
     values = np.where(steps == 0, 0.0, -np.array([slope.value for slope in slopes])[:, None, None] * steps)
-    entries: tuple[Entry, ...] | None = None
+    entries: tuple[Expression, ...] | None = None
     if any(slope.entry is not None for slope in slopes):
         entries = tuple(_times(slope, int(step)) for slope in slopes for step in steps.flat)
     return Matrix(values.reshape(shape), None, entries)
@@ -142,14 +142,14 @@ def _given_slopes(asked: Matrix, heads: int) -> list[Slope]:
     return [Slope(float(value), entry) for value, entry in zip(asked.values.flat, asked.each(), strict=True)]
 
 
-def _times(slope: Slope, steps: int) -> Entry:
+def _times(slope: Slope, steps: int) -> Expression:
     if steps == 0:
         return ("num", "0")
     entry = slope.entry or ("num", repr(slope.value))
     return ("neg", entry if steps == 1 else ("*", entry, ("num", str(steps))))
 
 
-_NEVER: Entry = ("num", "-inf")
+_NEVER: Expression = ("num", "-inf")
 
 
 def _sum(one: Matrix, other: Matrix) -> Matrix:
@@ -164,7 +164,7 @@ def _sum(one: Matrix, other: Matrix) -> Matrix:
     return Matrix(values, None, entries)
 
 
-def _spread(matrix: Matrix, shape: Sequence[int]) -> list[Entry]:
+def _spread(matrix: Matrix, shape: Sequence[int]) -> list[Expression]:
     """The expressions of a matrix, repeated for every query or head of a larger one."""
     each = list(matrix.each())
     return each * (int(np.prod(shape)) // max(len(each), 1))

@@ -13,7 +13,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Op, Step, fixed, part_of
-from attncli.core.matrix import EXACT, Entry, Matrix, as_matrix
+from attncli.core.matrix import EXACT, Expression, Matrix, as_matrix
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term, Values, number
@@ -34,7 +34,7 @@ class Curve(Record):
 # π and √2 are kept as such for exact results.
 
 
-def _literal(value: float, entry: Entry) -> Matrix:
+def _literal(value: float, entry: Expression) -> Matrix:
     return Matrix(np.asarray(value), np.asarray(EXACT), (entry,))
 
 

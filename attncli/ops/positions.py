@@ -8,7 +8,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.core.graph import Graph, Op, Params, Step
-from attncli.core.matrix import EXACT, Entry, Matrix
+from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term, Values, at, number
 from attncli.ops.elementwise import TO_BOTH, elementwise, size, sum_of_two
@@ -30,16 +30,16 @@ def positional_angles(
     values = np.array(rows)[:, None] * times / divisors
     (base_entry,), (start_entry,) = base.each(), start.each()
     below = [_power(base_entry, e, over) for e in exponents]
-    entries: list[Entry] = []
+    entries: list[Expression] = []
     for p, row in enumerate(rows):
-        above: Entry = ("num", str(int(row))) if row.is_integer() else ("+", start_entry, ("num", str(p)))
+        above: Expression = ("num", str(int(row))) if row.is_integer() else ("+", start_entry, ("num", str(p)))
         if position_scale is not None and times != 1:
             above = ("*", above, *position_scale.each())
         entries.extend(above if power is None else ("/", above, power) for power in below)
     return Matrix(values, np.full(values.shape, EXACT), tuple(entries))
 
 
-def _power(base: Entry, exponent: int, over: int) -> Entry | None:
+def _power(base: Expression, exponent: int, over: int) -> Expression | None:
     """base^(exponent/over); None where that is 1."""
     if exponent == 0:
         return None

@@ -10,7 +10,7 @@ from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
 from attncli.marking.marked import StepMark
 from attncli.mistakes.catalogue import look, varies, without_vaguer
-from attncli.practice.parts import Arithmetic, Formula, Part, Text
+from attncli.practice.parts import CellArithmetic, Formula, Part, Text
 
 #: The rung that gives the result, and costs the line.
 LAST = 4
@@ -51,14 +51,14 @@ def where_to_look(graph: Graph, id: str, mark: StepMark | None) -> Message:
 
 def arithmetic(
     graph: Graph, id: str, cell: Index | None, on_screen: Collection[str], values: Mapping[str, Any]
-) -> Arithmetic:
+) -> CellArithmetic:
     """One cell's arithmetic with the numbers put in: the first wrong one (counted from 1), else the first that takes any."""
     step = graph.steps[id]
     shape = graph.shape(id)
     index = tuple(i - 1 for i in cell) if cell is not None and _inside(cell, shape) else (0,) * len(shape)
     term = step.op.terms(step, index, values)
     opened = _opened(term, graph, on_screen, values)
-    return Arithmetic(id, index, opened if len(list(opened.cells())) <= _MOST_CELLS else term, frozenset(on_screen))
+    return CellArithmetic(id, index, opened if len(list(opened.cells())) <= _MOST_CELLS else term, frozenset(on_screen))
 
 
 def _inside(cell: Index, shape: tuple[int, ...]) -> bool:

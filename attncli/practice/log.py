@@ -22,7 +22,7 @@ _NO_TRY = frozenset({"shown", "skipped"})
 _LONGEST = 2000
 
 
-class Entry(Record):
+class LogEntry(Record):
     """One thing that a learner did at one line of an exercise.
 
     Parameters
@@ -77,13 +77,13 @@ class Entry(Record):
 _DIGITS = 10
 
 
-def entry_of(line: str | bytes) -> Entry | None:
+def entry_of(line: str | bytes) -> LogEntry | None:
     """The entry on a line; None for a torn one, or one of a kind that this version does not know."""
     try:
         data = json.loads(line)
         if not isinstance(data, dict) or data.get("kind") not in ("entry", "done"):
             return None
-        return Entry(
+        return LogEntry(
             datetime.fromisoformat(data["t"]).timestamp(),
             str(data.get("student") or ""),
             str(data["exercise"]),
@@ -101,12 +101,12 @@ def entry_of(line: str | bytes) -> Entry | None:
         return None
 
 
-def entries_of(lines: Iterable[str | bytes]) -> Iterator[Entry]:
+def entries_of(lines: Iterable[str | bytes]) -> Iterator[LogEntry]:
     """The entries of a log's lines; what is torn is left out."""
     return (entry for line in lines if (entry := entry_of(line)) is not None)
 
 
-def read(path: Path) -> list[Entry]:
+def read(path: Path) -> list[LogEntry]:
     """The entries of a file in the order of their times: logs of two machines are merged by writing one behind the other.
 
     Raises
@@ -156,7 +156,7 @@ class Writer:
         except OSError as error:
             raise _cannot_write(path, error) from None
 
-    def __call__(self, entry: Entry) -> None:
+    def __call__(self, entry: LogEntry) -> None:
         data = entry.line().encode("utf-8", "backslashreplace") + b"\n"
         try:
             handle = self._open()
@@ -244,7 +244,7 @@ class Skill:
         self.due = 0.0
         self.open = 0
         self.mistakes: tuple[str, ...] = ()
-        self.failed: Entry | None = None
+        self.failed: LogEntry | None = None
         self.tries = self.clean = self.wrong = self.helped = self.shown = 0
         self.last = 0.0
 
@@ -256,7 +256,7 @@ DAY = 86400.0
 _AFTER_A_MISTAKE = 3
 
 
-class Exercise(Record):
+class DoneExercise(Record):
     """One exercise that was done: where it stands in the log, and how it went."""
 
     name: str
@@ -270,20 +270,20 @@ class Exercise(Record):
         return self.name.partition("#")[0]
 
 
-class State:
+class Progress:
     """What a log says about one student: skills, and exercises in their order."""
 
-    def __init__(self, entries: Iterable[Entry] = (), student: str = "") -> None:
+    def __init__(self, entries: Iterable[LogEntry] = (), student: str = "") -> None:
         self.student = student
         self.skills: dict[str, Skill] = {}
-        self.exercises: list[Exercise] = []
+        self.exercises: list[DoneExercise] = []
         self.seeds: dict[str, int] = {}
         self.seen: dict[str, set[str]] = {}
         for entry in entries:
             if entry.student == student:
                 self.add(entry)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LogEntry) -> None:
         """Take one more entry into account."""
         self._exercise(entry)
         if entry.seed is not None:
@@ -315,7 +315,7 @@ class State:
             skill.mistakes = entry.mistakes
         skill.failed = entry
 
-    def _exercise(self, entry: Entry) -> None:
+    def _exercise(self, entry: LogEntry) -> None:
         last = self.exercises[-1] if self.exercises else None
         if entry.verdict == "done":
             if last is not None and last.name == entry.exercise:
@@ -323,7 +323,7 @@ class State:
             return
         failed = entry.verdict not in RIGHT
         if last is None or last.name != entry.exercise or last.done:
-            self.exercises.append(Exercise(entry.exercise, entry.stage, entry.is_clean, int(failed)))
+            self.exercises.append(DoneExercise(entry.exercise, entry.stage, entry.is_clean, int(failed)))
             return
         self.exercises[-1] = last.changed(clean=last.clean and entry.is_clean, failures=last.failures + failed)
 
@@ -347,9 +347,9 @@ class State:
         )
 
 
-def by_student(entries: Iterable[Entry]) -> dict[str, State]:
+def by_student(entries: Iterable[LogEntry]) -> dict[str, Progress]:
     """The state of every student of a log."""
-    found: dict[str, State] = {}
+    found: dict[str, Progress] = {}
     for entry in entries:
-        found.setdefault(entry.student, State(student=entry.student)).add(entry)
+        found.setdefault(entry.student, Progress(student=entry.student)).add(entry)
     return found

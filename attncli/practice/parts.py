@@ -18,7 +18,7 @@ class Text(Part):
     kind: str = ""
 
 
-class Question(Part):
+class WholeExercise(Part):
     """A whole exercise: its prompt, what is given, and the lines that are shown.
 
     Parameters
@@ -41,7 +41,7 @@ class Formula(Part):
     ids: tuple[str, ...]
 
 
-class Arithmetic(Part):
+class CellArithmetic(Part):
     """The arithmetic of one cell, its numbers put in.
 
     Parameters

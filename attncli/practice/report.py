@@ -13,14 +13,14 @@ from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.core.report import Column, Report, Table
 from attncli.mistakes.catalogue import CATALOGUE
-from attncli.practice.log import DAY, Entry, Skill, State, by_student
+from attncli.practice.log import DAY, LogEntry, Progress, Skill, by_student
 from attncli.practice.skills import SKILLS
 
 #: Mistakes that a report lists.
 _MOST_MISTAKES = 10
 
 
-class Row(Record):
+class SkillRow(Record):
     """One student's lines of one skill.
 
     Parameters
@@ -41,7 +41,7 @@ class Row(Record):
     due: int
 
 
-def rows(states: Iterable[State], now: float) -> list[Row]:
+def rows(states: Iterable[Progress], now: float) -> list[SkillRow]:
     """Every student's skills, in the order of the curriculum."""
     order = list(SKILLS)
     found = [(state, id, skill) for state in states for id, skill in state.skills.items()]
@@ -49,24 +49,24 @@ def rows(states: Iterable[State], now: float) -> list[Row]:
     return [_row(state.student, id, skill, now) for state, id, skill in found]
 
 
-def _row(student: str, id: str, skill: Skill, now: float) -> Row:
+def _row(student: str, id: str, skill: Skill, now: float) -> SkillRow:
     due = 0 if skill.open else max(0, math.ceil((skill.due - now) / DAY))
-    return Row(student, id, skill.tries, skill.clean, skill.wrong, skill.helped, skill.shown, skill.box, due)
+    return SkillRow(student, id, skill.tries, skill.clean, skill.wrong, skill.helped, skill.shown, skill.box, due)
 
 
-def mistakes(entries: Iterable[Entry]) -> list[tuple[str, int, int]]:
+def mistakes(entries: Iterable[LogEntry]) -> list[tuple[str, int, int]]:
     """The commonest mistakes: id, how often, by how many students."""
     seen = [(id, entry.student) for entry in entries for id in entry.mistakes[:1]]
     often = Counter(id for id, _ in seen)
     return [(id, count, len({student for one, student in seen if one == id})) for id, count in often.most_common()]
 
 
-def csv_text(found: Sequence[Row]) -> str:
+def csv_text(found: Sequence[SkillRow]) -> str:
     """A line a student and skill."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(Row._fields)
-    writer.writerows([_plain(getattr(row, name)) for name in Row._fields] for row in found)
+    writer.writerow(SkillRow._fields)
+    writer.writerows([_plain(getattr(row, name)) for name in SkillRow._fields] for row in found)
     return out.getvalue()
 
 
@@ -75,15 +75,15 @@ def _plain(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
 
 
-def jsonl_text(found: Sequence[Row]) -> str:
+def jsonl_text(found: Sequence[SkillRow]) -> str:
     """A JSON object a line."""
     return "".join(
-        json.dumps({"schema": 1, **{name: getattr(row, name) for name in Row._fields}}, ensure_ascii=False) + "\n"
+        json.dumps({"schema": 1, **{name: getattr(row, name) for name in SkillRow._fields}}, ensure_ascii=False) + "\n"
         for row in found
     )
 
 
-def status(state: State, now: float, place: str) -> Report:
+def status(state: Progress, now: float, place: str) -> Report:
     """How one learner stands."""
     found = rows([state], now)
     done = sum(one.done for one in state.exercises)
@@ -97,7 +97,7 @@ def status(state: State, now: float, place: str) -> Report:
     return Report("practice", Message(N_("Practice")), 0, {}, (*table, *said))
 
 
-def report(entries: Sequence[Entry], now: float) -> Report:
+def report(entries: Sequence[LogEntry], now: float) -> Report:
     """A class: a table by student and skill, and the commonest mistakes."""
     found = rows(by_student(entries).values(), now)
     said = Message(
@@ -127,7 +127,7 @@ def report(entries: Sequence[Entry], now: float) -> Report:
     return Report("practice", Message(N_("Practice")), 0, {}, (*tables, said))
 
 
-def _skills_table(found: Sequence[Row], *, named: bool) -> Table:
+def _skills_table(found: Sequence[SkillRow], *, named: bool) -> Table:
     columns = (
         Column("skill", Message(N_("skill"))),
         Column("tries", Message(N_("tries"))),

@@ -12,7 +12,7 @@ from attncli.core.graph import Graph
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, InputError, Message, unknown
 from attncli.core.record import Record
-from attncli.practice.log import DAY, Skill, State
+from attncli.practice.log import DAY, Progress, Skill
 from attncli.practice.skills import LAST_STAGE, SKILLS, asked_at, skill_of, stage_of
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem
@@ -31,7 +31,7 @@ _MOST_TRIES = 6
 _MOST_ALIKE = 2
 
 
-class Choice(Record):
+class NextExercise(Record):
     """An exercise, at a stage, and why it was chosen.
 
     Parameters
@@ -78,7 +78,7 @@ class Recipes:
         return self._drawn[name, seed]
 
 
-def next_exercise(log: State, now: float, exercises: Exercises, first_seed: int = 1) -> Choice:
+def next_exercise(log: Progress, now: float, exercises: Exercises, first_seed: int = 1) -> NextExercise:
     """What went wrong, first; then what is due; then the next of the curriculum.
 
     Parameters
@@ -117,43 +117,43 @@ def next_exercise(log: State, now: float, exercises: Exercises, first_seed: int 
     return _drawn(log, name, exercises, first_seed, reason)
 
 
-def _open(log: State) -> list[tuple[str, Skill]]:
+def _open(log: Progress) -> list[tuple[str, Skill]]:
     """Skills in which something went wrong and was not made good since, the last one first."""
     found = [(skill, state) for skill, state in log.skills.items() if state.open]
     return sorted(found, key=lambda pair: -(pair[1].failed.t if pair[1].failed is not None else 0.0))
 
 
-def _due(log: State, now: float) -> list[tuple[str, Skill]]:
+def _due(log: Progress, now: float) -> list[tuple[str, Skill]]:
     """Skills that are to come again by now, the longest overdue first."""
     found = [(skill, state) for skill, state in log.skills.items() if state.box and state.due <= now]
     return sorted(found, key=lambda pair: pair[1].due)
 
 
-def _longest_ago(log: State, names: Sequence[str]) -> str:
+def _longest_ago(log: Progress, names: Sequence[str]) -> str:
     """Of some recipes the one that was done longest ago; "" of none."""
     order = [one.recipe for one in log.exercises]
     return min(names, key=lambda name: len(order) - order[::-1].index(name) if name in order else 0, default="")
 
 
-def _next_of_curriculum(log: State, names: Sequence[str]) -> str:
+def _next_of_curriculum(log: Progress, names: Sequence[str]) -> str:
     if not names:
         raise InputError("There are no recipes to practise. Name a worked example.")
     wanted = [name for name in names if name not in _ON_REQUEST] or list(names)
     return next((name for name in wanted if not log.is_known(name)), "") or _longest_ago(log, wanted)
 
 
-def _seed(log: State, name: str, first_seed: int) -> int:
+def _seed(log: Progress, name: str, first_seed: int) -> int:
     return max(first_seed, log.seeds.get(name, 0) + 1)
 
 
 def _drawn(
-    log: State, name: str, exercises: Exercises, first_seed: int, reason: Message, stage: int | None = None
-) -> Choice:
+    log: Progress, name: str, exercises: Exercises, first_seed: int, reason: Message, stage: int | None = None
+) -> NextExercise:
     seed = _seed(log, name, first_seed)
-    return Choice(f"{name}#{seed}", exercises.draw(name, seed), stage or log.stage(name), reason)
+    return NextExercise(f"{name}#{seed}", exercises.draw(name, seed), stage or log.stage(name), reason)
 
 
-def _again(log: State, skill: str, state: Skill, name: str, exercises: Exercises, first_seed: int) -> Choice:
+def _again(log: Progress, skill: str, state: Skill, name: str, exercises: Exercises, first_seed: int) -> NextExercise:
     """New numbers for what went wrong; after a mistake with a name such numbers that it would show alone."""
     seed = _seed(log, name, first_seed)
     problem = exercises.draw(name, seed)
@@ -167,7 +167,7 @@ def _again(log: State, skill: str, state: Skill, name: str, exercises: Exercises
             problem, seed, alone = found, one, True
             break
     stage = _stage_for(problem.graph(), problem, skill, log.stage(name))
-    return Choice(f"{name}#{seed}", problem, stage, _again_reason(skill, state, alone))
+    return NextExercise(f"{name}#{seed}", problem, stage, _again_reason(skill, state, alone))
 
 
 def _stage_for(graph: Graph, problem: Problem, skill: str, least: int) -> int:
@@ -243,7 +243,9 @@ def _again_reason(skill: str, state: Skill, alone: bool) -> Message:
     return Message(N_("Why this one: something went wrong ({skill}). Here are new numbers for it."), skill=named)
 
 
-def by_name(name: str, exercises: Exercises, *, stage: int | None, first_seed: int) -> Callable[[State, float], Choice]:
+def by_name(
+    name: str, exercises: Exercises, *, stage: int | None, first_seed: int
+) -> Callable[[Progress, float], NextExercise]:
     """How to choose among what a name means: a recipe, or all recipes with a skill. A worked example is for the caller.
 
     Raises
@@ -261,13 +263,13 @@ def by_name(name: str, exercises: Exercises, *, stage: int | None, first_seed: i
         raise InputError("No recipe has lines of the skill {skill}.", skill=name)
     reason = Message(N_("Why this one: you asked for it."))
 
-    def choose(log: State, now: float) -> Choice:
+    def choose(log: Progress, now: float) -> NextExercise:
         chosen = min(only, key=lambda one: sum(done.recipe == one for done in log.exercises))
         problem = exercises.draw(chosen, _seed(log, chosen, first_seed))
         at = stage or (
             _stage_for(problem.graph(), problem, name, log.stage(chosen)) if name in SKILLS else log.stage(chosen)
         )
-        return Choice(f"{chosen}#{_seed(log, chosen, first_seed)}", problem, at, reason)
+        return NextExercise(f"{chosen}#{_seed(log, chosen, first_seed)}", problem, at, reason)
 
     return choose
 
@@ -277,4 +279,4 @@ def _skills(problem: Problem) -> set[str]:
     return {skill_of(graph, id) for id in points_of(problem, graph.steps)}
 
 
-__all__ = ["LAST_STAGE", "Choice", "Exercises", "Recipes", "by_name", "next_exercise", "shows_alone"]
+__all__ = ["LAST_STAGE", "Exercises", "NextExercise", "Recipes", "by_name", "next_exercise", "shows_alone"]

@@ -16,9 +16,9 @@ from attncli.marking.grade import in_shape, oriented
 from attncli.marking.mark import Marker
 from attncli.marking.marked import StepMark
 from attncli.practice import hints
-from attncli.practice.log import RIGHT, Entry, State
-from attncli.practice.parts import Part, Question, Result, Text, Wanted
-from attncli.practice.schedule import Choice
+from attncli.practice.log import RIGHT, LogEntry, Progress
+from attncli.practice.parts import Part, Result, Text, Wanted, WholeExercise
+from attncli.practice.schedule import NextExercise
 from attncli.practice.skills import LAST_STAGE, asked_at, skill_of
 from attncli.problems.answers import Answer, Sheet, answer
 from attncli.problems.lesson import observations
@@ -59,7 +59,7 @@ class Exercise:
     """
 
     def __init__(
-        self, choice: Choice, student: str, write: Callable[[Entry], None], clock: Callable[[], float]
+        self, choice: NextExercise, student: str, write: Callable[[LogEntry], None], clock: Callable[[], float]
     ) -> None:
         self.choice = choice
         self.student = student
@@ -101,7 +101,7 @@ class Exercise:
         yield Text(Message(N_("{exercise}: {title}"), exercise=self.choice.name, title=title), "title")
         yield Text(self.choice.reason)
         yield Text(_stage(self.choice.stage))
-        yield Question(self.shown)
+        yield WholeExercise(self.shown)
         yield self._wanted()
 
     def values(self) -> Mapping[str, Any]:
@@ -270,7 +270,7 @@ class Exercise:
     def _write(self, step: str, text: str, verdict: str, mistakes: tuple[str, ...], hinted: int, tries: int) -> None:
         now = self.clock()
         self.write(
-            Entry(
+            LogEntry(
                 now,
                 self.student,
                 self.choice.name,
@@ -299,9 +299,9 @@ class Session:
 
     def __init__(
         self,
-        choose: Callable[[State, float], Choice],
-        state: State,
-        write: Callable[[Entry], None],
+        choose: Callable[[Progress, float], NextExercise],
+        state: Progress,
+        write: Callable[[LogEntry], None],
         clock: Callable[[], float],
         count: int | None = None,
     ) -> None:
@@ -344,7 +344,7 @@ class Session:
                 return
         yield from self.start()
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: LogEntry) -> None:
         self._keep(entry)
         self.state.add(entry)
         if entry.verdict == "shown":

@@ -13,7 +13,7 @@ import numpy as np
 
 from attncli.core.graph import show_shape
 from attncli.core.limits import MOST_ANSWER_CHARACTERS, MOST_ARRAY_BYTES
-from attncli.core.matrix import EXACT, Entry, Matrix
+from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import N_, AttnError, InputError, Listed, Message
 from attncli.core.record import Record
 from attncli.problems.matrix_text import DEEPEST, brief, parse_lists, parse_matrix
@@ -176,7 +176,7 @@ def _plain(text: str) -> Matrix | None:
     return Matrix(values, places, tuple([_INFINITE.get(word) or ("num", word) for word in words]))
 
 
-_INFINITE: dict[str, Entry] = {"inf": ("inf",), "-inf": ("neg", ("inf",))}
+_INFINITE: dict[str, Expression] = {"inf": ("inf",), "-inf": ("neg", ("inf",))}
 
 
 def _places(word: str) -> int:

@@ -99,11 +99,11 @@ def _in_english(value: Any) -> Any:
 Flat = BeforeValidator(_flat)
 
 
-class _Table(BaseModel):
+class _FileTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Random(_Table):
+class Random(_FileTable):
     """A seeded random input: `random` says which distribution, frozen by NumPy's RandomState."""
 
     random: Literal["normal", "uniform"]
@@ -111,20 +111,20 @@ class Random(_Table):
     seed: Annotated[int, Field(ge=0, le=2**32 - 1, strict=True)]
 
 
-class Marking(_Table):
+class Marking(_FileTable):
     points: Annotated[dict[str, Positive], Flat] = {}
     follow_through: Fraction01 = 1.0
     imprecise: Fraction01 = 0.5
     rounding: Literal["hand", "printed", "float32", "float16"] = "hand"
 
 
-class Contrast(_Table):
+class Contrast(_FileTable):
     settings: dict[str, Any] = {}
     inputs: Annotated[dict[str, Any], Flat] = {}
     steps: list[str] = []
 
 
-class ProblemFile(_Table):
+class ProblemFile(_FileTable):
     """The keys of a problem file (FORMATS)."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1

@@ -20,7 +20,7 @@ from attncli.core.graph import Trace, show_shape
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.core.record import Record
 from attncli.problems.problem import Problem
-from attncli.problems.published import Checked, check
+from attncli.problems.published import PrintedCheck, check
 from attncli.problems.run import Run, run
 from attncli.problems.settings import matrix_of
 
@@ -38,7 +38,7 @@ class Lesson(Record):
     """
 
     problem: Problem
-    checks: tuple[Checked, ...]
+    checks: tuple[PrintedCheck, ...]
     contrast: Run | None
     changes: str
     steps: tuple[str, ...]

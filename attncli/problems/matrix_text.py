@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.expression import EntryError, parse_entry, shown
-from attncli.core.matrix import EXACT, Entry, Matrix
+from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import N_, InputError, Message
 
 MOST_CHARACTERS = 16_000_000
@@ -51,7 +51,7 @@ _LATEX_BRACES = str.maketrans({"{": "(", "}": ")"})
 #: A sign after a space and before none starts a new entry ("1 -2"), with spaces around it it does not ("1 - 2").
 _PIECE = re.compile(r"[\[\];|\n,]|[^\[\];|\n,]+")
 
-Cell = tuple[float, int, Entry]
+Cell = tuple[float, int, Expression]
 BLANK: Cell = (float("nan"), EXACT, ("num", "?"))
 
 

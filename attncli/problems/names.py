@@ -182,7 +182,7 @@ class Names:
     def _written_down(self) -> tuple[Mapping[str, list[str]], ...]:
         """Names by how surely they mean a step: symbols as they are, ids in any case, words, symbols in any case."""
         graph = self.graph
-        symbols, ids, words, folded = (_Table() for _ in range(4))
+        symbols, ids, words, folded = (_IdsByWord() for _ in range(4))
         for id in (*graph.steps, *graph.inputs):
             symbol, tail = graph.symbol(id), id.rpartition(".")[2]
             for written in (symbol, f"d{symbol[2:]}") if symbol.startswith("G_") else (symbol,):
@@ -232,7 +232,7 @@ class Names:
         return [steps[int(written[1]) - 1]] if written and 0 < int(written[1]) <= len(steps) else []
 
 
-class _Table(dict[str, list[str]]):
+class _IdsByWord(dict[str, list[str]]):
     def add(self, key: str, id: str) -> None:
         ids = self.setdefault(key, [])
         if id not in ids:

@@ -27,7 +27,7 @@ _NEAR = 32 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class PrintedCheck:
     """One published step against the calculation.
 
     Parameters
@@ -48,7 +48,7 @@ class Checked:
     message: Message | None = None
 
 
-class Cell(NamedTuple):
+class PrintedCell(NamedTuple):
     """A printed cell: where it stands (from 0, as printed), its number and the decimals it was printed with."""
 
     where: tuple[int, ...]
@@ -56,7 +56,7 @@ class Cell(NamedTuple):
     places: int
 
 
-def check(problem: Problem) -> list[Checked]:
+def check(problem: Problem) -> list[PrintedCheck]:
     """Every published number and shape of a problem against the calculation, in the order they were written down.
 
     Raises
@@ -91,39 +91,39 @@ class Published:
         most = max((int(places.max(initial=0)) for places in printed if places is not None), default=0)
         return most or self.problem.decimals
 
-    def check(self) -> list[Checked]:
+    def check(self) -> list[PrintedCheck]:
         published = self.problem.published.items()
         numbers = [self._safely(self._numbers, step, _one_line(text)) for step, text in published]
         shapes = [self._safely(self._shape, step, text) for step, text in self.problem.shapes.items()]
         stray = [self._stray(step) for step in self.problem.how if step not in self.problem.published]
         return [*numbers, *shapes, *stray]
 
-    def _safely(self, checked: Callable[[str, str], Checked], step: str, text: str) -> Checked:
+    def _safely(self, checked: Callable[[str, str], PrintedCheck], step: str, text: str) -> PrintedCheck:
         """A published entry that cannot be compared at all fails with the reason."""
         try:
             return checked(step, text)
         except AttnError as error:
             how = self.problem.how.get(step, "rounded") if checked == self._numbers else "shape"
-            return Checked(step, how, False, text, "", error.message)
+            return PrintedCheck(step, how, False, text, "", error.message)
 
-    def _stray(self, step: str) -> Checked:
+    def _stray(self, step: str) -> PrintedCheck:
         message = Message(
             N_("published_how says something about “{step}”, but no numbers are published for it."), step=step
         )
-        return Checked(step, self.problem.how[step], False, "", "", message)
+        return PrintedCheck(step, self.problem.how[step], False, "", "", message)
 
-    def _shape(self, step: str, text: str) -> Checked:
+    def _shape(self, step: str, text: str) -> PrintedCheck:
         self.graph.resolve(step)
         shape = tuple(int(size) for size in re.findall(r"\d+", text))
         actual = self.graph.shape(step)
         if shape == self._shown(np.empty(actual)).shape:
-            return Checked(step, "shape", True, text, show_shape(shape))
+            return PrintedCheck(step, "shape", True, text, show_shape(shape))
         message = Message(
             N_("published as {printed}, but {step} is {shape}."), printed=text, step=step, shape=show_shape(actual)
         )
-        return Checked(step, "shape", False, text, show_shape(actual), message)
+        return PrintedCheck(step, "shape", False, text, show_shape(actual), message)
 
-    def _numbers(self, step: str, text: str) -> Checked:
+    def _numbers(self, step: str, text: str) -> PrintedCheck:
         how = self.problem.how.get(step, "rounded")
         printed = parse_matrix(text, blanks=True)
         value = self._as_printed(self.full[step], step, printed)
@@ -138,17 +138,17 @@ class Published:
             return _remarked(step, how, why, text, _write(printed, value, matches["rounded"]), matches)
         raise unknown(Message(N_("published_how.{step}:"), step=step), how, [*HOW, "wrong: …"])
 
-    def _claimed(self, how: str, step: str, text: str, printed: Matrix, matches: dict[str, list[bool]]) -> Checked:
+    def _claimed(self, how: str, step: str, text: str, printed: Matrix, matches: dict[str, list[bool]]) -> PrintedCheck:
         trace = self.carried[0] if how == "carried" else self.full
         value = self._as_printed(trace[step], step, printed)
         computed = _write(printed, value, matches[how])
         if not all(matches[how]):
-            return Checked(step, how, False, text, computed, _off(how, printed, value, matches))
+            return PrintedCheck(step, how, False, text, computed, _off(how, printed, value, matches))
         if how != "rounded" and all(matches["rounded"]):
-            return Checked(step, how, True, text, computed, Message(_NEEDLESS[how]))
-        return Checked(step, how, True, text, computed)
+            return PrintedCheck(step, how, True, text, computed, Message(_NEEDLESS[how]))
+        return PrintedCheck(step, how, True, text, computed)
 
-    def _matches(self, how: str, step: str, printed: Matrix, cells: list[Cell]) -> list[bool]:
+    def _matches(self, how: str, step: str, printed: Matrix, cells: list[PrintedCell]) -> list[bool]:
         """For every printed cell, whether it comes from the calculation in this way."""
         if how == "carried":
             values = [self._as_printed(trace[step], step, printed) for trace in self.carried]
@@ -195,12 +195,12 @@ def _best(matches: list[list[bool]]) -> list[bool]:
     return max(matches, key=sum)
 
 
-def _cells(printed: Matrix) -> Iterator[Cell]:
+def _cells(printed: Matrix) -> Iterator[PrintedCell]:
     """The cells that were printed; one the source left out is written as “?”."""
     assert printed.decimals is not None
     for index in np.ndindex(printed.shape):
         if printed.blank is None or not printed.blank[index]:
-            yield Cell(index, float(printed.values[index]), int(printed.decimals[index]))
+            yield PrintedCell(index, float(printed.values[index]), int(printed.decimals[index]))
 
 
 def _same(printed: float, value: float) -> bool:
@@ -210,14 +210,14 @@ def _same(printed: float, value: float) -> bool:
     return abs(printed - value) <= _NEAR * max(1.0, abs(value))
 
 
-def _is_rounded(cell: Cell, value: float) -> bool:
+def _is_rounded(cell: PrintedCell, value: float) -> bool:
     """The value rounded at the printed decimals, ties either way; a whole number only if the value is one."""
     if cell.places in (EXACT, 0):
         return _same(cell.printed, value)
     return any(_same(cell.printed, float(round_decimal(value, cell.places, ties))) for ties in ROUNDINGS)
 
 
-def _is_truncated(cell: Cell, value: float) -> bool:
+def _is_truncated(cell: PrintedCell, value: float) -> bool:
     """The value cut off at the printed decimals."""
     if cell.places in (EXACT, 0):
         return _same(cell.printed, value)
@@ -228,14 +228,16 @@ def _reason(how: str) -> str:
     return how.removeprefix("wrong:").strip()
 
 
-def _remarked(step: str, how: str, why: Localized, text: str, computed: str, matches: dict[str, list[bool]]) -> Checked:
+def _remarked(
+    step: str, how: str, why: Localized, text: str, computed: str, matches: dict[str, list[bool]]
+) -> PrintedCheck:
     """Numbers said to be wrong must be wrong: in no way do they follow from the inputs."""
     for name in HOW:
         if all(matches[name]):
-            return Checked(step, how, False, text, computed, Message(_STALE[name]))
+            return PrintedCheck(step, how, False, text, computed, Message(_STALE[name]))
     if not _reason(how):
-        return Checked(step, how, False, text, computed, Message(N_("“wrong:” needs a reason after the colon.")))
-    return Checked(step, how, True, text, computed, Message(N_("The source is off here: {why}"), why=why))
+        return PrintedCheck(step, how, False, text, computed, Message(N_("“wrong:” needs a reason after the colon.")))
+    return PrintedCheck(step, how, True, text, computed, Message(N_("The source is off here: {why}"), why=why))
 
 
 _NEEDLESS = {

@@ -12,8 +12,8 @@ from rich.text import Text
 from attncli.core.message import N_, Language, Listed, Message
 from attncli.core.record import Record
 from attncli.cost.claims import Finding
-from attncli.cost.comparison import Comparison, Entry, Model
-from attncli.cost.count import Line
+from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
+from attncli.cost.count import CountLine
 from attncli.cost.product import Product, Ratio
 from attncli.cost.sizes import GROUPS, LATENT, ROTARY, WIDTHS, Assumed
 from attncli.locale.wrap import columns, wrap
@@ -275,7 +275,7 @@ class Document:
             return self.say(Message(N_("{variants} at your sizes"), variants=variants))
         return self.say(Message(N_("{variants} at the sizes of {models}"), variants=variants, models=Listed(models)))
 
-    def _sizes(self, model: Model) -> str:
+    def _sizes(self, model: ComparedModel) -> str:
         """Its sizes in words and letters; a star marks those that nobody gave."""
         assumed = {one.name for one in self._assumed(model)}
         found = []
@@ -288,7 +288,7 @@ class Document:
         text = self.say(Listed(found))
         return self._after(model.title, text) if model.title else text
 
-    def _assumed(self, model: Model) -> list[Assumed]:
+    def _assumed(self, model: ComparedModel) -> list[Assumed]:
         return [one for one in model.assumed if self._matters(one.name, model)]
 
     def _used(self) -> Iterator[Block]:
@@ -320,23 +320,23 @@ class Document:
                 what = Message(N_("* Not given, so taken: {sizes}."), sizes=Listed(assumed, N_("{one}; {another}")))
                 yield Paragraph(self.say(what), aside=True)
 
-    def _reason(self, model: Model, assumed: Assumed) -> str:
+    def _reason(self, model: ComparedModel, assumed: Assumed) -> str:
         """A size that nobody gave, and why it is what it is."""
         value = number(getattr(model.sizes, assumed.name))
         text = ASSUMED[assumed.name, assumed.rule]
         return self.say(Message(text, value=value, latent=number(LATENT), rotary=number(ROTARY)))
 
-    def _variants(self, model: Model) -> set[str]:
+    def _variants(self, model: ComparedModel) -> set[str]:
         return {entry.count.variant for entry in self.comparison.entries if entry.model is model}
 
-    def _matters(self, name: str, model: Model) -> bool:
+    def _matters(self, name: str, model: ComparedModel) -> bool:
         """Whether a size shows in what is compared."""
         variants = self._variants(model)
         if name == "kv_heads":
             return "gqa" in variants
         return "mla" in variants or name not in ("d_c", "d_c_q", "d_rope")
 
-    def _head(self, entry: Entry) -> tuple[str, ...]:
+    def _head(self, entry: VariantCount) -> tuple[str, ...]:
         variant = NAMES[entry.count.variant]
         return (entry.model.title, variant) if self.several else (variant,)
 
@@ -372,7 +372,7 @@ class Document:
         ]
 
     @staticmethod
-    def _column(entry: Entry) -> list[str]:
+    def _column(entry: VariantCount) -> list[str]:
         count = entry.count
         sizes = count.sizes
         heads = {"mha": exact(sizes.heads), "mqa": "1", "gqa": exact(sizes.kv_heads), "mla": "–"}
@@ -529,7 +529,7 @@ class Document:
         )
         for entry in self.comparison.entries:
             for name, label in parts:
-                lines: tuple[Line, ...] = getattr(entry.count, name)
+                lines: tuple[CountLine, ...] = getattr(entry.count, name)
                 if not lines:
                     continue
                 yield Heading(f"{' '.join(self._head(entry))} · {self.say(label)}", 3)

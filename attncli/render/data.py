@@ -16,8 +16,8 @@ from attncli.core.matrix import FloatArray
 from attncli.core.message import Language, Message
 from attncli.core.npz import npz_bytes
 from attncli.cost.claims import Claim
-from attncli.cost.comparison import Comparison, Entry, Model
-from attncli.cost.count import Line
+from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
+from attncli.cost.count import CountLine
 from attncli.render.comparison import counted, numbers, rounded, symbols
 from attncli.render.lesson import compared, json_data
 from attncli.render.numbers import number_text, plain
@@ -171,7 +171,7 @@ def comparison_csv(comparison: Comparison) -> str:
     return out.getvalue()
 
 
-def _model(model: Model) -> dict[str, Any]:
+def _model(model: ComparedModel) -> dict[str, Any]:
     sizes = {name: _whole(getattr(model.sizes, name)) for name in model.sizes._fields}
     return {
         "name": model.name,
@@ -185,7 +185,7 @@ def _model(model: Model) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: VariantCount) -> dict[str, Any]:
     count = entry.count
     found: dict[str, Any] = {
         "model": entry.model.name,
@@ -204,11 +204,11 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return found
 
 
-def _products(entry: Entry) -> dict[str, Any]:
+def _products(entry: VariantCount) -> dict[str, Any]:
     return {name: [_line(line) for line in getattr(entry.count, part)] for part, name in _PARTS}
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: CountLine) -> dict[str, Any]:
     return {
         "name": line.name,
         "formula": symbols(line.count),

@@ -11,8 +11,7 @@ import numpy as np
 from attncli.core.graph import Trace, show_shape
 from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.locale.wrap import wrap
-from attncli.practice.parts import Arithmetic, Formula, Part, Result, Text, Wanted
-from attncli.practice.parts import Question as Opening
+from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, Wanted, WholeExercise
 from attncli.practice.session import Exercise
 from attncli.problems.question import Question, question_of, quoted
 from attncli.problems.run import Run
@@ -149,14 +148,14 @@ class Screen:
         match part:
             case Text():
                 yield self.page.paragraph(part.message, _PART_STYLES.get(part.kind, ""))
-            case Opening():
+            case WholeExercise():
                 yield from self._question(part)
             case Result():
                 yield from self._matrices((part.id,))
             case Formula():
                 for item in items(self.view.run, part.ids, turned=self.view.layout == "columns"):
                     yield self.page.text(f"  {item.name} = {item.formula_text or '…'}")
-            case Arithmetic():
+            case CellArithmetic():
                 yield from self._arithmetic(part)
             case Wanted() if not part.again:
                 yield self.page.text("")
@@ -166,7 +165,7 @@ class Screen:
         run = self._run(self.exercise.values())
         yield from self.page.side_by_side(items(run, ids, turned=self.view.layout == "columns"))
 
-    def _question(self, part: Opening) -> Iterator[RenderableType]:
+    def _question(self, part: WholeExercise) -> Iterator[RenderableType]:
         asked = question_of(self.problem)
         yield self.page.text("")
         if self.problem.prompt:
@@ -196,7 +195,7 @@ class Screen:
             places=part.decimals,
         )
 
-    def _arithmetic(self, part: Arithmetic) -> Iterator[RenderableType]:
+    def _arithmetic(self, part: CellArithmetic) -> Iterator[RenderableType]:
         values = self.exercise.values()
         layout = self.view.layout
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from attncli.core.message import N_, Listed, Localized, Message
-from attncli.problems.published import Checked
+from attncli.problems.published import PrintedCheck
 from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _digits(item: Item) -> str:
     return " | ".join(heads).replace("−∞", "-inf").replace("∞", "inf")
 
 
-def _checked(checked: Checked) -> Iterator[tuple[str, Message]]:
+def _checked(checked: PrintedCheck) -> Iterator[tuple[str, Message]]:
     numbers = "; ".join(line.strip() for line in checked.printed.strip().splitlines())
     line = f"{'✓' if checked.ok else '✗'} {checked.step}: {numbers}"
     kind = RIGHT if checked.ok else WRONG

@@ -14,10 +14,10 @@ from attncli.core.record import Record
 from attncli.problems.problem import Problem
 from attncli.problems.run import Run, run
 from attncli.training.spec import MOST_CELLS
-from attncli.training.trainer import State
+from attncli.training.trainer import TrainingState
 
 
-class Choice(Record):
+class Sampling(Record):
     """How a token is chosen from its probabilities.
 
     Parameters
@@ -32,7 +32,7 @@ class Choice(Record):
     seed: int = 0
 
 
-class Token(Record):
+class WrittenToken(Record):
     """A token that was written.
 
     Parameters
@@ -51,7 +51,9 @@ class Token(Record):
     run: Run | None
 
 
-def written(state: State, prompt: Sequence[int], length: int, choice: Choice, *, keep: bool = False) -> Iterator[Token]:
+def written(
+    state: TrainingState, prompt: Sequence[int], length: int, choice: Sampling, *, keep: bool = False
+) -> Iterator[WrittenToken]:
     """So many tokens after the prompt; with `keep` each with its calculation, which takes memory.
 
     Raises
@@ -91,19 +93,21 @@ def written(state: State, prompt: Sequence[int], length: int, choice: Choice, *,
             )
         probabilities = softmax(logits)
         id = chosen(probabilities, choice, random)
-        yield Token(id, spec.tokens[id], logits, probabilities, len(seen), step if keep else None)
+        yield WrittenToken(id, spec.tokens[id], logits, probabilities, len(seen), step if keep else None)
         seen += tokens
         caches = kept(step.graph, step)
         tokens = [id]
 
 
-def without_cache(state: State, ids: Sequence[int]) -> FloatArray:
+def without_cache(state: TrainingState, ids: Sequence[int]) -> FloatArray:
     """The logits of the last of these tokens, everything worked out anew: what the cache must come to."""
     logits: FloatArray = np.asarray(run(_problem(state, ids, {}), backward=False)["logits"])[-1]
     return logits
 
 
-def _problem(state: State, ids: Sequence[int], caches: dict[str, FloatArray], past: Sequence[int] = ()) -> Problem:
+def _problem(
+    state: TrainingState, ids: Sequence[int], caches: dict[str, FloatArray], past: Sequence[int] = ()
+) -> Problem:
     inputs: dict[str, Any] = {"T": as_matrix([float(id) for id in ids])}
     inputs |= {name: Matrix(values) for name, values in {**state.numbers, **caches}.items()}
     names = tuple(state.spec.tokens[id] for id in (*past, *ids))
@@ -132,7 +136,7 @@ def softmax(logits: FloatArray) -> FloatArray:
     return shares
 
 
-def chosen(probabilities: FloatArray, choice: Choice, random: np.random.Generator) -> int:
+def chosen(probabilities: FloatArray, choice: Sampling, random: np.random.Generator) -> int:
     """The id of the next token: the likeliest (the first of equals), or one that is drawn."""
     if choice.temperature == 0:
         return int(probabilities.argmax())

@@ -11,7 +11,7 @@ import numpy as np
 from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, Message
 from attncli.core.report import Column, Maps, Plot, Report, Table, Trend
-from attncli.training.generate import Choice, Token, softmax, written
+from attncli.training.generate import Sampling, WrittenToken, softmax, written
 from attncli.training.spec import Spec, as_plain
 from attncli.training.trainer import Trainer
 
@@ -186,7 +186,7 @@ def _continued(trainer: Trainer) -> Message:
     spec = trainer.spec
     prompt = [int(id) for id in trainer.ids[:1]]
     length = min(_WRITTEN, trainer.length)
-    tokens = list(written(trainer.state, prompt, length, Choice()))
+    tokens = list(written(trainer.state, prompt, length, Sampling()))
     return Message(
         N_("It writes on from “{prompt}”: {text}"),
         prompt=shown(spec.tokens[prompt[0]]),
@@ -200,7 +200,7 @@ def joined(tokens: Sequence[str], split: str) -> str:
 
 
 def of_tokens(
-    tokens: Sequence[Token], prompt: Sequence[int], spec: Spec, choice: Choice, worst: float | None
+    tokens: Sequence[WrittenToken], prompt: Sequence[int], spec: Spec, choice: Sampling, worst: float | None
 ) -> Report:
     """What was written after a prompt, token by token."""
     words = [spec.tokens[id] for id in prompt]

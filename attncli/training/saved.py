@@ -17,7 +17,7 @@ from attncli.models.vocabulary import MOST, printable
 from attncli.problems.complaint import complaint
 from attncli.problems.source import arrays_from_npz, as_text, plain_json
 from attncli.training.spec import Spec, as_plain
-from attncli.training.trainer import State, Trainer
+from attncli.training.trainer import Trainer, TrainingState
 
 _META, _LOSSES = "meta", "losses"
 
@@ -61,7 +61,7 @@ class _Meta(BaseModel):
     spec: _Spec
 
 
-def as_bytes(state: State) -> bytes:
+def as_bytes(state: TrainingState) -> bytes:
     """The file's content; the same training gives the same bytes."""
     meta = {"schema": 1, "model": "gpt", "step": state.step, "text": state.text, "spec": as_plain(state.spec)}
     text = json.dumps(meta, ensure_ascii=False, sort_keys=True).encode("utf-8")
@@ -71,7 +71,7 @@ def as_bytes(state: State) -> bytes:
     return npz_bytes(arrays)
 
 
-def load(path: str) -> State:
+def load(path: str) -> TrainingState:
     """The training in a file.
 
     Raises
@@ -85,7 +85,7 @@ def load(path: str) -> State:
         raise error.at(path or "“”") from None
 
 
-def _load(path: str) -> State:
+def _load(path: str) -> TrainingState:
     arrays = arrays_from_npz(path, _MOST_BYTES, writer="attncli train TEXT --save FILE")
     for name, array in arrays.items():
         if isinstance(array, Message):
@@ -108,7 +108,7 @@ def _load(path: str) -> State:
         if name not in expected:
             memory[name] = _numbers(name, array, expected[parameter])
     _check_memory(spec, meta.step, memory)
-    state = State(spec, meta.text, meta.step, numbers, memory, losses)
+    state = TrainingState(spec, meta.text, meta.step, numbers, memory, losses)
     Trainer(state)  # says what does not go together
     return state
 

@@ -21,7 +21,7 @@ from attncli.training.spec import Spec, diverged, first_numbers
 LOSS = "cross_entropy(logits, targets)"
 
 
-class State(Record):
+class TrainingState(Record):
     """Where a training stands.
 
     Parameters
@@ -41,9 +41,9 @@ class State(Record):
     losses: tuple[float, ...]
 
 
-def begin(spec: Spec, text: str) -> State:
+def begin(spec: Spec, text: str) -> TrainingState:
     """A training before its first step."""
-    return State(spec, text, 0, first_numbers(spec.checked()), {}, ())
+    return TrainingState(spec, text, 0, first_numbers(spec.checked()), {}, ())
 
 
 class Trainer:
@@ -55,7 +55,7 @@ class Trainer:
         A text of fewer than two tokens: there is nothing to predict.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: TrainingState) -> None:
         self.spec = state.spec
         self.text = state.text
         self.ids = np.asarray(state.spec.encode(state.text), dtype=np.int_)
@@ -79,8 +79,8 @@ class Trainer:
         self._of_window: dict[int, dict[str, Any]] = {}
 
     @property
-    def state(self) -> State:
-        return State(self.spec, self.text, self.step, dict(self.numbers), dict(self.memory), tuple(self.losses))
+    def state(self) -> TrainingState:
+        return TrainingState(self.spec, self.text, self.step, dict(self.numbers), dict(self.memory), tuple(self.losses))
 
     @property
     def windows(self) -> int:

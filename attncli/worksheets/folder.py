@@ -23,7 +23,7 @@ from attncli.worksheets.certificate import Proof
 MOST_VARIANTS = 2000
 
 
-class Order(Record):
+class SetOrder(Record):
     """What a set is made from.
 
     Parameters
@@ -55,7 +55,7 @@ class Order(Record):
 class Job(Record):
     """One sheet to make."""
 
-    order: Order
+    order: SetOrder
     id: str
     seed: str
     student: str
@@ -103,7 +103,7 @@ def make(job: Job) -> Made:
     )
 
 
-def make_all(order: Order, jobs: int = 1) -> Iterator[Made]:
+def make_all(order: SetOrder, jobs: int = 1) -> Iterator[Made]:
     """The sheets of a set, in order, by one process or several."""
     waiting = order.sheets()
     if jobs == 1 or len(waiting) == 1:
@@ -131,7 +131,7 @@ def _start() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def write(folder: Path, order: Order, made: Iterable[Made], put: Callable[[Path, bytes], None]) -> list[Made]:
+def write(folder: Path, order: SetOrder, made: Iterable[Made], put: Callable[[Path, bytes], None]) -> list[Made]:
     """Write the folder of a set (FORMATS).
 
     Parameters
@@ -160,7 +160,7 @@ def write(folder: Path, order: Order, made: Iterable[Made], put: Callable[[Path,
     return sheets
 
 
-def set_text(order: Order, ids: Sequence[str]) -> str:
+def set_text(order: SetOrder, ids: Sequence[str]) -> str:
     """set.toml: what the set was made from."""
     lines = [
         "# attncli-worksheet",

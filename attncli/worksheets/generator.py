@@ -16,7 +16,7 @@ from attncli.marking.mark import Marker
 from attncli.problems.problem import Problem
 from attncli.worksheets.certificate import Proof, by_hand, certificate, collisions, wrong_sheets
 from attncli.worksheets.effort import effort
-from attncli.worksheets.recipes import Numbers, Recipe
+from attncli.worksheets.recipes import Drawn, Recipe
 
 #: Of the drawing itself: whoever changes what is drawn from a seed counts it up.
 VERSION = 1
@@ -223,7 +223,7 @@ def _of_weights(weights: Any) -> float:
     return float(((too_small | (rows > MOST_WEIGHT)) & choice).sum())
 
 
-def _plainness(numbers: Numbers, value: Any) -> int:
+def _plainness(numbers: Drawn, value: Any) -> int:
     """Faults of one matrix: equal rows, symmetry, too many zeros; ids without the repetition that is wanted."""
     if numbers.repeats:
         distinct = len(np.unique(value))
@@ -257,7 +257,7 @@ def _drawn(recipe: Recipe, draws: Draws) -> Cells:
     }
 
 
-def _shaped(numbers: Mapping[str, Numbers], cells: Cells) -> dict[str, Any]:
+def _shaped(numbers: Mapping[str, Drawn], cells: Cells) -> dict[str, Any]:
     return {id: np.array(row, dtype=np.float64).reshape(numbers[id].shape) for id, row in cells.items()}
 
 

@@ -15,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "practice"))
 from learners import RECIPES, Bench, only, right
 
-from attncli.practice.log import Entry, State, read
+from attncli.practice.log import LogEntry, Progress, read
 
 LINES = 10_000
 
@@ -23,9 +23,9 @@ LINES = 10_000
 def test_ten_thousand_lines_are_replayed_within_a_second(benchmark, request, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     enabled = request.config.getoption("--benchmark-enable")
     path = tmp_path / "log"
-    one = Entry(1e9, "s", "attention#3", "A", "softmax", 2, "0.330 0.670; 0.5 0.5", "correct", (), 0, 1, 41)
+    one = LogEntry(1e9, "s", "attention#3", "A", "softmax", 2, "0.330 0.670; 0.5 0.5", "correct", (), 0, 1, 41)
     path.write_text("".join(f"{one.changed(t=1e9 + i).line()}\n" for i in range(LINES if enabled else 10)))
-    state = benchmark(lambda: State(read(path), "s"))
+    state = benchmark(lambda: Progress(read(path), "s"))
     assert state.skills["softmax"].clean == (LINES if enabled else 10)
     if enabled:
         assert benchmark.stats.stats.median < 1

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.rounding import round_decimal
-from attncli.practice.log import Entry, State
+from attncli.practice.log import LogEntry, Progress
 from attncli.practice.parts import Part, Text
-from attncli.practice.schedule import Choice, Recipes, next_exercise
+from attncli.practice.schedule import NextExercise, Recipes, next_exercise
 from attncli.practice.session import Exercise, Session
 
 #: Drawn once for all tests.
@@ -21,11 +21,15 @@ class Bench:
     """A session with a clock that the test moves, and a log in memory."""
 
     def __init__(
-        self, choose: Callable[[State, float], Choice] | None = None, *, count: int | None = None, student: str = ""
+        self,
+        choose: Callable[[Progress, float], NextExercise] | None = None,
+        *,
+        count: int | None = None,
+        student: str = "",
     ) -> None:
         self.now = 1_000_000.0
-        self.entries: list[Entry] = []
-        self.state = State(student=student)
+        self.entries: list[LogEntry] = []
+        self.state = Progress(student=student)
         self.session = Session(
             choose or (lambda log, now: next_exercise(log, now, RECIPES)),
             self.state,
@@ -51,11 +55,11 @@ class Bench:
         return "\n".join(part.message.text() for part in self.shown if isinstance(part, Text))
 
 
-def only(name: str, stage: int, seed: int = 1) -> Callable[[State, float], Choice]:
+def only(name: str, stage: int, seed: int = 1) -> Callable[[Progress, float], NextExercise]:
     """Always this exercise."""
     from attncli.core.message import Message
 
-    return lambda log, now: Choice(f"{name}#{seed}", RECIPES.draw(name, seed), stage, Message("because"))
+    return lambda log, now: NextExercise(f"{name}#{seed}", RECIPES.draw(name, seed), stage, Message("because"))
 
 
 def written(values: Any, places: int) -> str:
@@ -94,7 +98,7 @@ def mistaken(exercise: Exercise, mistake: str) -> str | None:
     return None
 
 
-def exercises(entries: list[Entry]) -> Iterator[tuple[str, int]]:
+def exercises(entries: list[LogEntry]) -> Iterator[tuple[str, int]]:
     """The exercises of a log, in order: their recipes and stages."""
     last = None
     for entry in entries:

@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attncli.core.message import InputError
-from attncli.practice.log import Entry, State, Writer, by_student, default_path, entry_of, forget, read
+from attncli.practice.log import LogEntry, Progress, Writer, by_student, default_path, entry_of, forget, read
 from attncli.practice.report import csv_text, jsonl_text, mistakes, rows
 
-ONE = Entry(1_000_000.0, "小明", "attention#3", "A", "softmax", 2, "0.3 0.7", "wrong", ("no-scale",), 1, 2, 41)
+ONE = LogEntry(1_000_000.0, "小明", "attention#3", "A", "softmax", 2, "0.3 0.7", "wrong", ("no-scale",), 1, 2, 41)
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 
 
 @given(
     st.builds(
-        Entry,
+        LogEntry,
         st.integers(0, 4_000_000_000).map(float), TEXTS, TEXTS, TEXTS, TEXTS, st.integers(1, 4), TEXTS,
         st.sampled_from(["correct", "wrong", "shown", "skipped", "done"]), st.lists(TEXTS, max_size=2).map(tuple),
         st.integers(0, 3), st.integers(0, 99), st.integers(0, 10**6),
     )
 )  # fmt: skip
-def test_an_entry_is_read_back_as_it_was_written(entry: Entry) -> None:
+def test_an_entry_is_read_back_as_it_was_written(entry: LogEntry) -> None:
     line = entry.line()
     assert "\n" not in line
     again = entry_of(line)
@@ -118,12 +118,12 @@ def test_the_replay_is_the_same_whole_or_entry_by_entry() -> None:
         ONE.changed(t=float(t), verdict=verdict, try_=1, hints=0)
         for t, verdict in enumerate(["wrong", "correct", "shown", "correct", "correct", "done", "correct"])
     ]
-    one, other = State(entries, "小明"), State(student="小明")
+    one, other = Progress(entries, "小明"), Progress(student="小明")
     for entry in entries:
         other.add(entry)
     assert vars(one.skills["softmax"]) == vars(other.skills["softmax"])
     assert [vars(each) for each in one.exercises] == [vars(each) for each in other.exercises]
-    assert State(entries, "somebody else").skills == {}
+    assert Progress(entries, "somebody else").skills == {}
 
 
 def test_a_report_counts_by_student_and_skill_and_is_safe_in_a_spreadsheet() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from learners import RECIPES, Bench, exercises, mistaken, right
 
-from attncli.practice.log import BOXES, DAY, Entry, State
+from attncli.practice.log import BOXES, DAY, LogEntry, Progress
 from attncli.practice.schedule import next_exercise, shows_alone
 from attncli.practice.skills import SKILLS, asked_at, skill_of, stage_of
 from attncli.problems.question import points_of
@@ -50,18 +50,18 @@ def test_who_always_makes_a_mistake_meets_it_until_three_rights_in_a_row(mistake
     assert bench.state.skills[str(skill)].open == 0
 
 
-def entry(t: float, exercise: str, skill: str, verdict: str = "correct", **changes: object) -> Entry:
-    plain = Entry(t, "", exercise, "A", skill, 4, "1", verdict, (), 0, 1, 5)
+def entry(t: float, exercise: str, skill: str, verdict: str = "correct", **changes: object) -> LogEntry:
+    plain = LogEntry(t, "", exercise, "A", skill, 4, "1", verdict, (), 0, 1, 5)
     return plain.changed(**changes)
 
 
-def done(t: float, exercise: str, stage: int = 4) -> Entry:
-    return Entry(t, "", exercise, "", "", stage, "", "done", (), 0, 0, 0)
+def done(t: float, exercise: str, stage: int = 4) -> LogEntry:
+    return LogEntry(t, "", exercise, "", "", stage, "", "done", (), 0, 0, 0)
 
 
 def test_boxes() -> None:
     """A right answer that was due moves a skill up; one that was not moves nothing; a wrong one sends it to the first."""
-    now, state = 0.0, State()
+    now, state = 0.0, Progress()
     for box, days in enumerate(BOXES[1:], start=1):
         state.add(entry(now, "attention#1", "softmax"))
         assert (state.skills["softmax"].box, state.skills["softmax"].due) == (box, now + days * DAY)
@@ -74,12 +74,12 @@ def test_boxes() -> None:
 
 def test_what_went_wrong_comes_before_what_is_due_and_that_before_what_is_new() -> None:
     entries = [entry(0, "attention#1", "softmax"), done(1, "attention#1")]
-    new = next_exercise(State(entries), 10, RECIPES)
+    new = next_exercise(Progress(entries), 10, RECIPES)
     assert (new.name, new.stage) == ("attention-causal#1", 1) and "curriculum" in new.reason.text()
-    due = next_exercise(State(entries), 2.5 * DAY, RECIPES)
+    due = next_exercise(Progress(entries), 2.5 * DAY, RECIPES)
     assert due.name == "attention#2" and "2 days ago" in due.reason.text() and SKILLS["softmax"] in due.reason.text()
     entries += [entry(20, "attention-causal#1", "mask", "shown", stage=1)]
-    wrong = next_exercise(State(entries), 2.5 * DAY, RECIPES)
+    wrong = next_exercise(Progress(entries), 2.5 * DAY, RECIPES)
     assert wrong.name == "attention-causal#2" and "shown" in wrong.reason.text()
 
 
@@ -87,19 +87,19 @@ def test_never_three_of_one_recipe_in_a_row_once_another_is_known() -> None:
     entries = [entry(0, "attention#1", "softmax"), done(1, "attention#1")]
     for t, name in ((2.0, "attention-causal#1"), (3.0, "attention-causal#2")):
         entries += [entry(t, name, "mask", stage=1), done(t, name, 1)]
-    between = next_exercise(State(entries), 10, RECIPES)
+    between = next_exercise(Progress(entries), 10, RECIPES)
     assert between.name == "attention#2" and "tell the two apart" in between.reason.text()
 
 
 def test_left_in_the_middle_is_not_done() -> None:
-    state = State([entry(0, "attention#1", "softmax", stage=1)])
+    state = Progress([entry(0, "attention#1", "softmax", stage=1)])
     assert state.stage("attention") == 1
     state.add(done(1, "attention#1", 1))
     assert state.stage("attention") == 2
 
 
 def test_down_after_two_wrong() -> None:
-    state = State([entry(t, "attention#1", "softmax", "wrong", stage=3) for t in (0, 1)])
+    state = Progress([entry(t, "attention#1", "softmax", "wrong", stage=3) for t in (0, 1)])
     assert state.stage("attention") == 2
 
 
@@ -134,5 +134,5 @@ def test_numbers_that_show_a_mistake_alone() -> None:
 
 def test_same_log_same_choice() -> None:
     entries = [entry(0, "attention#1", "softmax", "wrong", mistakes=("softmax-over-columns",), stage=2)]
-    one, other = (next_exercise(State(entries), 5, RECIPES) for _ in range(2))
+    one, other = (next_exercise(Progress(entries), 5, RECIPES) for _ in range(2))
     assert (one.name, one.stage, one.reason) == (other.name, other.stage, other.reason)

@@ -13,8 +13,8 @@ from rich.console import Console
 from attncli.core.message import Message
 from attncli.locale import language
 from attncli.mistakes.catalogue import did, look
-from attncli.practice.parts import Arithmetic, Formula, Part, Result, Text, Wanted
-from attncli.practice.schedule import Choice
+from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, Wanted
+from attncli.practice.schedule import NextExercise
 from attncli.practice.session import WORDS
 from attncli.problems.file import parse
 from attncli.render.exercise import Screen
@@ -61,7 +61,7 @@ def test_the_wrong_cells_are_named_as_long_as_some_are_right() -> None:
 
 def test_too_few_digits_are_asked_for_and_count_no_try() -> None:
     text = 'model = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "0.0701 0; 0.0701 4"\n'
-    bench = Bench(lambda log, now: Choice("own", parse(text), 1, Message("because")))
+    bench = Bench(lambda log, now: NextExercise("own", parse(text), 1, Message("because")))
     assert written(bench.exercise.values()["O"], 3).startswith("0.070 ")
     second = written(bench.exercise.values()["O"], 3).split()[1]
     bench.type(f"0.07 {second}")
@@ -73,7 +73,7 @@ def test_too_few_digits_are_asked_for_and_count_no_try() -> None:
 
 def test_a_number_that_is_all_there_needs_no_zeros() -> None:
     text = 'model = "attention"\n[inputs]\nQ = "1 1"\nK = "2 0; 0 2"\nV = "2 4; 6 8.5"\n'
-    bench = Bench(lambda log, now: Choice("own", parse(text), 2, Message("because")))
+    bench = Bench(lambda log, now: NextExercise("own", parse(text), 2, Message("because")))
     bench.type("0.5 1/2")
     bench.type("4 6.25")
     assert [entry.verdict for entry in bench.entries[:2]] == ["correct", "correct"]
@@ -120,7 +120,7 @@ def test_the_ladder_ends_with_the_result_which_comes_back_with_new_numbers() -> 
     bench = Bench(count=1)
     first = bench.exercise.choice.name
     kinds = [type(next(iter(bench.type(word)))) for word in ("hint", "提示", "hint")]
-    assert kinds == [Text, Formula, Arithmetic]
+    assert kinds == [Text, Formula, CellArithmetic]
     assert bench.entries == []
     parts = bench.type("hint")
     assert any(isinstance(part, Result) for part in parts)
@@ -189,7 +189,7 @@ def test_words_in_both_languages_do_the_same() -> None:
 
 def test_tokens_as_columns() -> None:
     text = 'model = "attention"\nlayout = "columns"\n[inputs]\nQ = "1; 2"\nK = "1 0 2; 0 1 1"\nV = "2 0 1; 0 4 3"\n'
-    bench = Bench(lambda log, now: Choice("own", parse(text), 2, Message("because")))
+    bench = Bench(lambda log, now: NextExercise("own", parse(text), 2, Message("because")))
     wanted = bench.shown[-1]
     assert isinstance(wanted, Wanted) and wanted.shape == (3, 1)
     bench.type("; ".join(right(bench.exercise).split()))
@@ -202,7 +202,7 @@ def test_masks_and_heads_can_be_practised() -> None:
     for name in ("a9-causal-mask", "d1-two-heads", "b6-full-backward", "e3-layer-norm", "c7-repeated-token"):
         from attncli.problems.library import load
 
-        bench = Bench(lambda log, now, name=name: Choice(name, load(name), 4, Message("because")), count=1)  # type: ignore[misc]
+        bench = Bench(lambda log, now, name=name: NextExercise(name, load(name), 4, Message("because")), count=1)  # type: ignore[misc]
         while not bench.session.ended:
             assert text_of(bench, bench.shown, "zh")
             bench.type(right(bench.exercise))

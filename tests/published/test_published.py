@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from attncli.problems.file import from_data
-from attncli.problems.published import Checked, check
+from attncli.problems.published import PrintedCheck, check
 
 A1 = {"model": "attention", "inputs": {"Q": "1 2", "K": "1 0; 0 1", "V": "2 0; 0 4"}}
 
 
-def one(step: str, text: str, how: str | None = None, **keys: object) -> Checked:
+def one(step: str, text: str, how: str | None = None, **keys: object) -> PrintedCheck:
     published_how = {} if how is None else {step: how}
     (checked,) = check(from_data({**A1, "published": {step: text}, "published_how": published_how, **keys}))
     return checked
 
 
-def product(a: str, text: str) -> Checked:
+def product(a: str, text: str) -> PrintedCheck:
     """O = a · 1: the number itself as a published step."""
     (checked,) = check(from_data({"model": "product", "inputs": {"A": a, "V": "1"}, "published": {"O": text}}))
     return checked
@@ -59,7 +59,7 @@ def test_a_cell_that_is_off_is_named_with_more_digits() -> None:
 
 
 def test_carried() -> None:
-    assert one("O", "0.660 2.680", "carried") == Checked("O", "carried", True, "0.660 2.680", "0.660 2.680")
+    assert one("O", "0.660 2.680", "carried") == PrintedCheck("O", "carried", True, "0.660 2.680", "0.660 2.680")
     assert not one("O", "0.660 2.679", "carried").ok
     assert "plain rounding would explain it" in str(one("O", "0.660 2.679", "carried").message)
     assert "write “carried”" in str(one("O", "0.660 2.680").message)

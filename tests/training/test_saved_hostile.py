@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from attncli.core.message import AttnError, InputError
 from attncli.training.saved import as_bytes, load
 from attncli.training.spec import Spec
-from attncli.training.trainer import State, Trainer, begin
+from attncli.training.trainer import Trainer, TrainingState, begin
 
 
-def small(steps: int = 2) -> State:
+def small(steps: int = 2) -> TrainingState:
     trainer = Trainer(begin(Spec(tuple("ab"), "characters", 2), "abab"))
     for _ in trainer.run(steps):
         pass
@@ -48,7 +48,7 @@ def as_npy(array: Any) -> bytes:
     return out.getvalue()
 
 
-def read(file: Path, data: bytes) -> State | None:
+def read(file: Path, data: bytes) -> TrainingState | None:
     """The training, or None where it is refused; a warning would reach the reader's terminal, so it is an error."""
     file.write_bytes(data)
     with warnings.catch_warnings():

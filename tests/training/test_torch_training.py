@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from attncli.training.spec import Spec
-from attncli.training.trainer import State, Trainer
+from attncli.training.trainer import Trainer, TrainingState
 
 _FILE = Path(__file__).parents[1] / "reference" / "torch_training.json"
 CASES = json.loads(_FILE.read_text("utf-8"))["cases"]
@@ -20,7 +20,7 @@ def trainer(case: dict[str, Any]) -> Trainer:
     spec = Spec(**{**case["spec"], "tokens": tuple(case["spec"]["tokens"])}).checked()
     numbers = {name: np.array(values) for name, values in case["first"].items()}
     assert {name: values.shape for name, values in numbers.items()} == dict(spec.shapes())
-    return Trainer(State(spec, case["text"], 0, numbers, {}, ()))
+    return Trainer(TrainingState(spec, case["text"], 0, numbers, {}, ()))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['text']}-{case['spec']['optimizer']}")

@@ -15,15 +15,15 @@ from specs import specs
 
 from attncli.core.message import InputError
 from attncli.problems.run import run
-from attncli.training.generate import Choice, chosen, softmax, without_cache, written
+from attncli.training.generate import Sampling, chosen, softmax, without_cache, written
 from attncli.training.saved import as_bytes, load
 from attncli.training.spec import Spec
-from attncli.training.trainer import State, Trainer, begin
+from attncli.training.trainer import Trainer, TrainingState, begin
 
 FEW = settings(max_examples=25, deadline=None)
 
 
-def after(state: State, steps: int) -> State:
+def after(state: TrainingState, steps: int) -> TrainingState:
     trainer = Trainer(state)
     for _ in trainer.run(steps):
         pass
@@ -53,7 +53,7 @@ def test_writing_with_a_cache_equals_writing_without(
     ids = spec.vocabulary.encode(text[: min(prompt, spec.context)])
     length = max(1, min(4, spec.context + 1 - len(ids)))
     seen = list(ids)
-    for number, token in enumerate(written(state, ids, length, Choice(temperature=1.0, seed=seed))):
+    for number, token in enumerate(written(state, ids, length, Sampling(temperature=1.0, seed=seed))):
         assert token.cached == (0 if number == 0 else len(ids) + number - 1)
         anew = without_cache(state, seen)
         with_cache = token.logits
@@ -105,16 +105,16 @@ PROBABILITIES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=8).map(lambd
 def test_the_only_one_that_may_be_chosen_is_the_likeliest(
     probabilities: np.ndarray, temperature: float, seed: int
 ) -> None:
-    greedy = chosen(probabilities, Choice(), np.random.default_rng(0))
+    greedy = chosen(probabilities, Sampling(), np.random.default_rng(0))
     assert greedy == int(probabilities.argmax())
-    assert chosen(probabilities, Choice(temperature, 1), np.random.default_rng(seed)) == greedy
+    assert chosen(probabilities, Sampling(temperature, 1), np.random.default_rng(seed)) == greedy
 
 
 @given(probabilities=PROBABILITIES, top=st.integers(1, 8), seed=st.integers(0, 99))
 def test_nothing_below_the_top_is_chosen(probabilities: np.ndarray, top: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     allowed = set(np.argsort(-probabilities, kind="stable")[:top].tolist())
-    assert {chosen(probabilities, Choice(2.0, top), random) for _ in range(50)} <= allowed
+    assert {chosen(probabilities, Sampling(2.0, top), random) for _ in range(50)} <= allowed
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
@@ -122,7 +122,7 @@ def test_tokens_are_drawn_as_often_as_the_temperature_says(temperature: float) -
     """p^(1/T), made to sum to 1; within four standard deviations of 20,000 draws."""
     probabilities, draws = np.array([0.5, 0.3, 0.15, 0.05]), 20_000
     random = np.random.default_rng(3)
-    counted = Counter(chosen(probabilities, Choice(temperature), random) for _ in range(draws))
+    counted = Counter(chosen(probabilities, Sampling(temperature), random) for _ in range(draws))
     expected = probabilities ** (1 / temperature)
     expected /= expected.sum()
     for id, share in enumerate(expected):

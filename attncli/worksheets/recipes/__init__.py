@@ -13,7 +13,7 @@ from attncli.core.record import Record
 _NOTHING: Mapping[str, Any] = {}
 
 
-class Numbers(Record):
+class Drawn(Record):
     """A matrix whose numbers are drawn.
 
     Parameters
@@ -50,8 +50,8 @@ class Recipe(Record):
 
     name: str
     model: str
-    inputs: Mapping[str, Numbers]
-    gradient: Mapping[str, Numbers] = _NOTHING
+    inputs: Mapping[str, Drawn]
+    gradient: Mapping[str, Drawn] = _NOTHING
     settings: Mapping[str, Any] = _NOTHING
     ask: tuple[str, ...] = ()
     decimals: int = 3
@@ -100,9 +100,9 @@ def parse(name: str, text: str) -> Recipe:
     return Recipe(name=name, **{**data, **tables, "ask": tuple(data.get("ask", ()))})
 
 
-def _numbers(table: Mapping[str, Any]) -> dict[str, Numbers]:
+def _numbers(table: Mapping[str, Any]) -> dict[str, Drawn]:
     return {
-        id: Numbers(
+        id: Drawn(
             tuple(one["shape"]),
             float(one["from"]),
             float(one["to"]),
