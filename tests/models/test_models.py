@@ -1,4 +1,4 @@
-"""Every model of the registry: its gradients against central differences, its step ids, and what it says."""
+"""Every model of the registry: its gradients by random projections, its step ids, and what it says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from cases import CASES, EACH, IDS, KEEP_BUT_ROW_2, Case, cached, qkv, some, table, tokens, weights
+from projection import assert_slope
 
 from attncli import models
 from attncli.core.gradient import gradient_id
@@ -38,30 +39,21 @@ def test_every_model_stands_in_its_file() -> None:
 # --- gradients --------------------------------------------------------------------------------------------------------
 
 
-def slopes(f: Callable[[np.ndarray], float], values: np.ndarray, h: float = 1e-6) -> np.ndarray:
-    """Central differences of a number, for every finite entry; 0 where an entry is −∞."""
-    found = np.zeros(values.shape)
-    for index in np.ndindex(values.shape):
-        if np.isfinite(values[index]):
-            up, down = values.copy(), values.copy()
-            up[index] += h
-            down[index] -= h
-            found[index] = (f(up) - f(down)) / (2 * h)
-    return found
-
-
 def assert_gradients(graph: Graph, number: Callable[[Trace], float], until: str) -> None:
     """Every G_id is the slope of `number` when the input or step `id` is moved and everything after it follows."""
     trace = graph.evaluate()
     ids = [id for id in trace if gradient_id(id) in trace and id != graph.output]
     assert ids
     for id in ids:
-        found = slopes(lambda values, id=id: number(graph.evaluate(given={id: values}, until=until)), trace[id])
-        np.testing.assert_allclose(trace[gradient_id(id)], found, rtol=1e-5, atol=3e-8, err_msg=id)
+
+        def moved(values: np.ndarray, id: str = id) -> float:
+            return number(graph.evaluate(given={id: values}, until=until))
+
+        assert_slope(moved, trace[id], trace[gradient_id(id)], id, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("model", "case"), WITH_GRADIENTS, ids=WITH_GRADIENTS_IDS)
-def test_gradients_of_inputs_and_steps_are_those_of_central_differences(model: str, case: Case) -> None:
+def test_gradients_of_inputs_and_steps_are_the_slopes(model: str, case: Case) -> None:
     problem = case.with_upstream(model)
     graph = problem.graph()
     assert problem.upstream is not None
