@@ -106,6 +106,14 @@ def bytes_text(value: Fraction) -> str:
     return f"{number(value)} {_UNITS[power]}"
 
 
+#: What is apart by less is rounding of float64, whose digits are another machine's other digits.
+_ROUNDING = 1e-12
+
+
+def _apart(difference: float) -> str:
+    return f"< {_ROUNDING:.0e}" if difference < _ROUNDING else f"{difference:.1e}"
+
+
 def share(part: Fraction) -> str:
     """7.031 %, or 171.5× where it is many times as much."""
     return f"{number(part)}×" if part >= 10 else f"{number(100 * part)} %"
@@ -476,9 +484,9 @@ class Document:
         if "mla" in self.comparison.variants:
             both = Message(
                 N_(
-                    "MLA by the model latent, keys and values rebuilt or W_UK, W_UV absorbed, on the same weights: the outputs differ by {difference} at most."
+                    "MLA by the model latent, keys and values rebuilt or W_UK, W_UV absorbed, on the same weights. Largest difference between the outputs: {difference}"
                 ),
-                difference=f"{same.absorbed:.1e}",
+                difference=_apart(same.absorbed),
             )
             yield Paragraph(self.say(both))
         if not shown:
@@ -504,7 +512,7 @@ class Document:
                 (
                     "",
                     f"kv_heads = {row.kv_heads}",
-                    f"{row.difference:.1e}  {self._after(NAMES[row.variant], self.say(whose[row.variant]))}",
+                    f"{_apart(row.difference)}  {self._after(NAMES[row.variant], self.say(whose[row.variant]))}",
                 )
                 for row in shown
             )

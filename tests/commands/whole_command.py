@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import re
 import subprocess
@@ -11,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from attncli.cli.main import main
 
 #: The command as it is installed; completion looks at its name.
 ATTNCLI = str(Path(sys.executable).with_name("attncli"))
@@ -46,11 +50,37 @@ def environment(**changes: Any) -> dict[str, str]:
     return {name: str(value) for name, value in {**plain, **changes}.items() if value is not None}
 
 
-@functools.cache
-def _run(words: tuple[str, ...], variables: tuple[tuple[str, Any], ...], stdin: bytes, folder: Path | None) -> Done:
+#: Variables that are read at every call, so that one process can try them all.
+_READ_AT_EVERY_CALL = frozenset({"ATTNCLI_LANG", "COLUMNS", "FORCE_COLOR", "LANG", "NO_COLOR", "TERM"})
+
+
+class _Kept(io.BytesIO):
+    """Bytes that outlive the text stream around them."""
+
+    def close(self) -> None:
+        pass
+
+
+def _in_this_process(words: tuple[str, ...], variables: dict[str, Any], stdin: bytes) -> Done:
+    """The command run here: what it writes is what a process of its own would write, without the time to start one."""
+    out, err = _Kept(), _Kept()
+    with (
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8")),
+        mock.patch.object(sys, "stdout", io.TextIOWrapper(out, "utf-8")),
+        mock.patch.object(sys, "stderr", io.TextIOWrapper(err, "utf-8")),
+        mock.patch.dict(os.environ, environment(**variables), clear=True),
+    ):
+        status = main(words)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return Done(status, out.getvalue(), err.getvalue())
+
+
+def _of_its_own(words: tuple[str, ...], variables: dict[str, Any], stdin: bytes, folder: Path | None) -> Done:
+    """The command in a process of its own."""
     done = subprocess.run(
         [ATTNCLI, *words],
-        env=environment(**dict(variables)),
+        env=environment(**variables),
         input=stdin,
         cwd=folder,
         capture_output=True,
@@ -60,14 +90,21 @@ def _run(words: tuple[str, ...], variables: tuple[tuple[str, Any], ...], stdin: 
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+@functools.cache
+def _run(words: tuple[str, ...], variables: tuple[tuple[str, Any], ...], stdin: bytes, folder: Path | None) -> Done:
+    if folder is None and _READ_AT_EVERY_CALL.issuperset(dict(variables)):
+        return _in_this_process(words, dict(variables), stdin)
+    return _of_its_own(words, dict(variables), stdin, folder)
+
+
 def run(*words: str, stdin: bytes = b"", folder: Path | None = None, **variables: Any) -> Done:
     """The command with its output in a pipe. The same call is made only once."""
     return _run(words, tuple(sorted(variables.items())), stdin, folder)
 
 
 def run_again(*words: str, **variables: Any) -> Done:
-    """The command in a pipe, run in any case."""
-    return _run.__wrapped__(words, tuple(sorted(variables.items())), b"", None)
+    """The command in a pipe, in a process of its own, run in any case."""
+    return _of_its_own(words, variables, b"", None)
 
 
 def on_terminal(*words: str, columns: int = 80, **variables: Any) -> Done:

@@ -22,7 +22,7 @@ from attncli.lab._softmax import behaviour, entropy
 from attncli.problems import library
 
 
-def settings(name: str, **changes: Any) -> dict[str, Any]:
+def chosen(name: str, **changes: Any) -> dict[str, Any]:
     """An experiment's defaults, some of them changed."""
     defaults = {setting.name: setting.default for setting in lab.get(name).settings}
     plain = {key: str(value) if isinstance(value, Message) else value for key, value in defaults.items()}
@@ -31,7 +31,7 @@ def settings(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def report(name: str, seed: int = 0, **changes: Any) -> Report:
-    return lab.get(name).run(seed, settings(name, **changes))
+    return lab.get(name).run(seed, chosen(name, **changes))
 
 
 def rows(found: Report, table: str) -> list[dict[str, Any]]:

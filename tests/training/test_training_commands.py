@@ -347,4 +347,4 @@ def test_files_that_are_no_training_are_refused(saved: str, tmp_path: Path) -> N
             member.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
             for _ in range(560):
                 member.write(bytes(1_000_000))
-    refused(run("generate", str(tmp_path / "bomb.npz"), "我"), "the limit here is 64,000,000")
+    refused(run("generate", str(tmp_path / "bomb.npz"), "我"), "unpacks to more than 128,000,000 bytes")
