@@ -29,7 +29,7 @@ def first_not_finite(trace: Trace) -> Lost | None:
         values = trace[step.id]
         if values.dtype != np.float64 or np.isfinite(values).all():
             continue
-        operands = [trace[id] for id in step.inputs]
+        operands = [trace[step_id] for step_id in step.inputs]
         hidden = any(np.isneginf(operand).any() for operand in operands)
         wrong = np.isnan(values) | (np.isinf(values) if not hidden else np.isposinf(values))
         if wrong.any():

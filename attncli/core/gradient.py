@@ -47,9 +47,9 @@ SUM_PATHS = Op(
 )
 
 
-def gradient_id(id: str) -> str:
-    """The id of the gradient of `id`: G_Q for Q, self.G_Q for self.Q."""
-    prefix, dot, name = id.rpartition(".")
+def gradient_id(step_id: str) -> str:
+    """The id of the gradient of `step_id`: G_Q for Q, self.G_Q for self.Q."""
+    prefix, dot, name = step_id.rpartition(".")
     return f"{prefix}{dot}G_{name}"
 
 
@@ -90,7 +90,7 @@ class Backward:
     def __init__(self, graph: Graph, seeds: Seeds) -> None:
         self.graph = graph
         self.seeds = seeds
-        self.order = {id: place for place, id in enumerate(graph.steps)}
+        self.order = {step_id: place for place, step_id in enumerate(graph.steps)}
         self.depth = self._depths()
         self.uses = self._uses()
         self.paths: dict[str, list[str]] = defaultdict(list)
@@ -101,9 +101,9 @@ class Backward:
             if self.depth.get(step.composite.source) is not None:
                 yield 0, step.composite.source
             return
-        for position, (id, rule) in enumerate(zip(step.inputs, step.op.backward, strict=False)):
-            if rule is not None and self.depth.get(id) is not None:
-                yield position, id
+        for position, (step_id, rule) in enumerate(zip(step.inputs, step.op.backward, strict=False)):
+            if rule is not None and self.depth.get(step_id) is not None:
+                yield position, step_id
 
     def _depths(self) -> dict[str, int | None]:
         """Steps between an id and the farthest differentiable input it depends on; None: depends on none."""
@@ -112,7 +112,7 @@ class Backward:
         }
         for step in self.graph.steps.values():
             sources = step.inputs if step.composite is None else (*step.inputs, step.composite.source)
-            known = [d for d in (depth[id] for id in sources) if d is not None]
+            known = [d for d in (depth[step_id] for step_id in sources) if d is not None]
             depth[step.id] = max(known) + 1 if known else None
         return depth
 
@@ -121,11 +121,11 @@ class Backward:
         uses: dict[str, list[Step]] = defaultdict(list)
         waiting, seen = list(self.seeds), set[str]()
         while waiting:
-            id = waiting.pop()
-            if id in seen or id not in self.graph.steps:
+            step_id = waiting.pop()
+            if step_id in seen or step_id not in self.graph.steps:
                 continue
-            seen.add(id)
-            step = self.graph.steps[id]
+            seen.add(step_id)
+            step = self.graph.steps[step_id]
             for _, source in self._pulls(step):
                 uses[source].append(step)
                 waiting.append(source)
@@ -135,9 +135,9 @@ class Backward:
         graph = self.graph
         graph.phase = "backward"
         self.done: dict[str, str] = {}
-        ready = [id for id, seeds in self.seeds.items() if self._start(id, seeds)]
+        ready = [step_id for step_id, seeds in self.seeds.items() if self._start(step_id, seeds)]
         while ready:
-            steps = [graph.steps[id] for id in ready if id in graph.steps]
+            steps = [graph.steps[step_id] for step_id in ready if step_id in graph.steps]
             if not steps:
                 break
             # One part of a model after another, the last first; within it the steps as deep as one another together.
@@ -145,41 +145,41 @@ class Backward:
             steps = [step for step in steps if part_of(step.id) == part]
             deepest = max(self.depth[step.id] or 0 for step in steps)
             group = [step for step in steps if (self.depth[step.id] or 0) == deepest]
-            ready = [id for id in ready if id not in {step.id for step in group}]
+            ready = [step_id for step_id in ready if step_id not in {step.id for step in group}]
             ready.extend(self._process(group))
         graph.phase = "forward"
 
-    def _start(self, id: str, seeds: Sequence[Seed]) -> bool:
+    def _start(self, step_id: str, seeds: Sequence[Seed]) -> bool:
         """Write what the loss sends back to an array; whether its gradient is complete with that."""
-        target, symbol = gradient_id(id), gradient_symbol(self.graph.symbol(id))
-        several = self._ways(id) > 1
+        target, symbol = gradient_id(step_id), gradient_symbol(self.graph.symbol(step_id))
+        several = self._ways(step_id) > 1
         for seed in seeds:
             path = f"{target}_{seed.label}" if several else target
             if path in self.graph:
-                path = f"{path}_{len(self.paths[id]) + 1}"
+                path = f"{path}_{len(self.paths[step_id]) + 1}"
             seed.write(path, f"{symbol}^{{({default_symbol(seed.label)})}}" if several else symbol)
-            self.paths[id].append(path)
+            self.paths[step_id].append(path)
         if not seeds:
-            self.paths[id].append(target)
-        if self.uses[id]:
+            self.paths[step_id].append(target)
+        if self.uses[step_id]:
             return False
-        self._join(id)
+        self._join(step_id)
         return True
 
-    def _ways(self, id: str) -> int:
+    def _ways(self, step_id: str) -> int:
         """How many gradients arrive at an id."""
-        return len(self.uses[id]) + len(self.seeds.get(id, ()))
+        return len(self.uses[step_id]) + len(self.seeds.get(step_id, ()))
 
     def _process(self, group: list[Step]) -> list[str]:
         """Write the gradients that these steps send back; return the ids that are complete now."""
         group = sorted(group, key=lambda step: self.order[step.id])
-        pulls = [(step, position, id) for step in group for position, id in self._pulls(step)]
+        pulls = [(step, position, step_id) for step in group for position, step_id in self._pulls(step)]
         complete: list[str] = []
-        for step, position, id in sorted(pulls, key=lambda pull: self._turn(pull[0], pull[1])):
-            self._write(step, position, id)
-            if len(self.paths[id]) == self._ways(id):
-                self._join(id)
-                complete.append(id)
+        for step, position, step_id in sorted(pulls, key=lambda pull: self._turn(pull[0], pull[1])):
+            self._write(step, position, step_id)
+            if len(self.paths[step_id]) == self._ways(step_id):
+                self._join(step_id)
+                complete.append(step_id)
         return complete
 
     @staticmethod
@@ -188,11 +188,11 @@ class Backward:
         order = step.gradient_order or tuple(reversed(range(len(step.inputs))))
         return order.index(position) if position in order else 0
 
-    def _write(self, step: Step, position: int, id: str) -> None:
-        graph, uses = self.graph, self.uses[id]
-        target = gradient_id(id)
-        symbol = gradient_symbol(graph.symbol(id))
-        if self._ways(id) > 1:
+    def _write(self, step: Step, position: int, step_id: str) -> None:
+        graph, uses = self.graph, self.uses[step_id]
+        target = gradient_id(step_id)
+        symbol = gradient_symbol(graph.symbol(step_id))
+        if self._ways(step_id) > 1:
             mark = _path_name(step, position, uses)
             target = f"{target}_{mark}"
             way = mark.replace("_", ".") if mark.count("_") > 1 else default_symbol(mark)
@@ -201,22 +201,22 @@ class Backward:
         rule = step.composite.rule if step.composite is not None else step.op.backward[position]
         assert rule is not None
         rule(graph, step, self.done[step.id], target)
-        if graph.shape(target) != graph.shape(id):
-            raise ValueError(f"the rule of {step.op.name!r} writes {target!r} in another shape than {id!r}")
+        if graph.shape(target) != graph.shape(step_id):
+            raise ValueError(f"the rule of {step.op.name!r} writes {target!r} in another shape than {step_id!r}")
         self._dress(set(graph.steps) - before, target, symbol)
-        self.paths[id].append(target)
+        self.paths[step_id].append(target)
 
     def _dress(self, written: set[str], target: str, symbol: str) -> None:
         """Give the gradient its symbol (helper steps of a rule have their own)."""
         if target in written:
             self.graph.steps[target] = self.graph.steps[target].changed(symbol=symbol)
 
-    def _join(self, id: str) -> None:
-        paths, target = self.paths[id], gradient_id(id)
+    def _join(self, step_id: str) -> None:
+        paths, target = self.paths[step_id], gradient_id(step_id)
         if len(paths) > 1:
-            symbol = gradient_symbol(self.graph.symbol(id))
+            symbol = gradient_symbol(self.graph.symbol(step_id))
             self.graph.apply(SUM_PATHS, target, *paths, symbol=symbol, count=len(paths))
-        self.done[id] = target
+        self.done[step_id] = target
 
 
 def _path_name(step: Step, position: int, uses: list[Step]) -> str:

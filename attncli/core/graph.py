@@ -190,7 +190,7 @@ class Graph:
 
     def input(
         self,
-        id: str,
+        input_id: str,
         matrix: Matrix,
         axes: Sequence[str],
         *,
@@ -216,35 +216,39 @@ class Graph:
         if matrix.values.ndim != len(axes):
             raise ShapeError(
                 "{name} has shape {shape}, but it needs {count}: {axes}. {fix}",
-                name=id,
+                name=input_id,
                 shape=show_shape(matrix.shape),
                 count=count_axes(len(axes)),
                 axes=" × ".join(axes),
                 fix=_fix_for_axes(len(axes)),
             )
-        _check_numbers(id, matrix.values, hidden)
+        _check_numbers(input_id, matrix.values, hidden)
         named = []
         for position, (name, size) in enumerate(zip(axes, matrix.shape, strict=True)):
-            before = self.binding(id, name) or self.bound.setdefault(part_of(id) + name, Axis(name, size, id))
+            before = self.binding(input_id, name) or self.bound.setdefault(
+                part_of(input_id) + name, Axis(name, size, input_id)
+            )
             if before.size != size:
-                raise self._misfit(id, matrix.shape, position, name, before)
+                raise self._misfit(input_id, matrix.shape, position, name, before)
             named.append(Axis(name, size, before.setter))
-        self.inputs[id] = Input(id, symbol or default_symbol(id), tuple(named), matrix, differentiable, phase, why)
-        return id
+        self.inputs[input_id] = Input(
+            input_id, symbol or default_symbol(input_id), tuple(named), matrix, differentiable, phase, why
+        )
+        return input_id
 
-    def binding(self, id: str, name: str) -> Axis | None:
-        """The axis called `name` where `id` stands: its own part's, else that of the parts around it."""
-        part = part_of(id)
+    def binding(self, step_id: str, name: str) -> Axis | None:
+        """The axis called `name` where `step_id` stands: its own part's, else that of the parts around it."""
+        part = part_of(step_id)
         while part and part + name not in self.bound:
             part = part_of(part[:-1])
         return self.bound.get(part + name)
 
-    def _misfit(self, id: str, shape: tuple[int, ...], position: int, name: str, before: Axis) -> ShapeError:
+    def _misfit(self, step_id: str, shape: tuple[int, ...], position: int, name: str, before: Axis) -> ShapeError:
         from_end = len(shape) - position
         return ShapeError(
             "{name} is {shape}: it has {found}, but the axis “{axis}” has length {size}, set by {setter} ({setter_shape})."
             " Give {name} {expected}, or change {setter}.",
-            name=id,
+            name=step_id,
             shape=show_shape(shape),
             found=_counted(shape[position], from_end, len(shape)),
             axis=name,
@@ -257,7 +261,7 @@ class Graph:
     def apply(
         self,
         op: Op,
-        id: str,
+        step_id: str,
         *inputs: str,
         symbol: str | None = None,
         why: Message | None = None,
@@ -273,12 +277,12 @@ class Graph:
         ShapeError
             The operands do not fit the op's axes; the message names them.
         """
-        if id in self:
-            raise ValueError(f"step {id!r} exists already")
-        axes = join_axes(op, id, params, [(name, self.axes(name)) for name in inputs])
-        self.steps[id] = Step(
-            id,
-            symbol or default_symbol(id),
+        if step_id in self:
+            raise ValueError(f"step {step_id!r} exists already")
+        axes = join_axes(op, step_id, params, [(name, self.axes(name)) for name in inputs])
+        self.steps[step_id] = Step(
+            step_id,
+            symbol or default_symbol(step_id),
             op,
             inputs,
             params,
@@ -290,53 +294,53 @@ class Graph:
             is_attention,
             math.prod(axis.size for axis in axes),
         )
-        return id
+        return step_id
 
-    def __contains__(self, id: object) -> bool:
-        return id in self.steps or id in self.inputs
+    def __contains__(self, step_id: object) -> bool:
+        return step_id in self.steps or step_id in self.inputs
 
-    def node(self, id: str) -> Step | Input:
+    def node(self, step_id: str) -> Step | Input:
         """The step or input of this id."""
-        return self.steps.get(id) or self.inputs[id]
+        return self.steps.get(step_id) or self.inputs[step_id]
 
-    def axes(self, id: str) -> tuple[Axis, ...]:
-        return self.node(id).axes
+    def axes(self, step_id: str) -> tuple[Axis, ...]:
+        return self.node(step_id).axes
 
-    def shape(self, id: str) -> tuple[int, ...]:
-        shape = self._shapes.get(id)
+    def shape(self, step_id: str) -> tuple[int, ...]:
+        shape = self._shapes.get(step_id)
         if shape is None:  # asked for at every evaluation, so it is kept
-            shape = self._shapes[id] = tuple([axis.size for axis in self.axes(id)])
+            shape = self._shapes[step_id] = tuple([axis.size for axis in self.axes(step_id)])
         return shape
 
-    def symbol(self, id: str) -> str:
-        return self.node(id).symbol
+    def symbol(self, step_id: str) -> str:
+        return self.node(step_id).symbol
 
-    def resolve(self, id: str) -> str:
-        """`id`, if it is a step or input of this graph.
+    def resolve(self, step_id: str) -> str:
+        """`step_id`, if it is a step or input of this graph.
 
         Raises
         ------
         InputError
             It is not; the likely one is suggested.
         """
-        if id in self:
-            return id
+        if step_id in self:
+            return step_id
         from attncli.core.message import unknown
 
-        raise unknown(Message(N_("The step")), id, [*self.inputs, *self.steps])
+        raise unknown(Message(N_("The step")), step_id, [*self.inputs, *self.steps])
 
     def needed(self, targets: Sequence[str], swap: Mapping[str, Swap] | None = None) -> set[str]:
         """The ids that `targets` are computed from, themselves included; a swapped step needs its swap's inputs."""
         swap = swap or {}
-        found: set[str] = set()
+        wanted: set[str] = set()
         waiting = [self.resolve(target) for target in targets]
         while waiting:
-            id = waiting.pop()
-            if id not in found:
-                found.add(id)
-                step = swap.get(id) or self.steps.get(id)
+            step_id = waiting.pop()
+            if step_id not in wanted:
+                wanted.add(step_id)
+                step = swap.get(step_id) or self.steps.get(step_id)
                 waiting.extend(step.inputs if step else ())
-        return found
+        return wanted
 
     def evaluate(
         self,
@@ -362,9 +366,9 @@ class Graph:
         given = given or {}
         swap = swap or {}
         shapes = self._shapes
-        for id, value in given.items():
-            if value.shape != shapes.get(id):
-                self._check_shape(id, value.shape)
+        for step_id, value in given.items():
+            if value.shape != shapes.get(step_id):
+                self._check_shape(step_id, value.shape)
         wanted = None if until is None else self.needed([until] if isinstance(until, str) else until, swap)
         lines, cells = self._lines, self._cells
         if len(lines) != len(self.steps):
@@ -374,20 +378,20 @@ class Graph:
             cells = [self.steps[line[0]].cells for line in lines]
         values: dict[str, Value] = {}
         with arithmetic.context():
-            for id, input in self.inputs.items():
-                if wanted is None or id in wanted:
-                    values[id] = given[id] if id in given else arithmetic.constant(input.matrix)
+            for step_id, input in self.inputs.items():
+                if wanted is None or step_id in wanted:
+                    values[step_id] = given[step_id] if step_id in given else arithmetic.constant(input.matrix)
             xp = arithmetic.recording(cells)
             round_step, replaced = xp.round_step, {*given, *swap}
-            id = ""
+            step_id = ""
             try:
-                for id, compute, inputs, params in lines:
-                    if id in replaced:
-                        if id in given:
-                            values[id] = given[id]
+                for step_id, compute, inputs, params in lines:
+                    if step_id in replaced:
+                        if step_id in given:
+                            values[step_id] = given[step_id]
                             continue
-                        other = swap[id]
-                        compute, inputs, params = other.op.compute, other.inputs, other.params
+                        instead = swap[step_id]
+                        compute, inputs, params = instead.op.compute, instead.inputs, instead.params
                     # Operands one by one: to hand over a list of them takes as long as many an op of small matrices.
                     if len(inputs) == 2:
                         value = compute(xp, values[inputs[0]], values[inputs[1]], **params)
@@ -395,17 +399,17 @@ class Graph:
                         value = compute(xp, values[inputs[0]], **params)
                     else:
                         value = compute(xp, *[values[operand] for operand in inputs], **params)
-                    values[id] = round_step(value)
+                    values[step_id] = round_step(value)
             except (LimitError, NoSuchRow) as error:
-                raise error.at(id) from None  # the steps before it can still be asked for
+                raise error.at(step_id) from None  # the steps before it can still be asked for
         return Trace(self, arithmetic.name, values)
 
-    def _check_shape(self, id: str, shape: tuple[int, ...]) -> None:
-        expected = self.shape(self.resolve(id))
+    def _check_shape(self, step_id: str, shape: tuple[int, ...]) -> None:
+        expected = self.shape(self.resolve(step_id))
         if shape != expected:
             raise ShapeError(
                 "{name} is {shape}, but this calculation has {expected} there.",
-                name=id,
+                name=step_id,
                 shape=show_shape(shape),
                 expected=show_shape(expected),
             )
@@ -417,7 +421,9 @@ class Graph:
         return self._lines, self._cells
 
 
-def join_axes(op: Op, id: str, params: Params, operands: Sequence[tuple[str, tuple[Axis, ...]]]) -> tuple[Axis, ...]:
+def join_axes(
+    op: Op, step_id: str, params: Params, operands: Sequence[tuple[str, tuple[Axis, ...]]]
+) -> tuple[Axis, ...]:
     """The axes of the result, after checking that the operands fit.
 
     Raises
@@ -430,7 +436,7 @@ def join_axes(op: Op, id: str, params: Params, operands: Sequence[tuple[str, tup
     wanted = [part.split() for part in left.split(",")] if left.strip() else []
     bound: dict[str, tuple[Axis, str]] = {}
     heads: Axis | None = None
-    misfit = partial(_misfit, op, id, operands)
+    misfit = partial(_misfit, op, step_id, operands)
     for (name, axes), letters in zip(operands, wanted, strict=True):
         extra = len(axes) - len(letters)
         if extra not in (0, 1):
@@ -449,32 +455,32 @@ def join_axes(op: Op, id: str, params: Params, operands: Sequence[tuple[str, tup
                 text = N_("the axis “{axis}” has length {size} in {name} but {expected} in {setter}")
                 sizes = {"size": axis.size, "expected": expected}
                 raise misfit(Message(text, axis=known[0].name, name=name, setter=known[1], **sizes))
-    result = [_result_axis(letter, bound, params, id) for letter in right.split()]
+    result = [_result_axis(letter, bound, params, step_id) for letter in right.split()]
     return (heads, *result) if heads is not None else tuple(result)
 
 
-def _result_axis(letter: str, bound: Mapping[str, tuple[Axis, str]], params: Params, id: str) -> Axis:
+def _result_axis(letter: str, bound: Mapping[str, tuple[Axis, str]], params: Params, step_id: str) -> Axis:
     if letter == "1":
-        return Axis("", 1, id)
+        return Axis("", 1, step_id)
     if letter.startswith("="):
         name, _, param = letter[1:].partition(":")
-        return Axis(params.get("axis", name), int(params[param]), id)
+        return Axis(params.get("axis", name), int(params[param]), step_id)
     if "+" in letter:
         parts = [bound[part][0] for part in letter.split("+")]
-        return Axis(params.get("axis") or parts[-1].name, sum(part.size for part in parts), id)
+        return Axis(params.get("axis") or parts[-1].name, sum(part.size for part in parts), step_id)
     return bound[letter][0]
 
 
-def _misfit(op: Op, id: str, operands: Sequence[tuple[str, tuple[Axis, ...]]], what: Message) -> ShapeError:
+def _misfit(op: Op, step_id: str, operands: Sequence[tuple[str, tuple[Axis, ...]]], what: Message) -> ShapeError:
     shown = ", ".join(f"{name} {show_shape([axis.size for axis in axes])}" for name, axes in operands)
-    return ShapeError("Step {id} cannot take {operands}: {what}.", id=id, operands=shown, what=what)
+    return ShapeError("Step {id} cannot take {operands}: {what}.", id=step_id, operands=shown, what=what)
 
 
-def _check_numbers(id: str, values: FloatArray, hidden: bool) -> None:
+def _check_numbers(input_id: str, values: FloatArray, hidden: bool) -> None:
     if values.size == 0:
         raise InputError(
             "{name} is {shape}, so it is empty. Give it at least one number.",
-            name=id,
+            name=input_id,
             shape=show_shape(values.shape),
         )
     wrong = ~np.isfinite(values)
@@ -483,7 +489,7 @@ def _check_numbers(id: str, values: FloatArray, hidden: bool) -> None:
     if wrong.any():
         raise InputError(
             "{name}[{index}] is not a finite number. Only scores and masks may hold -inf.",
-            name=id,
+            name=input_id,
             index=",".join(str(i + 1) for i in np.argwhere(wrong)[0]),
         )
 
@@ -526,14 +532,14 @@ __all__ = [
 # --- Names ------------------------------------------------------------------------------------------------------------
 
 
-def part_of(id: str) -> str:
+def part_of(step_id: str) -> str:
     """The part of a model that an id belongs to, with its dot: "layer2.ffn." for layer2.ffn.hidden, "" for scores."""
-    return id[: id.rfind(".") + 1]
+    return step_id[: step_id.rfind(".") + 1]
 
 
-def default_symbol(id: str) -> str:
+def default_symbol(step_id: str) -> str:
     """The LaTeX symbol of an id or an axis: W_Q is W_Q, G_W_Q is G_{W_Q}, K_past is K_{past}, d_model d_{model}."""
-    head, _, tail = id.rpartition(".")[2].partition("_")
+    head, _, tail = step_id.rpartition(".")[2].partition("_")
     if not tail:
         return head
     return f"{head}_{{{tail}}}" if len(tail) > 1 else f"{head}_{tail}"

@@ -59,14 +59,14 @@ def number(value: float) -> Term:
     return Term("number", value)
 
 
-def at(values: Values, id: str, index: Sequence[int]) -> Term:
-    """The cell of `id` at `index`, counted from the last axis; an axis of length 1 is spread."""
-    shape = values[id].shape
+def at(values: Values, step_id: str, index: Sequence[int]) -> Term:
+    """The cell of `step_id` at `index`, counted from the last axis; an axis of length 1 is spread."""
+    shape = values[step_id].shape
     own = tuple(index)[len(index) - len(shape) :]
-    return cell(id, tuple(0 if size == 1 else i for i, size in zip(own, shape, strict=True)))
+    return cell(step_id, tuple(0 if size == 1 else i for i, size in zip(own, shape, strict=True)))
 
 
-def along(values: Values, id: str, index: Index, axis: int) -> list[Term]:
-    """The cells of `id` at `index` all along one axis, which is counted from the end."""
+def along(values: Values, step_id: str, index: Index, axis: int) -> list[Term]:
+    """The cells of `step_id` at `index` all along one axis, which is counted from the end."""
     before, after = index[: len(index) + axis], index[len(index) + axis + 1 :]
-    return [at(values, id, (*before, place, *after)) for place in range(values[id].shape[axis])]
+    return [at(values, step_id, (*before, place, *after)) for place in range(values[step_id].shape[axis])]

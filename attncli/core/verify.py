@@ -92,8 +92,8 @@ class _Loss:
         self.graph = graph
         self.arriving = arriving
 
-    def __call__(self, id: str | None, values: FloatArray | None) -> float:
-        given: dict[str, Any] = {} if id is None else {id: values}
+    def __call__(self, input_id: str | None, values: FloatArray | None) -> float:
+        given: dict[str, Any] = {} if input_id is None else {input_id: values}
         target = self.graph.loss or self.graph.output
         result = self.graph.evaluate(given=given, until=target)[target]
         with np.errstate(all="ignore"):
@@ -103,9 +103,9 @@ class _Loss:
 class _Line:
     """The loss along one entry of an input."""
 
-    def __init__(self, loss: _Loss, id: str, values: FloatArray, index: tuple[int, ...]) -> None:
+    def __init__(self, loss: _Loss, input_id: str, values: FloatArray, index: tuple[int, ...]) -> None:
         self.loss = loss
-        self.id = id
+        self.id = input_id
         self.values = values
         self.index = index
         self.x = float(values[index])
@@ -152,14 +152,14 @@ class _Line:
         return abs(near) > least
 
 
-def _check(loss: _Loss, id: str, values: FloatArray, gradient: FloatArray, size: float) -> GradientCheck:
+def _check(loss: _Loss, input_id: str, values: FloatArray, gradient: FloatArray, size: float) -> GradientCheck:
     difference = np.full(values.shape, np.nan)
     error = np.full(values.shape, np.nan)
     bends: list[tuple[int, ...]] = []
     for index in np.ndindex(values.shape):
         if not np.isfinite(values[index]):
             continue  # a hidden score stays hidden
-        line, found = _Line(loss, id, values, index), float(gradient[index])
+        line, found = _Line(loss, input_id, values, index), float(gradient[index])
         # Rounding alone moves the difference this far; a gradient too small to be told apart from it is held against it.
         slope, doubt = line.slope(line.h, line.h), 50 * _EPS * size / line.h
         error[index] = _error(slope, found, doubt)
@@ -172,7 +172,7 @@ def _check(loss: _Loss, id: str, values: FloatArray, gradient: FloatArray, size:
                 slope, doubt = line.closest(noise)
                 error[index] = _error(slope, found, 10 * doubt)
         difference[index] = slope
-    return GradientCheck(id, gradient, difference, error, tuple(bends))
+    return GradientCheck(input_id, gradient, difference, error, tuple(bends))
 
 
 def _error(slope: float, gradient: float, doubt: float) -> float:

@@ -186,12 +186,12 @@ GELU_TANH = Curve(
 CURVES = {"relu": RELU, "gelu": GELU, "gelu_tanh": GELU_TANH, "silu": SILU}
 
 
-def _activation_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _activation_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """The slope at every entry, times what arrives there."""
     slope_id, kind = part_of(step.id) + "slope", step.params["kind"]
     slope = graph.apply(ACTIVATION_SLOPE, slope_id, step.inputs[0], symbol="D", kind=kind)
     why = Message(N_("Each entry passes on as much of its gradient as the curve is steep there."))
-    graph.apply(MULTIPLY, id, upstream, slope, why=why)
+    graph.apply(MULTIPLY, target, upstream, slope, why=why)
 
 
 ACTIVATION = Op(
@@ -233,11 +233,11 @@ def _softcap_terms(step: Step, index: Index, values: Values) -> Term:
     return Term("product", c, Term("tanh", share))
 
 
-def _softcap_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _softcap_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     slope_id, cap = part_of(step.id) + "slope", step.params["cap"]
     slope = graph.apply(CAP_SLOPE, slope_id, step.id, symbol=r"\sigma", cap=cap)
     why = Message(N_("Where the cap bends the curve flat, little of the gradient gets through."))
-    graph.apply(MULTIPLY, id, upstream, slope, why=why)
+    graph.apply(MULTIPLY, target, upstream, slope, why=why)
 
 
 SOFTCAP = Op(

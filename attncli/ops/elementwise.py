@@ -13,7 +13,7 @@ from attncli.core.terms import Index, Term, Values, at, number
 
 def entrywise(kind: str) -> Callable[[Step, Index, Values], Term]:
     """The arithmetic of a cell that is made of the cells of all operands at its place."""
-    return lambda step, index, values: Term(kind, *(at(values, id, index) for id in step.inputs))
+    return lambda step, index, values: Term(kind, *(at(values, operand, index) for operand in step.inputs))
 
 
 def same_cell(step: Step, index: Index, values: Values) -> Term:
@@ -40,7 +40,9 @@ def in_formula(value: float) -> str:
 
 def unchanged(why: str = "") -> Rule:
     """A gradient that passes as it is, and why."""
-    return lambda graph, step, upstream, id: graph.apply(IDENTITY, id, upstream, why=Message(why) if why else None)
+    return lambda graph, step, upstream, target: graph.apply(
+        IDENTITY, target, upstream, why=Message(why) if why else None
+    )
 
 
 IDENTITY = Op(
@@ -64,8 +66,8 @@ MULTIPLY: Op = Op(
     terms=entrywise("product"),
     why=N_("Multiply entry by entry, not row by column."),
     backward=(
-        lambda graph, step, upstream, id: graph.apply(MULTIPLY, id, upstream, step.inputs[1]),
-        lambda graph, step, upstream, id: graph.apply(MULTIPLY, id, upstream, step.inputs[0]),
+        lambda graph, step, upstream, target: graph.apply(MULTIPLY, target, upstream, step.inputs[1]),
+        lambda graph, step, upstream, target: graph.apply(MULTIPLY, target, upstream, step.inputs[0]),
     ),
 )
 
@@ -126,7 +128,7 @@ SCALE: Op = Op(
     numbers=_scale_numbers,
     terms=_scale_terms,
     why=N_("Every entry gets the same factor. A factor on the way forward is the same factor on the way back."),
-    backward=(lambda graph, step, upstream, id: graph.apply(SCALE, id, upstream, **step.params),),
+    backward=(lambda graph, step, upstream, target: graph.apply(SCALE, target, upstream, **step.params),),
 )
 
 
@@ -188,8 +190,8 @@ def elementwise(
     )
 
 
-def _exp_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
-    graph.apply(MULTIPLY, id, upstream, step.id, why=Message(N_("The slope of e^x is e^x itself.")))
+def _exp_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
+    graph.apply(MULTIPLY, target, upstream, step.id, why=Message(N_("The slope of e^x is e^x itself.")))
 
 
 EXP = elementwise(

@@ -91,10 +91,10 @@ def _look_up_terms(step: Step, index: Index, values: Values) -> Term:
     return at(values, table, (*head, _rows_written(values, ids)[i], j))
 
 
-def _look_up_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _look_up_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     table, ids = step.inputs
     axis = graph.axes(table)[-2]
-    graph.apply(SCATTER_ADD, id, upstream, ids, count=axis.size, axis=axis.name)
+    graph.apply(SCATTER_ADD, target, upstream, ids, count=axis.size, axis=axis.name)
 
 
 LOOK_UP = Op(
@@ -138,5 +138,5 @@ SCATTER_ADD = Op(
         "Each token sends its gradient back to the {row} it was looked up from. A repeated token adds, it never overwrites;"
         " a {row} nobody looked up gets 0."
     ),
-    backward=(lambda graph, step, upstream, id: graph.apply(LOOK_UP, id, upstream, step.inputs[1]), None),
+    backward=(lambda graph, step, upstream, target: graph.apply(LOOK_UP, target, upstream, step.inputs[1]), None),
 )

@@ -29,10 +29,10 @@ def _split_terms(step: Step, index: Index, values: Values) -> Term:
     return at(values, step.inputs[0], (i, h * step.params["width"] + j))
 
 
-def _split_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _split_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     axis = graph.axes(step.inputs[0])[-1]
     heads, width = step.params["heads"], step.params["width"]
-    graph.apply(MERGE_HEADS, id, upstream, heads=heads, width=width, joined=axis.size, axis=axis.name)
+    graph.apply(MERGE_HEADS, target, upstream, heads=heads, width=width, joined=axis.size, axis=axis.name)
 
 
 SPLIT_HEADS = Op(
@@ -58,9 +58,9 @@ def _merge_terms(step: Step, index: Index, values: Values) -> Term:
     return at(values, step.inputs[0], (j // width, i, j % width))
 
 
-def _merge_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _merge_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     head, _, width = graph.axes(step.inputs[0])
-    graph.apply(SPLIT_HEADS, id, upstream, heads=head.size, width=width.size, names=(head.name, width.name))
+    graph.apply(SPLIT_HEADS, target, upstream, heads=head.size, width=width.size, names=(head.name, width.name))
 
 
 MERGE_HEADS = Op(
@@ -87,9 +87,9 @@ def _repeat_terms(step: Step, index: Index, values: Values) -> Term:
     return at(values, step.inputs[0], (h // step.params["group"], i, j))
 
 
-def _repeat_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _repeat_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     axis = graph.axes(step.inputs[0])[0]
-    graph.apply(SUM_KV_GROUPS, id, upstream, group=step.params["group"], heads=axis.size, axis=axis.name)
+    graph.apply(SUM_KV_GROUPS, target, upstream, group=step.params["group"], heads=axis.size, axis=axis.name)
 
 
 REPEAT_KV = Op(
@@ -116,8 +116,8 @@ def _sum_groups_terms(step: Step, index: Index, values: Values) -> Term:
     return Term("sum", *(at(values, step.inputs[0], (h * group + g, i, j)) for g in range(group)))
 
 
-def _sum_groups_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
-    graph.apply(REPEAT_KV, id, upstream, group=step.params["group"], heads=graph.shape(step.inputs[0])[0])
+def _sum_groups_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
+    graph.apply(REPEAT_KV, target, upstream, group=step.params["group"], heads=graph.shape(step.inputs[0])[0])
 
 
 SUM_KV_GROUPS = Op(
@@ -157,7 +157,9 @@ HEAD_MEAN = Op(
         "The heads' weights averaged, as many libraries hand them out. A picture to look at: the output is not made of it."
     ),
     backward=(
-        lambda graph, step, upstream, id: graph.apply(TO_HEADS, id, upstream, heads=graph.shape(step.inputs[0])[-3]),
+        lambda graph, step, upstream, target: graph.apply(
+            TO_HEADS, target, upstream, heads=graph.shape(step.inputs[0])[-3]
+        ),
     ),
 )
 

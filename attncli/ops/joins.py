@@ -49,10 +49,10 @@ def join_along(along: int, name: str, axes: str, formula: Callable[[Params, bool
         return at(values, first, index) if index[along] < before else at(values, second, moved(index, along, -before))
 
     def cut(position: int) -> Rule:
-        def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+        def gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
             axis = graph.axes(step.inputs[position])[along]
             start = graph.axes(step.inputs[0])[along].size if position else 0
-            graph.apply(transpose, id, upstream, start=start, length=axis.size, axis=axis.name)
+            graph.apply(transpose, target, upstream, start=start, length=axis.size, axis=axis.name)
 
         return gradient
 

@@ -31,7 +31,7 @@ ROW_MEAN = Op(
     formula=lambda params, columns: r"\frac{{1}}{{d}} \sum_i {0}" if columns else r"\frac{{1}}{{d}} \sum_j {0}",
     terms=lambda step, index, values: _over_row(along(values, step.inputs[0], index, -1)),
     why=N_("The mean of each {row}: its entries added up, divided by how many there are."),
-    backward=(lambda graph, step, upstream, id: over_width(graph, step, SHARE_MEAN, upstream, id),),
+    backward=(lambda graph, step, upstream, target: over_width(graph, step, SHARE_MEAN, upstream, target),),
 )
 
 
@@ -53,7 +53,7 @@ SHARE_MEAN: Op = Op(
         "quotient", same_cell(step, index, values), number(float(step.params["width"]))
     ),
     why=N_("Every entry of a {row} moves the mean by 1/d of its own change, so each gets 1/d of the mean's gradient."),
-    backward=(lambda graph, step, upstream, id: graph.apply(ROW_MEAN, id, upstream),),
+    backward=(lambda graph, step, upstream, target: graph.apply(ROW_MEAN, target, upstream),),
 )
 
 CENTRE = SUBTRACT.changed(name="centre", why=N_("Each {row} minus its mean, so that it is centred on 0."))
@@ -70,7 +70,7 @@ ROW_MEAN_SQUARE = Op(
         [Term("product", entry, entry) for entry in along(values, step.inputs[0], index, -1)]
     ),
     why=N_("Square every entry, so that signs do not cancel, and take the mean of each {row}."),
-    backward=(lambda graph, step, upstream, id: graph.apply(SHARE_SQUARE, id, step.inputs[0], upstream),),
+    backward=(lambda graph, step, upstream, target: graph.apply(SHARE_SQUARE, target, step.inputs[0], upstream),),
 )
 
 
@@ -103,10 +103,10 @@ SHARE_SQUARE: Op = Op(
 def _by_root(halved: str, why: str, symbol: str | None = None) -> Rule:
     """∂√x/∂x = 1/(2√x), the root being the step itself."""
 
-    def gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+    def gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
         said = Message(halved) if halved else None
-        half = graph.apply(SCALE, f"{id}_half", upstream, symbol=symbol, factor=as_matrix(0.5), why=said)
-        graph.apply(DIVIDE, id, half, step.id, why=Message(why))
+        half = graph.apply(SCALE, f"{target}_half", upstream, symbol=symbol, factor=as_matrix(0.5), why=said)
+        graph.apply(DIVIDE, target, half, step.id, why=Message(why))
 
     return gradient
 
@@ -172,16 +172,16 @@ ADD_EPS = Op(
 )
 
 
-def _to_deviation(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _to_deviation(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂(a/b)/∂b = −(a/b)/b, added up along the row."""
     why = Message(N_("How much each entry would pull on the common divisor of its {row}."))
-    product = graph.apply(MULTIPLY, f"{id}_product", upstream, step.id, symbol="P", why=why)
+    product = graph.apply(MULTIPLY, f"{target}_product", upstream, step.id, symbol="P", why=why)
     why = Message(N_("All entries of a {row} share one divisor, so their pulls on it are added up."))
-    total = graph.apply(ROW_SUM, f"{id}_total", product, symbol="p", why=why)
+    total = graph.apply(ROW_SUM, f"{target}_total", product, symbol="p", why=why)
     why = Message(N_("If the divisor b grows, a/b falls by (a/b)/b. This is that size; the minus comes next."))
-    share = graph.apply(DIVIDE, f"{id}_share", total, step.inputs[1], symbol="q", why=why)
+    share = graph.apply(DIVIDE, f"{target}_share", total, step.inputs[1], symbol="q", why=why)
     why = Message(N_("A larger divisor makes every entry of the {row} smaller, hence the minus."))
-    graph.apply(SCALE, id, share, factor=as_matrix(-1.0), why=why)
+    graph.apply(SCALE, target, share, factor=as_matrix(-1.0), why=why)
 
 
 STANDARDISE = DIVIDE.changed(
@@ -213,15 +213,15 @@ def _scale_shift_terms(step: Step, index: Index, values: Values) -> Term:
     return Term("sum", term, at(values, step.inputs[-1], place)) if step.params["beta"] else term
 
 
-def _to_rows(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _to_rows(graph: Graph, step: Step, upstream: str, target: str) -> None:
     if not step.params["gamma"]:
-        graph.apply(IDENTITY, id, upstream)
+        graph.apply(IDENTITY, target, upstream)
         return
     why = Message(N_("A factor on the way forward is the same factor on the way back."))
-    graph.apply(SCALE_SHIFT, id, upstream, step.inputs[1], gamma=True, beta=False, why=why)
+    graph.apply(SCALE_SHIFT, target, upstream, step.inputs[1], gamma=True, beta=False, why=why)
 
 
-def _to_first_vector(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _to_first_vector(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """γ receives each row's gradient times what it multiplied, added over the rows; β alone, the gradients themselves."""
     if step.params["gamma"]:
         why = Message(
@@ -230,8 +230,8 @@ def _to_first_vector(graph: Graph, step: Step, upstream: str, id: str) -> None:
                 "number that the factor was multiplied by."
             )
         )
-        upstream = graph.apply(MULTIPLY, f"{id}_product", upstream, step.inputs[0], symbol=r"P_\gamma", why=why)
-    graph.apply(COLUMN_SUM, id, upstream)
+        upstream = graph.apply(MULTIPLY, f"{target}_product", upstream, step.inputs[0], symbol=r"P_\gamma", why=why)
+    graph.apply(COLUMN_SUM, target, upstream)
 
 
 SCALE_SHIFT = Op(
@@ -244,6 +244,6 @@ SCALE_SHIFT = Op(
     backward=(
         _to_rows,
         _to_first_vector,
-        lambda graph, step, upstream, id: graph.apply(COLUMN_SUM, id, upstream),
+        lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream),
     ),
 )

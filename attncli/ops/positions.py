@@ -225,11 +225,11 @@ def _rotate_terms(step: Step, index: Index, values: Values) -> Term:
     return Term("difference" if minus else "sum", own, across)
 
 
-def _rotate_back(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _rotate_back(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """A rotation is undone by turning back, and that is its transpose."""
     back = not step.params.get("reverse", False)
     why = Message(N_("The gradient is turned back by the same angle."))
-    graph.apply(ROTATE, id, upstream, *step.inputs[1:], pairing=step.params["pairing"], reverse=back, why=why)
+    graph.apply(ROTATE, target, upstream, *step.inputs[1:], pairing=step.params["pairing"], reverse=back, why=why)
 
 
 #: Rotary position embedding (Su et al., arXiv 2104.09864, eq. 34).

@@ -46,28 +46,28 @@ def _products(step: Step, index: Index, values: Values) -> list[Term]:
     ]
 
 
-def _to_a(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _to_a(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """op(A) receives G op(B)ᵀ; where A entered transposed, so does its gradient."""
     a, b = step.inputs[:2]
     b_transposed = bool(step.params.get("transpose_b"))
     if step.params.get("transpose_a"):
         why = _why(a, b, transposed=True)
-        graph.apply(PRODUCT, id, b, upstream, transpose_a=b_transposed, transpose_b=True, why=why)
+        graph.apply(PRODUCT, target, b, upstream, transpose_a=b_transposed, transpose_b=True, why=why)
     else:
         why = _why(a, b, transposed=not b_transposed)
-        graph.apply(PRODUCT, id, upstream, b, transpose_a=False, transpose_b=not b_transposed, why=why)
+        graph.apply(PRODUCT, target, upstream, b, transpose_a=False, transpose_b=not b_transposed, why=why)
 
 
-def _to_b(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _to_b(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """op(B) receives op(A)ᵀ G; where B entered transposed, so does its gradient."""
     a, b = step.inputs[:2]
     a_transposed = bool(step.params.get("transpose_a"))
     if step.params.get("transpose_b"):
         why = _why(b, a, transposed=True)
-        graph.apply(PRODUCT, id, upstream, a, transpose_a=True, transpose_b=a_transposed, why=why)
+        graph.apply(PRODUCT, target, upstream, a, transpose_a=True, transpose_b=a_transposed, why=why)
     else:
         why = _why(b, a, transposed=not a_transposed)
-        graph.apply(PRODUCT, id, a, upstream, transpose_a=not a_transposed, transpose_b=False, why=why)
+        graph.apply(PRODUCT, target, a, upstream, transpose_a=not a_transposed, transpose_b=False, why=why)
 
 
 def _why(operand: str, other: str, *, transposed: bool) -> Message:
@@ -120,5 +120,5 @@ AFFINE = Op(
     formula=lambda params, columns: f"{_formula(params, columns)} + {{2}}",
     terms=_affine_terms,
     why=N_("Row times column, and the bias is added to every {row}."),
-    backward=(_to_a, _to_b, lambda graph, step, upstream, id: graph.apply(COLUMN_SUM, id, upstream)),
+    backward=(_to_a, _to_b, lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream)),
 )

@@ -14,10 +14,10 @@ from attncli.ops.elementwise import IDENTITY, MULTIPLY, SCALE, entrywise, same_c
 # --- a row's sum, and its transpose: a number repeated along a row ----------------------------------------------------
 
 
-def over_width(graph: Graph, step: Step, op: Op, upstream: str, id: str) -> None:
+def over_width(graph: Graph, step: Step, op: Op, upstream: str, target: str) -> None:
     """`op` brings a column back to the width of the step's operand."""
     axis = graph.axes(step.inputs[0])[-1]
-    graph.apply(op, id, upstream, width=axis.size, axis=axis.name)
+    graph.apply(op, target, upstream, width=axis.size, axis=axis.name)
 
 
 ROW_SUM = Op(
@@ -27,7 +27,7 @@ ROW_SUM = Op(
     formula=fixed(r"\sum_j {0}"),
     terms=lambda step, index, values: Term("sum", *along(values, step.inputs[0], index, -1)),
     why=N_("Add up each {row}."),
-    backward=(lambda graph, step, upstream, id: over_width(graph, step, BROADCAST, upstream, id),),
+    backward=(lambda graph, step, upstream, target: over_width(graph, step, BROADCAST, upstream, target),),
 )
 
 
@@ -43,7 +43,7 @@ BROADCAST: Op = Op(
     formula=lambda params, columns: r"\mathbf{{1}} \, {0}" if columns else r"{0} \mathbf{{1}}^{{\top}}",
     terms=same_cell,
     why=N_("Every entry of a {row} counts once in its sum, so each gets the sum's gradient in full."),
-    backward=(lambda graph, step, upstream, id: graph.apply(ROW_SUM, id, upstream),),
+    backward=(lambda graph, step, upstream, target: graph.apply(ROW_SUM, target, upstream),),
 )
 
 ROW_MAX = Op(
@@ -84,21 +84,21 @@ def _difference(xp: Arithmetic, a: Value, b: Value, *, column: bool = False) -> 
     return difference
 
 
-def _to_minuend(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _to_minuend(graph: Graph, step: Step, upstream: str, target: str) -> None:
     why = Message(N_("If what is subtracted from grows by 1, so does the difference: the gradient passes unchanged."))
-    graph.apply(IDENTITY, id, upstream, why=why)
+    graph.apply(IDENTITY, target, upstream, why=why)
 
 
-def _to_subtrahend(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _to_subtrahend(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """Minus one for every entry it was taken from."""
     total = upstream
     if step.params.get("column"):
         added = Message(
             N_("The same number was taken from every entry of the {row}, so what they send back is added up.")
         )
-        total = graph.apply(ROW_SUM, f"{id}_total", upstream, symbol="t", why=added)
+        total = graph.apply(ROW_SUM, f"{target}_total", upstream, symbol="t", why=added)
     why = Message(N_("It was subtracted: if it grows by 1, the difference falls by 1. Hence the minus."))
-    graph.apply(SCALE, id, total, factor=as_matrix(-1.0), why=why)
+    graph.apply(SCALE, target, total, factor=as_matrix(-1.0), why=why)
 
 
 SUBTRACT = Op(
@@ -131,22 +131,22 @@ def _share_terms(step: Step, index: Index, values: Values) -> Term:
     return Term("quotient", at(values, a, index), at(values, b, index))
 
 
-def to_dividend(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def to_dividend(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """Divided as well."""
     why = Message(
         N_(
             "Forward, the {row} was divided by this number, so a change in it counts that much less: divide the gradient too."
         )
     )
-    graph.apply(DIVIDE, id, upstream, *step.inputs[1:], why=why, **step.params)
+    graph.apply(DIVIDE, target, upstream, *step.inputs[1:], why=why, **step.params)
 
 
-def _to_divisor(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def _to_divisor(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂(a/b)/∂b = −(a/b)/b, added up along the row; 0 for a row that is marked empty."""
-    product = graph.apply(MULTIPLY, f"{id}_product", upstream, step.id)
-    total = graph.apply(ROW_SUM, f"{id}_total", product)
-    share = graph.apply(DIVIDE, f"{id}_share", total, *step.inputs[1:], **step.params)
-    graph.apply(SCALE, id, share, factor=as_matrix(-1.0))
+    product = graph.apply(MULTIPLY, f"{target}_product", upstream, step.id)
+    total = graph.apply(ROW_SUM, f"{target}_total", product)
+    share = graph.apply(DIVIDE, f"{target}_share", total, *step.inputs[1:], **step.params)
+    graph.apply(SCALE, target, share, factor=as_matrix(-1.0))
 
 
 DIVIDE = Op(
@@ -167,5 +167,5 @@ LOGARITHM = Op(
     formula=fixed(r"\ln {0}"),
     terms=entrywise("ln"),
     why=N_("The natural logarithm, to the base e: it undoes e^x."),
-    backward=(lambda graph, step, upstream, id: graph.apply(DIVIDE, id, upstream, step.inputs[0]),),
+    backward=(lambda graph, step, upstream, target: graph.apply(DIVIDE, target, upstream, step.inputs[0]),),
 )

@@ -121,7 +121,7 @@ def _less_constant(graph: Graph, source: str, prefix: str, shift: Matrix) -> str
     )
 
 
-def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def softmax_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂L/∂s = A ⊙ (G_A − rowsum(G_A ⊙ A)): the Jacobian diag(a) − a aᵀ of each row, applied without building it."""
     prefix = part_of(step.id)
     weighted = graph.apply(
@@ -158,7 +158,7 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
     )
     graph.apply(
         MULTIPLY,
-        id,
+        target,
         step.id,
         deviation,
         why=Message(
@@ -195,7 +195,7 @@ def log_softmax(graph: Graph, source: str) -> str:
     )
 
 
-def log_softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> None:
+def log_softmax_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂L/∂s = G − A ⊙ rowsum(G)."""
     total = graph.apply(
         ROW_SUM,
@@ -211,4 +211,4 @@ def log_softmax_gradient(graph: Graph, step: Step, upstream: str, id: str) -> No
         why=Message(N_("The sum under the logarithm holds every score, with just its weight.")),
     )  # fmt: skip
     why = Message(N_("What each score gets for itself, minus its share in the sum: each {row} adds up to 0."))
-    graph.apply(SUBTRACT, id, upstream, share, why=why)
+    graph.apply(SUBTRACT, target, upstream, share, why=why)

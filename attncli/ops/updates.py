@@ -18,7 +18,7 @@ def _update(xp: Arithmetic, a: Value, gradient: Value, *, eta: Matrix) -> Value:
 
 
 def _update_terms(step: Step, index: Index, values: Values) -> Term:
-    a, gradient = (at(values, id, index) for id in step.inputs)
+    a, gradient = (at(values, operand, index) for operand in step.inputs)
     return Term("difference", a, Term("product", number(size(step.params, "eta")), gradient))
 
 
@@ -32,7 +32,7 @@ UPDATE = Op(
     why=N_("The gradient points uphill, so a small step the other way (η is the step size) makes the loss smaller."),
     backward=(
         unchanged(),
-        lambda graph, step, upstream, id: graph.apply(SCALE, id, upstream, factor=step.params["eta"].negated()),
+        lambda graph, step, upstream, target: graph.apply(SCALE, target, upstream, factor=step.params["eta"].negated()),
     ),
 )
 
@@ -59,7 +59,7 @@ def _moving_average_numbers(params: Params) -> str:
 
 
 def _moving_average_terms(step: Step, index: Index, values: Values) -> Term:
-    old, new = (at(values, id, index) for id in step.inputs)
+    old, new = (at(values, operand, index) for operand in step.inputs)
     keep = size(step.params, "keep")
     fresh = (new, new) if step.params["square"] else (new,)
     return Term("sum", Term("product", number(keep), old), Term("product", number(1 - keep), *fresh))
@@ -97,7 +97,7 @@ def _adam_numbers(params: Params) -> str:
 
 
 def _adam_terms(step: Step, index: Index, values: Values) -> Term:
-    a, mean, square = (at(values, id, index) for id in step.inputs)
+    a, mean, square = (at(values, operand, index) for operand in step.inputs)
     spread = Term("sum", Term("root", square), number(size(step.params, "eps")))
     return Term("difference", a, Term("product", number(size(step.params, "eta")), Term("quotient", mean, spread)))
 
