@@ -110,10 +110,16 @@ def _heads_averaged(graph: Graph, step: Step) -> Iterator[Swaps]:
     if heads > 1:
 
         def averaged(xp: Arithmetic, e: Value, z: Value) -> Value:
-            total = xp.sum(xp.round_step(xp.divide(e, z)), -3)
-            return xp.repeat(xp.divide(total, number(xp, heads)), heads, -3)
+            return xp.divide(xp.sum(xp.round_step(xp.divide(e, z)), -3), number(xp, heads))
 
-        yield instead(step, averaged, *step.inputs[:2])
+        # Written for every head, or as the one matrix that it is.
+        yield instead(step, lambda xp, e, z: xp.repeat(averaged(xp, e, z), heads, -3), *step.inputs[:2])
+        yield instead(step, lambda xp, e, z: _one_matrix(xp, averaged(xp, e, z)), *step.inputs[:2])
+
+
+def _one_matrix(xp: Arithmetic, a: Value) -> Value:
+    """Without the head axis, whose length is 1."""
+    return xp.reshape(a, (*a.shape[:-3], *a.shape[-2:]))
 
 
 def _negated(graph: Graph, step: Step) -> Iterator[Swaps]:
