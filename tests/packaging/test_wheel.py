@@ -1,13 +1,15 @@
 """The wheel: what is in it, and that it works in an environment of its own, far from the checkout.
 
-Builds and installs for real, so it needs a way to the package index; without one these tests fail.
+Builds and installs for real, so it is slow and needs a way to the package index; without one these tests fail.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 import tomllib
 import venv
 import zipfile
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -101,3 +104,22 @@ def test_works_far_from_the_checkout(installed: Path, tmp_path: Path) -> None:
     assert "e^(√2/2)" in call(attncli, "forward", "a1-pronoun", "--exact", folder=tmp_path)
     call(attncli, "forward", "a1-pronoun", "-o", "trace.html", folder=tmp_path)
     assert (tmp_path / "trace.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_killed_in_the_middle_it_goes_on(installed: Path, tmp_path: Path) -> None:
+    sheets = [{"student": f"s{i}", "answers": {"A": "0.330 0.670", "O": f"0.6{i % 10}0 2.680"}} for i in range(400)]
+    (tmp_path / "class.jsonl").write_text("".join(json.dumps(sheet) + "\n" for sheet in sheets), "utf-8")
+    own = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+    words = [str(installed / "attncli"), "grade", "a1-pronoun", "class.jsonl", "-o"]
+    part, whole = tmp_path / "part.csv", tmp_path / "whole.csv"
+    with subprocess.Popen([*words, part], env=own, cwd=tmp_path) as running:
+        until = time.monotonic() + 60
+        while (
+            running.poll() is None and time.monotonic() < until and not (part.is_file() and part.stat().st_size > 9000)
+        ):
+            time.sleep(0.001)
+        running.kill()
+    for out in (part, whole):
+        assert subprocess.run([*words, out], env=own, cwd=tmp_path, check=False).returncode == 0
+    assert part.read_bytes() == whole.read_bytes()
+    assert whole.read_bytes().count(b"\n") == 401
