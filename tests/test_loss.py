@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attncli.arithmetic import by_name
+from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli.arithmetic import by_name
+from attncli.arithmetic.systems import by_name
 from attncli.core.matrix import as_matrix
 from attncli.core.message import AttnError, InputError
 from attncli.core.verify import verify

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attncli.arithmetic import ROUNDINGS, Arithmetic, Value
+from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import Floating
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic.rounding import ROUNDINGS, round_decimal
 from attncli.core.message import Message, unknown
 
 #: Distance from a tie, in units of the last place kept, that a calculator does not show. On paper

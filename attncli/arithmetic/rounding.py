@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+#: Where a tie goes.
+ROUNDINGS = ("away", "even")
+
+
 #: Relative distance within which a value is read as the decimal number beside it. Two decimal numbers of
 #: 15 digits are at least 4.5 eps apart, and forming value·10^decimals costs 1 eps.
 _NEAR = 3 * float(np.finfo(np.float64).eps)

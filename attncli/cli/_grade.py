@@ -16,7 +16,7 @@ from attncli.cli._say import Say
 from attncli.core.message import N_, InputError, Message, unknown
 from attncli.core.outputs import CLASS, check_output
 from attncli.marking.grade import Grader, Picture, sheet_layout
-from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Results
+from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Pages, Results
 from attncli.marking.submissions import unknown_columns
 from attncli.problems.problem import Problem
 
@@ -58,7 +58,10 @@ def grade(
         # Lines that run over the screen by themselves show how far it is.
         over_the_screen = chosen in STREAMED and output is None and _on_terminal(sys.stdout)
         watched = _progress(stack) if _on_terminal(sys.stderr) and not over_the_screen else None
-        grading = Grading(order, say.error, watched)
+        from attncli.render import sheet
+
+        pages = Pages(sheet.as_markdown, sheet.unreadable_as_markdown, sheet.note_as_markdown)
+        grading = Grading(order, pages, say.error, watched)
         _say_strange_columns(say, sheets, grading.grader)
         picture = grading.run(say.out)
     if chosen == "table":

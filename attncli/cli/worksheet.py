@@ -162,6 +162,7 @@ def _set(say: Say, order: Any, words: dict[str, Any]) -> int:
     from attncli.core.outputs import make_folder, write_whole
     from attncli.locale.wrap import wrap
     from attncli.problems.question import quoted
+    from attncli.render import worksheet as pages
     from attncli.worksheets.folder import make_all, set_text, write
 
     if words["output"] is None:
@@ -179,12 +180,12 @@ def _set(say: Say, order: Any, words: dict[str, Any]) -> int:
         write_whole(str(path), data)
 
     with ExitStack() as stack:
-        made: Any = make_all(order, jobs)
+        made: Any = make_all(order, pages.page, jobs)
         if sys.stderr is not None and sys.stderr.isatty():
             from attncli.render.live import counting
 
             made = counting(made, sys.stderr, stack, 0, len(order.sheets()))
-        sheets = write(folder, order, made, put)
+        sheets = write(folder, order, made, pages, put)
     hidden = {(proof.step, proof.id) for one in sheets for proof in one.proofs if not proof.is_alone}
     said = say.text("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html.", folder=words["output"], count=len(sheets))  # fmt: skip
     say.out(wrap(said, width()) + "\n" + say.text("To mark: attncli grade {folder} ANSWERS", folder=quoted(words["output"])) + "\n")  # fmt: skip

@@ -22,6 +22,7 @@ from attncli.core.record import Record
 from attncli.marking import class_csv, junit
 from attncli.marking.earlier import Kept, Ledger, Pairs, Sheet, fingerprint
 from attncli.marking.grade import CHUNK, Grader, Picture, SetGrader, chunks
+from attncli.marking.marked import Marked
 from attncli.marking.report import json_text
 from attncli.marking.submissions import BESIDE, Submission, submissions
 from attncli.problems.problem import NOTHING, Problem
@@ -78,11 +79,20 @@ class Order(Record):
     owners: Mapping[str, str] = NOTHING
 
 
+class Pages(Record):
+    """How pages of feedback are written: of a marked sheet, of one that cannot be read, and a remark at the end of either."""
+
+    marked: Callable[[Marked, Language], str]
+    unreadable: Callable[[str, str], str]
+    remark: Callable[[Message, Language], str]
+
+
 class Grading:
     """One run over a class.
 
     Parameters
     ----------
+    pages : how pages of feedback are written
     tell : what takes a remark for the person who gave the order
     watched : the same results, counted on a screen: called with them, how many are done, and how many there are if that is known
     """
@@ -90,14 +100,17 @@ class Grading:
     def __init__(
         self,
         order: Order,
+        pages: Pages,
         tell: Callable[[Message], object],
         watched: Callable[[Results, int, Callable[[], int | None]], Results] | None = None,
     ) -> None:
         self.order = order
+        self.pages = pages
         self.tell = tell
         self.watched = watched
         self.work = Work(
-            order.problem, order.language, layout=order.layout, feedback=order.feedback is not None, names=order.names,
+            order.problem, order.language, layout=order.layout, feedback=None if order.feedback is None else pages.marked,
+            names=order.names,
             problems=order.problems, owners=order.owners,
         )  # fmt: skip
         self.grader = self.work.grader
@@ -212,12 +225,10 @@ class Grading:
         return said
 
     def _page(self, result: dict[str, Any], text: str | None, again: Message | None) -> None:
-        from attncli.render.sheet import note_as_markdown, unreadable_as_markdown
-
         if text is None:
-            text = unreadable_as_markdown(result["student"], result.get("malformed") or result["fault"])
+            text = self.pages.unreadable(result["student"], result.get("malformed") or result["fault"])
         if again is not None:
-            text += note_as_markdown(again, self.order.language)
+            text += self.pages.remark(again, self.order.language)
         folder, name = Path(self.order.feedback or ""), self.names.take(result["student"])
         path = folder / f"{name}.md"
         check_output(str(path), FEEDBACK, option="--feedback", force=self.order.force)
@@ -451,7 +462,7 @@ class Work:
         language: Language,
         *,
         layout: str | None,
-        feedback: bool,
+        feedback: Callable[[Marked, Language], str] | None,
         names: Mapping[str, str],
         problems: Mapping[str, Problem] = NOTHING,
         owners: Mapping[str, str] = NOTHING,
@@ -474,8 +485,7 @@ class Work:
         if self._grader is None:
             from attncli.locale import language
 
-            feedback = _feedback_text if self.feedback else None
-            how = language(self.language), self.layout, feedback, self.names
+            how = language(self.language), self.layout, self.feedback, self.names
             if self.problems:
                 self._grader = SetGrader(self.problems, self.owners, *how)
             else:
@@ -485,12 +495,6 @@ class Work:
     def __call__(self, chunk: list[Submission]) -> list[dict[str, Any]]:
         """The results of some sheets: depends on them alone, so any engine may map it."""
         return self.grader.results(chunk)
-
-
-def _feedback_text(marked: Any, language: Any) -> str:
-    from attncli.render.sheet import as_markdown
-
-    return as_markdown(marked, language)
 
 
 def _one_by_one(work: Work, parts: Iterator[list[Submission]]) -> Results:

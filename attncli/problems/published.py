@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attncli.arithmetic import ROUNDINGS
 from attncli.arithmetic.hand import Hand
-from attncli.arithmetic.rounding import round_decimal, truncate_decimal
+from attncli.arithmetic.rounding import ROUNDINGS, round_decimal, truncate_decimal
 from attncli.core.graph import Trace, show_shape
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, AttnError, InputError, Localized, Message, unknown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.arithmetic import by_name
+from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Graph, Step, Trace
 from attncli.core.limits import MOST_CELLS
 from attncli.core.matrix import EXACT

@@ -9,8 +9,9 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from attncli import __version__
 from attncli.core.message import AttnError, InputError
@@ -77,12 +78,19 @@ def _short(seed: str, student: str) -> str:
     return hashlib.sha256(f"{seed}/{student}".encode()).hexdigest()[:8]
 
 
-def make(job: Job) -> Made:
-    """One sheet."""
+class Formats(Protocol):
+    """What writes all pages of a set as one file."""
+
+    def html(self, pages: Sequence[Any]) -> str: ...
+    def latex(self, pages: Sequence[Any]) -> str: ...
+    def markdown(self, pages: Sequence[Any]) -> str: ...
+
+
+def make(job: Job, page: Callable[..., Any]) -> Made:
+    """One sheet; `page(question, language, key, student=…)` puts it on a page."""
     from attncli.locale import language
     from attncli.marking.mark import Marker
     from attncli.problems.question import question_of
-    from attncli.render.worksheet import page
     from attncli.worksheets.key import key_of
 
     order = job.order
@@ -103,11 +111,11 @@ def make(job: Job) -> Made:
     )
 
 
-def make_all(order: SetOrder, jobs: int = 1) -> Iterator[Made]:
+def make_all(order: SetOrder, page: Callable[..., Any], jobs: int = 1) -> Iterator[Made]:
     """The sheets of a set, in order, by one process or several."""
     waiting = order.sheets()
     if jobs == 1 or len(waiting) == 1:
-        yield from map(make, waiting)
+        yield from map(partial(make, page=page), waiting)
         return
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -117,7 +125,7 @@ def make_all(order: SetOrder, jobs: int = 1) -> Iterator[Made]:
         pool = ProcessPoolExecutor(min(jobs, len(waiting)), get_context("spawn"), initializer=_start)
         stack.callback(pool.shutdown, cancel_futures=True)
         try:
-            yield from pool.map(make, waiting)
+            yield from pool.map(partial(make, page=page), waiting)
         except BrokenProcessPool:
             raise InputError(
                 "-j: something ended one of the processes, perhaps because memory ran out. Run it again with fewer processes."
@@ -131,15 +139,16 @@ def _start() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def write(folder: Path, order: SetOrder, made: Iterable[Made], put: Callable[[Path, bytes], None]) -> list[Made]:
+def write(
+    folder: Path, order: SetOrder, made: Iterable[Made], formats: Formats, put: Callable[[Path, bytes], None]
+) -> list[Made]:
     """Write the folder of a set (FORMATS).
 
     Parameters
     ----------
+    formats : how pages become files
     put : what writes a file
     """
-    from attncli.render.worksheet import html, latex, markdown
-
     sheets = list(made)
     for one in sheets:
         put(folder / "problems" / f"{one.id}.toml", one.problem.encode())
@@ -148,10 +157,10 @@ def write(folder: Path, order: SetOrder, made: Iterable[Made], put: Callable[[Pa
             put(answers, one.answers.encode())
     pages = [one.page for one in sheets]
     for name, text in (
-        ("sheets.html", html(pages)),
-        ("sheets.tex", latex(pages)),
-        ("sheets.md", markdown(pages)),
-        ("teacher/key.html", html([one.key for one in sheets])),
+        ("sheets.html", formats.html(pages)),
+        ("sheets.tex", formats.latex(pages)),
+        ("sheets.md", formats.markdown(pages)),
+        ("teacher/key.html", formats.html([one.key for one in sheets])),
         ("teacher/certificate.json", _certificates(sheets)),
         ("students.csv", _students(sheets)),
         ("set.toml", set_text(order, [one.id for one in sheets])),

@@ -191,7 +191,7 @@ def test_the_maximum_is_decided_exactly() -> None:
 
 def test_sympy_is_imported_only_when_asked_for() -> None:
     code = (
-        "import sys; from attncli.arithmetic import by_name; import attncli.arithmetic.exact;"
+        "import sys; from attncli.arithmetic.systems import by_name; import attncli.arithmetic.exact;"
         "[by_name(n) for n in ('floating', 'hand', 'interval')]; assert 'sympy' not in sys.modules;"
         "by_name('exact'); assert 'sympy' in sys.modules"
     )

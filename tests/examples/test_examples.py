@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from example_linter import complaints
 
-from attncli.arithmetic import by_name
+from attncli.arithmetic.systems import by_name
 from attncli.core.verify import verify
 from attncli.problems import file, lesson, library, published
 from attncli.problems.lesson import contrast

@@ -10,8 +10,8 @@ import pytest
 from cases import Case, cached, heads, qkv, some, tokens
 
 import attncli
-from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
+from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Trace
 from attncli.core.message import InputError
 from attncli.marking.mark import Marker

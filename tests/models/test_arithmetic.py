@@ -14,8 +14,8 @@ from block_cases import weights as stack_weights
 from cases import CASES, EACH, IDS, Case, latents
 
 from attncli import models
-from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
+from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Graph
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import LimitError

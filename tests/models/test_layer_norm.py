@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cases import CASES, Case, some
 
-from attncli.arithmetic import by_name
 from attncli.arithmetic.interval import IntervalArithmetic
+from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Trace
 from attncli.core.message import InputError
 from attncli.marking.mark import Marked, Marker

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import CASES, Case, heads, some
 
-from attncli.arithmetic import by_name
+from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError
