@@ -87,14 +87,7 @@ def attend(
     k = _shared(graph, q, k, "K", prefix)
     v = None if v is None else _shared(graph, q, v, "V", prefix)
     scores = graph.apply(
-        PRODUCT,
-        f"{prefix}scores",
-        q,
-        k,
-        symbol="S",
-        gradient_order=(0, 1),
-        transpose_b=True,
-        why=Message(_SCORES),
+        PRODUCT, f"{prefix}scores", q, k, symbol="S", gradient_order=(0, 1), transpose_b=True, why=Message(_SCORES)
     )
     source = _scaled(graph, scores, given, prefix, width or graph.axes(q)[-1])
     cap = given.setting("softcap")
@@ -113,14 +106,7 @@ def attend(
     if v is None:
         graph.notes.append(Message(N_("V is not given, so the calculation ends with the weights A.")))
         return weights
-    return graph.apply(
-        PRODUCT,
-        f"{prefix}{result}",
-        weights,
-        v,
-        symbol=symbol,
-        why=Message(_OUTPUT),
-    )
+    return graph.apply(PRODUCT, f"{prefix}{result}", weights, v, symbol=symbol, why=Message(_OUTPUT))
 
 
 def _averaged(graph: Graph, weights: str, prefix: str) -> None:
@@ -182,29 +168,31 @@ def _with_cache(graph: Graph, given: Given, k: str, v: str, prefix: str) -> tupl
     return ids[0], ids[1]
 
 
-def _shared(graph: Graph, q: str, id: str, name: str, prefix: str) -> str:
+def _shared(graph: Graph, q: str, step_id: str, name: str, prefix: str) -> str:
     """Repeat heads of keys or values until every query head has one."""
-    heads, own = graph.axes(q)[:-2], graph.axes(id)[:-2]
+    heads, own = graph.axes(q)[:-2], graph.axes(step_id)[:-2]
     if len(heads) != len(own):
         raise ShapeError(
             "{q} is {q_shape} and {name} is {shape}: give both a head axis, or neither.",
             q=q,
             q_shape=show_shape(graph.shape(q)),
-            name=id,
-            shape=show_shape(graph.shape(id)),
+            name=step_id,
+            shape=show_shape(graph.shape(step_id)),
         )
     if not heads or heads[0].size == own[0].size:
-        return id
+        return step_id
     if own[0].size == 0 or heads[0].size % own[0].size:
         raise ShapeError(
             "{name} has {own} heads and {q} has {heads}: {heads} query heads cannot share {own} heads evenly."
             " Give {name} a number of heads that divides {heads}.",
-            name=id,
+            name=step_id,
             own=own[0].size,
             q=q,
             heads=heads[0].size,
         )
-    return graph.apply(REPEAT_KV, f"{prefix}{name}_shared", id, group=heads[0].size // own[0].size, heads=heads[0].size)
+    return graph.apply(
+        REPEAT_KV, f"{prefix}{name}_shared", step_id, group=heads[0].size // own[0].size, heads=heads[0].size
+    )
 
 
 def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -> str:
@@ -242,7 +230,7 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -
 def masked(graph: Graph, source: str, visible: Matrix, given: Given, prefix: str = "") -> str:
     """The scores with the mask M added, which has as many axes as it was given with."""
     far = bool(given.setting("alibi"))
-    id = graph.input(
+    step_id = graph.input(
         f"{prefix}M",
         visible,
         [axis.name for axis in graph.axes(source)][-visible.values.ndim :],
@@ -252,7 +240,7 @@ def masked(graph: Graph, source: str, visible: Matrix, given: Given, prefix: str
         why=Message(_MASK_WITH_DISTANCE if far else _MASK),
     )
     why = Message(_MASKED_WITH_DISTANCE) if far else None
-    return graph.apply(MASK, f"{prefix}masked", source, id, symbol="S_{masked}", why=why)
+    return graph.apply(MASK, f"{prefix}masked", source, step_id, symbol="S_{masked}", why=why)
 
 
 def _noted(graph: Graph, empty: BoolArray | None) -> bool:

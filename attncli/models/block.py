@@ -23,12 +23,7 @@ SHARED = (
         N_("where the norm stands: post (behind each sublayer and its residual) or pre (before each sublayer)"),
         ("post", "pre"),
     ),
-    Setting(
-        "normalisation",
-        "choice",
-        N_("the norm: layer (default), rms, or none"),
-        ("layer", "rms", "none"),
-    ),
+    Setting("normalisation", "choice", N_("the norm: layer (default), rms, or none"), ("layer", "rms", "none")),
     *norms.SETTINGS,
     *forward.SETTINGS,
 )
@@ -125,14 +120,7 @@ def _feed_forward(graph: Graph, x: str, given: Given, prefix: str, number: int) 
 
 
 def _sublayer(
-    graph: Graph,
-    x: str,
-    apply: Callable[[str], str],
-    given: Given,
-    prefix: str,
-    part: str,
-    number: int,
-    name: str,
+    graph: Graph, x: str, apply: Callable[[str], str], given: Given, prefix: str, part: str, number: int, name: str
 ) -> str:
     """LN(x + f(x)) post-norm, x + f(LN(x)) pre-norm; returns the id of the result."""
     pre = given.setting("norm", "post") == "pre"

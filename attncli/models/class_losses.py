@@ -33,7 +33,7 @@ def add(
     matrices: Mapping[str, Matrix],
     forms: Message,
     prefix: str,
-    id: str,
+    step_id: str,
     probabilities: str | None,
 ) -> SendBack:
     """Add the steps of one loss over classes, the last called `id`; returns what writes its gradient.
@@ -64,7 +64,7 @@ def add(
     targets = None if soft is not None else _targets(graph, part.name, part.target, matrices)
     if targets is not None and not (targets >= 0).any():
         raise InputError("No token counts: every target is −1. Give at least one a class, counted from 0.")
-    return _Classes(graph, part, prefix, id, probabilities, soft, targets, reduction == "mean").written()
+    return _Classes(graph, part, prefix, step_id, probabilities, soft, targets, reduction == "mean").written()
 
 
 def _soft(graph: Graph, part: Measure, matrices: Mapping[str, Matrix]) -> Matrix | None:
@@ -179,13 +179,13 @@ class _Classes:
         graph: Graph,
         part: Measure,
         prefix: str,
-        id: str,
+        step_id: str,
         probabilities: str | None,
         soft: Matrix | None,
         targets: np.ndarray[tuple[int], np.dtype[np.int_]] | None,
         mean: bool,
     ) -> None:
-        self.graph, self.part, self.prefix, self.id, self.mean = graph, part, prefix, id, mean
+        self.graph, self.part, self.prefix, self.id, self.mean = graph, part, prefix, step_id, mean
         self.probabilities, self.soft, self.targets = probabilities, soft, targets
         token, classes = graph.axes(part.name)
         self.token = token.name
@@ -230,21 +230,21 @@ class _Classes:
         picked = graph.apply(PICK, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axis=axis)
         return graph.apply(NEGATIVE_LOG, f"{prefix}surprise", picked, symbol="s")
 
-    def _send_back(self, id: str, symbol: str, factor: Factor) -> None:
+    def _send_back(self, step_id: str, symbol: str, factor: Factor) -> None:
         """The error, shared among the tokens, times the factor in front of the loss; `id` is the last of these."""
         graph, prefix = self.graph, self.prefix
         share, scaled = self.mean and len(self.rows) > 1, factor.entry != ONE.entry
-        last = id if not share and not scaled else f"{prefix}error"
-        look = symbol if last == id else r"\Delta"
+        last = step_id if not share and not scaled else f"{prefix}error"
+        look = symbol if last == step_id else r"\Delta"
         if self.part.kind == "nll":
             graph.apply(LOG_SLOPE, last, self.p, self.y, symbol=look)
         else:
             graph.apply(CLASS_ERROR, last, self.p, self.y, symbol=look, some=self.some)
         if share:
-            shared = f"{prefix}shared" if scaled else id
+            shared = f"{prefix}shared" if scaled else step_id
             graph.apply(BATCH_SHARE, shared, last, symbol=r"\Delta_{mean}" if scaled else symbol, count=len(self.rows))
             last = shared
         if scaled:
             said = Message(N_("The loss counts with its factor, and so does its gradient."))
             times = Matrix(np.asarray(factor.value), None, (factor.entry,))
-            graph.apply(SCALE, id, last, symbol=symbol, factor=times, why=said)
+            graph.apply(SCALE, step_id, last, symbol=symbol, factor=times, why=said)

@@ -173,7 +173,7 @@ def _logits(graph: Graph, x: str, given: Given) -> str:
             "tied is set, so the logits use E, but W_out is given too. Keep one."
             if tied
             else "The logits need W_out (a {row} for each number of a token's vector, a {column} for each token of the"
-            " vocabulary), or tied = true, which uses E again.",
+            " vocabulary), or tied = true, which uses E again."
         )
     if tied and axis.size != graph.shape("E")[1]:
         raise ShapeError(

@@ -133,7 +133,7 @@ def _projected(graph: Graph, x: str, given: Given, name: str, heads: int, prefix
     return linear(graph, given, x, f"{prefix}{name}", weight, axis, bias=f"{prefix}b_{name}", why=_PROJECTED[name])
 
 
-def evenly(id: str, matrix: Matrix, heads: int, setting: str = "heads") -> None:
+def evenly(step_id: str, matrix: Matrix, heads: int, setting: str = "heads") -> None:
     """Refuse a weight matrix whose columns `heads` cannot share evenly.
 
     Raises
@@ -144,7 +144,7 @@ def evenly(id: str, matrix: Matrix, heads: int, setting: str = "heads") -> None:
         raise ShapeError(
             "{weight} is {shape}: {heads} heads cannot share {columns} columns evenly. Give {weight} a number of columns"
             " that {heads} divides, or change {setting}.",
-            weight=id,
+            weight=step_id,
             shape=show_shape(matrix.shape),
             heads=heads,
             columns=matrix.shape[1],
@@ -152,9 +152,9 @@ def evenly(id: str, matrix: Matrix, heads: int, setting: str = "heads") -> None:
         )
 
 
-def _bind(graph: Graph, id: str, name: str, heads: int, kv_heads: int, prefix: str) -> None:
+def _bind(graph: Graph, step_id: str, name: str, heads: int, kv_heads: int, prefix: str) -> None:
     """W_Q sets the width that W_K's heads must have, W_V the rows of W_O: an error there can then name them."""
-    columns = graph.axes(id)[-1].size
+    columns = graph.axes(step_id)[-1].size
     if name == "Q":
         axis, size = "kv_heads·d_k", columns // heads * kv_heads
     elif name == "V":
@@ -164,12 +164,12 @@ def _bind(graph: Graph, id: str, name: str, heads: int, kv_heads: int, prefix: s
     graph.bound.setdefault(prefix + axis, Axis(axis, size, f"{prefix}W_{name}"))
 
 
-def _split(graph: Graph, id: str, name: str, heads: int, of: int, prefix: str) -> str:
-    width = graph.axes(id)[-1].size // heads
+def _split(graph: Graph, step_id: str, name: str, heads: int, of: int, prefix: str) -> str:
+    width = graph.axes(step_id)[-1].size // heads
     return graph.apply(
         SPLIT_HEADS,
         f"{prefix}{name}_heads",
-        id,
+        step_id,
         heads=heads,
         width=width,
         names=("head" if heads == of else "kv_head", "d_v" if name == "V" else "d_k"),

@@ -196,14 +196,14 @@ class Latent:
             ),
         )
 
-    def _beside(self, content: str, turned: str, id: str, name: str) -> str:
+    def _beside(self, content: str, turned: str, step_id: str, name: str) -> str:
         graph = self.graph
         return graph.apply(
             JOIN_COLUMNS,
-            self._id(id),
+            self._id(step_id),
             content,
             turned,
-            symbol=f"{name}_{{{id.rpartition('_')[2]}}}",
+            symbol=f"{name}_{{{step_id.rpartition('_')[2]}}}",
             axis="d_k",
             why=Message(
                 N_(
@@ -216,28 +216,30 @@ class Latent:
             ),
         )
 
-    def _projected(self, x: str, id: str, weight: str) -> str:
-        return linear(self.graph, self.given, x, self._id(id), self._id(weight), _columns(weight), why=_WHY[id])
+    def _projected(self, x: str, step_id: str, weight: str) -> str:
+        return linear(
+            self.graph, self.given, x, self._id(step_id), self._id(weight), _columns(weight), why=_WHY[step_id]
+        )
 
     def _weight(self, name: str, x: str) -> str:
-        id = self._id(name)
-        return self.graph.input(id, self.given.inputs[id], (self.graph.axes(x)[-1].name, _columns(name)))
+        step_id = self._id(name)
+        return self.graph.input(step_id, self.given.inputs[step_id], (self.graph.axes(x)[-1].name, _columns(name)))
 
-    def _split(self, id: str, name: str, width: str, heads: int | None = None) -> str:
+    def _split(self, step_id: str, name: str, width: str, heads: int | None = None) -> str:
         """The columns of `id` shared out among the heads; with one head, all of them."""
         heads = self.heads if heads is None else heads
-        each = self.graph.axes(id)[-1].size // heads
+        each = self.graph.axes(step_id)[-1].size // heads
         plain = name.removesuffix("_heads")
         symbol = f"{plain.replace('_', '_{', 1)},heads}}" if "_" in plain else f"{plain}_{{heads}}"
         return self.graph.apply(
             SPLIT_HEADS,
             self._id(name),
-            id,
+            step_id,
             symbol=symbol,
             heads=heads,
             width=each,
             names=("head" if heads == self.heads else "kv_head", width),
-            why=split_why(id, heads, each),
+            why=split_why(step_id, heads, each),
         )
 
     def _cached(self, name: str, new: str) -> str:

@@ -13,7 +13,7 @@ def linear(
     graph: Graph,
     given: Given,
     x: str,
-    id: str,
+    step_id: str,
     weight: str,
     axis: str,
     *,
@@ -26,9 +26,11 @@ def linear(
     Ids and names stand in the part of the model they belong to: self.Q, self.W_Q, self.b_Q.
     """
     w = graph.input(weight, given.inputs[weight], (graph.axes(x)[-1].name, axis))
-    said = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name=id.rpartition(".")[2])
+    said = Message(
+        N_("The bias of {name}: the same numbers are added to every {row}."), name=step_id.rpartition(".")[2]
+    )
     b = None if bias is None else vector(graph, given, bias, axis, why=said)
-    return times(graph, x, w, b, id, symbol=symbol, why=why)
+    return times(graph, x, w, b, step_id, symbol=symbol, why=why)
 
 
 def times(
@@ -36,7 +38,7 @@ def times(
     x: str,
     w: str,
     b: str | None,
-    id: str,
+    step_id: str,
     *,
     symbol: str | None = None,
     why: str,
@@ -44,8 +46,8 @@ def times(
 ) -> str:
     """The step `id`: x W or, with a bias, x W + b; `transposed`: x Wᵀ."""
     if b is None:
-        return graph.apply(PRODUCT, id, x, w, symbol=symbol, why=Message(why), transpose_b=transposed)
-    return graph.apply(AFFINE, id, x, w, b, symbol=symbol, why=Message(why), transpose_b=transposed)
+        return graph.apply(PRODUCT, step_id, x, w, symbol=symbol, why=Message(why), transpose_b=transposed)
+    return graph.apply(AFFINE, step_id, x, w, b, symbol=symbol, why=Message(why), transpose_b=transposed)
 
 
 def logits(graph: Graph, given: Given, x: str, tied: str | None = None) -> str:

@@ -79,9 +79,9 @@ def forms(graph: Graph) -> Message:
     )
 
 
-def weights_of(graph: Graph, id: str) -> Step | None:
+def weights_of(graph: Graph, step_id: str) -> Step | None:
     """The step of this id where it is the result of a softmax."""
-    step = graph.steps.get(id)
+    step = graph.steps.get(step_id)
     return step if step is not None and step.composite is not None and step.op.name == "divide" else None
 
 
@@ -136,9 +136,9 @@ def _check_learned(graph: Graph, groups: Sequence[Sequence[Measure]]) -> None:
     ------
     InputError
     """
-    depends = {id for id, input in graph.inputs.items() if input.differentiable}
+    depends = {step_id for step_id, input in graph.inputs.items() if input.differentiable}
     for step in graph.steps.values():
-        if any(id in depends for id in (*step.inputs, *((step.composite.source,) if step.composite else ()))):
+        if any(step_id in depends for step_id in (*step.inputs, *((step.composite.source,) if step.composite else ()))):
             depends.add(step.id)
     names = [group[0].name for group in groups]
     worked_out = any(name in graph.steps or name == graph.output for name in names) or any(
@@ -212,7 +212,7 @@ class _Whole:
         self.graph.apply(
             WEIGHTED_TOTAL,
             "L",
-            *(id for id, _ in self.values),
+            *(step_id for step_id, _ in self.values),
             symbol="L",
             why=Message(N_("The loss as it was asked for: {loss}."), loss=self.text),
             factors=tuple(factors),
@@ -256,13 +256,13 @@ class _Whole:
             given = graph.input(
                 f"{prefix}C", matrix, axes, symbol="C", differentiable=False, phase="target", why=why
             )  # fmt: skip
-            self._seed(name, "linear", lambda id, symbol: _passed(graph, id, given, symbol, N_(
+            self._seed(name, "linear", lambda step_id, symbol: _passed(graph, step_id, given, symbol, N_(
                 "A sum of entries: each one's gradient is the number in front of it."
             )))  # fmt: skip
-        id = "L" if alone else f"{prefix}linear"
+        step_id = "L" if alone else f"{prefix}linear"
         graph.apply(
             WEIGHTED_SUM,
-            id,
+            step_id,
             name,
             given,
             symbol="L" if alone else "l",
@@ -270,7 +270,7 @@ class _Whole:
             written=_formula(graph.symbol(name), parts),
             why=Message(N_("The loss as it was asked for: {loss}."), loss=self.text) if alone else None,
         )
-        self.values.append((id, ONE))
+        self.values.append((step_id, ONE))
 
     def _logarithms(self, parts: Sequence[Measure], prefix: str) -> None:
         """−ln of chosen entries."""
@@ -288,15 +288,15 @@ class _Whole:
             differentiable=False, phase="target",
             why=Message(N_("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once."), name=name),
         )  # fmt: skip
-        id = self._id(ONE, prefix, "nll")
+        step_id = self._id(ONE, prefix, "nll")
         graph.apply(
-            LOG_LOSS, id, name, y, symbol="L" if id == "L" else "l", ndim=len(shape),
+            LOG_LOSS, step_id, name, y, symbol="L" if step_id == "L" else "l", ndim=len(shape),
             written=_formula(graph.symbol(name), parts, log=True),
         )  # fmt: skip
-        self.values.append((id, ONE))
+        self.values.append((step_id, ONE))
 
-        def write(id: str, symbol: str) -> None:
-            graph.apply(LOG_SLOPE, id, name, y, symbol=symbol)
+        def write(step_id: str, symbol: str) -> None:
+            graph.apply(LOG_SLOPE, step_id, name, y, symbol=symbol)
 
         self._seed(name, "nll", write)
 
@@ -306,21 +306,21 @@ class _Whole:
         shape = graph.shape(name)
         mean = part.kind == "mean_squares"
         base = self._error(part, prefix) if part.target else name
-        id = self._id(factor, prefix, ("mse" if part.target else "mean_squares") if mean else "squares")
+        step_id = self._id(factor, prefix, ("mse" if part.target else "mean_squares") if mean else "squares")
         why = None
         if part.target:
             why = N_("The loss: the mean of the squared errors.") if mean else N_("The squared errors, added up.")
         graph.apply(
-            MEAN_SQUARE if mean else SQUARE_SUM, id, base, symbol="L" if id == "L" else "l", ndim=len(shape),
+            MEAN_SQUARE if mean else SQUARE_SUM, step_id, base, symbol="L" if step_id == "L" else "l", ndim=len(shape),
             why=Message(why) if why else None,
         )  # fmt: skip
-        self.values.append((id, factor))
+        self.values.append((step_id, factor))
         count = int(np.prod(shape)) if mean else 1
         two = Factor(("num", "2"))
         slope = factor.times(two.over(Factor(("num", str(count)))) if mean else two)
         self._seed(
             name, "L2" if not part.target else "mse" if mean else "squares",
-            lambda id, symbol: _square_slope(graph, id, base, symbol, slope, count if mean else 0),
+            lambda step_id, symbol: _square_slope(graph, step_id, base, symbol, slope, count if mean else 0),
         )  # fmt: skip
 
     def _error(self, part: Measure, prefix: str) -> str:
@@ -331,9 +331,9 @@ class _Whole:
             target, self.matrices[target], [axis.name for axis in graph.axes(part.name)], differentiable=False, phase="target",
             why=Message(N_("The target: what the output should have been.")),
         ) if target not in graph else target  # fmt: skip
-        id = "error" if "error" not in graph else f"{prefix}error"
+        step_id = "error" if "error" not in graph else f"{prefix}error"
         why = Message(N_("How far each entry is from its target."))
-        return graph.apply(SUBTRACT, id, part.name, given, symbol=r"\Delta", why=why)
+        return graph.apply(SUBTRACT, step_id, part.name, given, symbol=r"\Delta", why=why)
 
     def _classes(self, part: Measure, prefix: str) -> None:
         """Cross-entropy from logits, or minus the logarithm of probabilities that stand there already."""
@@ -350,23 +350,23 @@ class _Whole:
                 logits=twice.composite.source,
                 target=part.target,
             )
-        id = self._id(part.factor, prefix, part.kind)
+        step_id = self._id(part.factor, prefix, part.kind)
         probabilities = part.name if part.kind == "nll" else _softmax_of(graph, part.name)
-        send_back = class_losses.add(graph, part, self.matrices, forms(graph), prefix, id, probabilities)
-        self.values.append((id, part.factor))
+        send_back = class_losses.add(graph, part, self.matrices, forms(graph), prefix, step_id, probabilities)
+        self.values.append((step_id, part.factor))
         factor = part.factor
-        self._seed(part.name, part.kind, lambda id, symbol: send_back(id, symbol, factor))
+        self._seed(part.name, part.kind, lambda step_id, symbol: send_back(step_id, symbol, factor))
 
 
-def _passed(graph: Graph, id: str, source: str, symbol: str, why: str) -> None:
-    graph.apply(IDENTITY, id, source, symbol=symbol, why=Message(why))
+def _passed(graph: Graph, step_id: str, source: str, symbol: str, why: str) -> None:
+    graph.apply(IDENTITY, step_id, source, symbol=symbol, why=Message(why))
 
 
-def _square_slope(graph: Graph, id: str, base: str, symbol: str, slope: Factor, count: int) -> None:
+def _square_slope(graph: Graph, step_id: str, base: str, symbol: str, slope: Factor, count: int) -> None:
     """∂(c a²)/∂a = 2c a."""
     if slope.value == 1.0:
         why = N_("The slope of a square is twice its base, and the factor in front cancels the 2.")
-        _passed(graph, id, base, symbol, why)
+        _passed(graph, step_id, base, symbol, why)
         return
     if count:
         said = Message(
@@ -374,7 +374,9 @@ def _square_slope(graph: Graph, id: str, base: str, symbol: str, slope: Factor, 
         )
     else:
         said = Message(N_("The slope of a square is twice its base, times the factor in front of it."))
-    graph.apply(SCALE, id, base, symbol=symbol, factor=Matrix(np.asarray(slope.value), None, (slope.entry,)), why=said)
+    graph.apply(
+        SCALE, step_id, base, symbol=symbol, factor=Matrix(np.asarray(slope.value), None, (slope.entry,)), why=said
+    )
 
 
 def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:

@@ -55,14 +55,14 @@ def rms_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
     return _scaled(graph, x, rms, given, prefix)
 
 
-def _root(graph: Graph, squares: str, given: Given, id: str, symbol: str, why: Message | None) -> str:
+def _root(graph: Graph, squares: str, given: Given, step_id: str, symbol: str, why: Message | None) -> str:
     """The divisor: √(squares + ε), or √squares + ε with a step more for the root alone."""
     eps: Matrix = given.setting("eps", as_matrix(1e-5))
     if given.setting("eps_place", "inside") == "inside" or not float(eps.values):
-        return graph.apply(ROOT_EPS, id, squares, symbol=symbol, eps=eps, why=why)
+        return graph.apply(ROOT_EPS, step_id, squares, symbol=symbol, eps=eps, why=why)
     plain = Message(N_("The square root alone; ε is added after it."))
-    root = graph.apply(ROOT_EPS, f"{id}_root", squares, symbol=f"{symbol}_0", eps=as_matrix(0.0), why=plain)
-    return graph.apply(ADD_EPS, id, root, symbol=symbol, eps=eps)
+    root = graph.apply(ROOT_EPS, f"{step_id}_root", squares, symbol=f"{symbol}_0", eps=as_matrix(0.0), why=plain)
+    return graph.apply(ADD_EPS, step_id, root, symbol=symbol, eps=eps)
 
 
 def _scaled(graph: Graph, divided: str, divisor: str, given: Given, prefix: str) -> str:
@@ -72,11 +72,11 @@ def _scaled(graph: Graph, divided: str, divisor: str, given: Given, prefix: str)
         vector(graph, given, f"{prefix}gamma", axis, symbol=r"\gamma", why=Message(_GAMMA)),
         vector(graph, given, f"{prefix}beta", axis, symbol=r"\beta", why=Message(_BETA)),
     ]
-    there = [id for id in vectors if id is not None]
+    there = [step_id for step_id in vectors if step_id is not None]
     if not there:
         why = Message(N_("Without γ and β the normalised values are the result."))
         return graph.apply(IDENTITY, f"{prefix}Y", normalised, why=why)
-    gamma, beta = (id is not None for id in vectors)
+    gamma, beta = (step_id is not None for step_id in vectors)
     return graph.apply(SCALE_SHIFT, f"{prefix}Y", normalised, *there, gamma=gamma, beta=beta)
 
 

@@ -83,9 +83,9 @@ def angles(
         if step.op is ANGLE and _same(step, params):
             return step.id
     # Sinusoidal positions and rotary heads in one part of a model have angles of their own.
-    id = f"{prefix}angle" if f"{prefix}angle" not in graph else f"{prefix}rotary_angle"
+    step_id = f"{prefix}angle" if f"{prefix}angle" not in graph else f"{prefix}rotary_angle"
     why = Message(_BY_COLUMN) if exponents == "columns" else None
-    return graph.apply(ANGLE, id, symbol=r"\theta", why=why, **params)
+    return graph.apply(ANGLE, step_id, symbol=r"\theta", why=why, **params)
 
 
 _BY_COLUMN = N_(
@@ -154,11 +154,11 @@ def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0
 
 
 def rotated(
-    graph: Graph, given: Given, x: str, cos: str, sin: str, id: str, symbol: str, why: Message | None = None
+    graph: Graph, given: Given, x: str, cos: str, sin: str, step_id: str, symbol: str, why: Message | None = None
 ) -> str:
     """The rows of x turned by their positions; returns the id."""
     pairing = given.setting("pairing", "adjacent")
-    return graph.apply(ROTATE, id, x, cos, sin, symbol=symbol, why=why, pairing=pairing)
+    return graph.apply(ROTATE, step_id, x, cos, sin, symbol=symbol, why=why, pairing=pairing)
 
 
 def _needed(given: Given, name: str) -> int:
@@ -291,13 +291,7 @@ MODELS = (
             Argument("cos", ("token", "pair"), N_("cosines from a table, together with sin"), required=False),
             Argument("sin", ("token", "pair"), N_("sines from a table, together with cos"), required=False),
         ),
-        settings=(
-            BASE,
-            PAIRING,
-            START,
-            POSITION_SCALE,
-            ROTARY_DIM,
-        ),
+        settings=(BASE, PAIRING, START, POSITION_SCALE, ROTARY_DIM),
         build=_rotary,
     ),
 )

@@ -67,7 +67,7 @@ def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
     """1 − β₁ᵗ and 1 − β₂ᵗ, as 1×1 inputs."""
     t = int(given.setting("t", 1))
     ids = []
-    for id, name in CORRECTIONS.items():
+    for step_id, name in CORRECTIONS.items():
         beta = _beta(given, name)
         value = correction(float(beta.values), t)
         entry = ("-", ("num", "1"), ("^", next(iter(beta.each())), ("num", str(t))))
@@ -81,7 +81,9 @@ def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
         )
         matrix = Matrix(as_matrix([[value]]).values, None, (entry,))
         ids.append(
-            graph.input(id, matrix, ("", ""), symbol=f"c_{id[-1]}", differentiable=False, phase="update", why=why)
+            graph.input(
+                step_id, matrix, ("", ""), symbol=f"c_{step_id[-1]}", differentiable=False, phase="update", why=why
+            )
         )
     return ids[0], ids[1]
 
@@ -106,10 +108,7 @@ def _rest(beta: Matrix) -> Matrix:
 def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tuple[str, str]) -> None:
     gradient = gradient_id(one.id)
     means = []
-    for kind, correction, name, square in (
-        ("m", corrections[0], "beta1", False),
-        ("v", corrections[1], "beta2", True),
-    ):
+    for kind, correction, name, square in (("m", corrections[0], "beta1", False), ("v", corrections[1], "beta2", True)):
         past = _remembered(graph, given, one, kind)
         symbol = f"{kind}_{{{one.symbol}}}"
         mean = graph.apply(

@@ -67,17 +67,17 @@ class Vocabulary(Record):
         if len(words) > MOST:
             raise InputError("The vocabulary has {count} tokens; the limit is {limit}.", count=len(words), limit=MOST)
         seen: dict[str, int] = {}
-        for id, word in enumerate(words):
+        for token_id, word in enumerate(words):
             if not word:
-                raise InputError("The vocabulary: token {id} is empty. Write a character or a word.", id=id)
+                raise InputError("The vocabulary: token {id} is empty. Write a character or a word.", id=token_id)
             if word in seen:
                 raise InputError(
                     "The vocabulary: “{word}” stands twice, as id {first} and as id {second}. Keep one.",
                     word=word,
                     first=seen[word],
-                    second=id,
+                    second=token_id,
                 )
-            seen[word] = id
+            seen[word] = token_id
         return cls(tuple(words), split, unknown)
 
     @classmethod
@@ -112,11 +112,11 @@ class Vocabulary(Record):
         InputError
             An unknown token, named with its place; or an empty text.
         """
-        ids = {token: id for id, token in enumerate(self.tokens)}
+        ids = {token: token_id for token_id, token in enumerate(self.tokens)}
         out = []
         for position, piece in enumerate(self.cut(text), start=1):
-            id = ids.get(piece, ids.get(self.unknown) if self.unknown is not None else None)
-            if id is None:
+            token_id = ids.get(piece, ids.get(self.unknown) if self.unknown is not None else None)
+            if token_id is None:
                 raise InputError(
                     "“{token}” (token {position} of the text) is not in the vocabulary: {known}. Add it there, or name an"
                     " unknown token (setting unknown) that stands in for it.",
@@ -124,7 +124,7 @@ class Vocabulary(Record):
                     position=position,
                     known=" ".join(self.tokens[:20]) + (" …" if len(self.tokens) > 20 else ""),
                 )
-            out.append(id)
+            out.append(token_id)
         if not out:
             raise InputError("The text is empty. Write at least one token.")
         return out
@@ -138,14 +138,14 @@ class Vocabulary(Record):
             An id out of range.
         """
         out = []
-        for position, id in enumerate(ids, start=1):
-            if not 0 <= id < len(self.tokens):
+        for position, token_id in enumerate(ids, start=1):
+            if not 0 <= token_id < len(self.tokens):
                 raise InputError(
                     "Entry {position}: id {id} is out of range. The vocabulary has {count} tokens, so ids go from 0 to {last}.",
                     position=position,
-                    id=id,
+                    id=token_id,
                     count=len(self.tokens),
                     last=len(self.tokens) - 1,
                 )
-            out.append(self.tokens[id])
+            out.append(self.tokens[token_id])
         return out

@@ -48,13 +48,13 @@ def _meant(name: str, known: list[str]) -> str | None:
     folded = name.strip().casefold()
     if not folded or len(folded) > _LONGEST:
         return None
-    near = [id for id in known if id.casefold() == folded] or [
-        id for id in known if id.casefold().startswith(f"{folded}-")
+    near = [example_id for example_id in known if example_id.casefold() == folded] or [
+        example_id for example_id in known if example_id.casefold().startswith(f"{folded}-")
     ]
     return near[0] if len(near) == 1 else None
 
 
-def path(id: str) -> Path:
+def path(example_id: str) -> Path:
     """The file of the worked example `id`, or of the only one whose id begins like that.
 
     Raises
@@ -63,20 +63,22 @@ def path(id: str) -> Path:
         There is none; the likely one is suggested.
     """
     paths = _paths()
-    found = _meant(id, list(paths))
+    found = _meant(example_id, list(paths))
     if found is None:
-        raise _unknown(id, list(paths))
+        raise _unknown(example_id, list(paths))
     return paths[found]
 
 
-def _unknown(id: str, known: list[str]) -> InputError:
+def _unknown(example_id: str, known: list[str]) -> InputError:
     """The error for an id that no worked example has, with those it may have meant: not all of them."""
-    near = _near(id.casefold()[:100], known)
+    near = _near(example_id.casefold()[:100], known)
     if not near:
-        return InputError("The worked example “{id}” does not exist. All of them: attncli examples list.", id=id[:100])
+        return InputError(
+            "The worked example “{id}” does not exist. All of them: attncli examples list.", id=example_id[:100]
+        )
     return InputError(
         "The worked example “{id}” does not exist. Did you mean {likely}? All of them: attncli examples list.",
-        id=id[:100],
+        id=example_id[:100],
         likely=Listed([f"“{one}”" for one in near[:_MOST_NEAR]] + ["…"] * (len(near) > _MOST_NEAR)),
     )
 
@@ -87,23 +89,23 @@ def _near(word: str, known: list[str]) -> list[str]:
 
     if not word.strip():
         return []
-    folded = {id.casefold(): id for id in known}
+    folded = {example_id.casefold(): example_id for example_id in known}
     found = (
-        [id for id in folded if id.startswith(f"{word}-")]
-        or [id for id in folded if id.startswith(word)]
-        or [id for id in folded if len(word) > 2 and word in id]
+        [example_id for example_id in folded if example_id.startswith(f"{word}-")]
+        or [example_id for example_id in folded if example_id.startswith(word)]
+        or [example_id for example_id in folded if len(word) > 2 and word in example_id]
         or get_close_matches(word, list(folded), n=3, cutoff=0.65)
     )
-    return [folded[id] for id in found]
+    return [folded[example_id] for example_id in found]
 
 
 def of_model(name: str) -> list[str]:
     """The ids of the worked examples that this model calculates, in teaching order; the files are only searched."""
     line = re.compile(rf'^model = "{re.escape(name)}"$', re.MULTILINE)
-    return [id for id, file in _paths().items() if line.search(file.read_text(encoding="utf-8"))]
+    return [example_id for example_id, file in _paths().items() if line.search(file.read_text(encoding="utf-8"))]
 
 
-def load(id: str) -> Problem:
+def load(example_id: str) -> Problem:
     """The worked example `id`.
 
     Raises
@@ -113,7 +115,7 @@ def load(id: str) -> Problem:
     """
     from attncli.problems import file
 
-    return file.load(path(id), check=False)
+    return file.load(path(example_id), check=False)
 
 
 def _paths() -> dict[str, Path]:

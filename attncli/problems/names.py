@@ -112,10 +112,10 @@ class Names:
         InputError
             It means none, and the error lists the steps; or it may mean several, and the error lists those.
         """
-        id = self.find(name)
-        if id is None:
+        step_id = self.find(name)
+        if step_id is None:
             raise InputError("{fault}", fault=self.complaint(name, what or Message(N_("The step"))))
-        return id
+        return step_id
 
     def complaint(self, name: str, what: Message) -> Message:
         """Why a name means no step, with the steps that there are."""
@@ -158,7 +158,7 @@ class Names:
 
     def _asked_of(self, ids: Iterable[str]) -> tuple[str, ...]:
         every = tuple(dict.fromkeys(ids))
-        asked = tuple(id for id in every if id in self.asked)
+        asked = tuple(step_id for step_id in every if step_id in self.asked)
         return asked if len(asked) == 1 else every
 
     def _meant(self, name: str) -> list[str]:
@@ -183,14 +183,14 @@ class Names:
         """Names by how surely they mean a step: symbols as they are, ids in any case, words, symbols in any case."""
         graph = self.graph
         symbols, ids, words, folded = (_IdsByWord() for _ in range(4))
-        for id in (*graph.steps, *graph.inputs):
-            symbol, tail = graph.symbol(id), id.rpartition(".")[2]
+        for step_id in (*graph.steps, *graph.inputs):
+            symbol, tail = graph.symbol(step_id), step_id.rpartition(".")[2]
             for written in (symbol, f"d{symbol[2:]}") if symbol.startswith("G_") else (symbol,):
-                symbols.add(_plain(written), id)
-                folded.add(_key(written), id)
-            ids.add(_key(id), id)
-            for word in (tail, *_split(WORDS.get(id, WORDS.get(tail, "")))):
-                words.add(_key(word), id)
+                symbols.add(_plain(written), step_id)
+                folded.add(_key(written), step_id)
+            ids.add(_key(step_id), step_id)
+            for word in (tail, *_split(WORDS.get(step_id, WORDS.get(tail, "")))):
+                words.add(_key(word), step_id)
         for word in _split(_RESULT):
             words.add(_key(word), graph.output)
         return symbols, ids, words, folded
@@ -198,14 +198,16 @@ class Names:
     def _in_part(self, key: str) -> Iterator[str]:
         """Of a name that begins with a part of the model, like “self weights” or “layer 2 ffn hidden”."""
         graph = self.graph
-        parts = {part_of(id) for id in (*graph.steps, *graph.inputs)} - {""}
+        parts = {part_of(step_id) for step_id in (*graph.steps, *graph.inputs)} - {""}
         for part in sorted(parts, key=len, reverse=True):
             called = (_key(part), *(_key(word) for word in _split(_PARTS.get(part.rstrip("."), ""))))
             for word in sorted(called, key=len, reverse=True):
                 rest = key.removeprefix(word)
                 if rest and rest != key:
                     words, folded = self._levels[2], self._levels[3]
-                    found = [id for id in words.get(rest) or folded.get(rest) or () if part_of(id) == part]
+                    found = [
+                        step_id for step_id in words.get(rest) or folded.get(rest) or () if part_of(step_id) == part
+                    ]
                     if found:
                         yield from found
                         return
@@ -220,7 +222,7 @@ class Names:
                 continue
             inner = written["of"].strip()
             of = [inner] if inner in self.graph else self._meant(inner) if form is not _D or inner[0].isupper() else []
-            found = [gradient_id(id) for id in of if gradient_id(id) in self.graph]
+            found = [gradient_id(step_id) for step_id in of if gradient_id(step_id) in self.graph]
             if found:
                 yield from found
                 return
@@ -233,10 +235,10 @@ class Names:
 
 
 class _IdsByWord(dict[str, list[str]]):
-    def add(self, key: str, id: str) -> None:
+    def add(self, key: str, step_id: str) -> None:
         ids = self.setdefault(key, [])
-        if id not in ids:
-            ids.append(id)
+        if step_id not in ids:
+            ids.append(step_id)
 
 
 def means_gradient(name: str) -> bool:

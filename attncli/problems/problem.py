@@ -161,7 +161,7 @@ class Problem(Record):
     def _label(self, graph: Graph) -> None:
         """Names for rows and columns, checked against the axes they belong to."""
         labels = dict(self.labels)
-        sizes = {axis.name: axis.size for id in (*graph.inputs, *graph.steps) for axis in graph.axes(id)}
+        sizes = {axis.name: axis.size for step_id in (*graph.inputs, *graph.steps) for axis in graph.axes(step_id)}
         if "token" in sizes and "token" not in labels:
             named = labels.pop("query", None) or labels.get("key")
             if named is not None:

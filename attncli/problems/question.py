@@ -97,25 +97,33 @@ def question_of(problem: Problem) -> Question:
     graph = problem.graph()
     points = points_of(problem, graph.steps)
     written = {*problem.inputs, *problem.extras}
-    derived = [id for id in graph.inputs if id not in written and not _is_upstream(problem, graph, id)]
-    wanted = {**points, **{id: Fraction(0) for id in problem.published if id in derived and id not in points}}
+    derived = [
+        step_id for step_id in graph.inputs if step_id not in written and not _is_upstream(problem, graph, step_id)
+    ]
+    wanted = {
+        **points,
+        **{step_id: Fraction(0) for step_id in problem.published if step_id in derived and step_id not in points},
+    }
     asked = tuple(
         Asked(
-            id,
-            graph.symbol(id),
-            _as_shown(problem, graph.shape(id)),
-            wanted[id],
-            None if problem.is_as_written(id) else problem.decimals_of(id),
+            step_id,
+            graph.symbol(step_id),
+            _as_shown(problem, graph.shape(step_id)),
+            wanted[step_id],
+            None if problem.is_as_written(step_id) else problem.decimals_of(step_id),
         )
-        for id in (*graph.inputs, *graph.steps)
-        if id in wanted
+        for step_id in (*graph.inputs, *graph.steps)
+        if step_id in wanted
     )
     return Question(
         problem,
         graph,
-        tuple(id for id in graph.inputs if id not in derived and id not in wanted),
+        tuple(step_id for step_id in graph.inputs if step_id not in derived and step_id not in wanted),
         asked,
-        {**problem.texts, **{id: write_matrix(m.values) for id, m in problem.extras.items() if id not in graph}},
+        {
+            **problem.texts,
+            **{step_id: write_matrix(m.values) for step_id, m in problem.extras.items() if step_id not in graph},
+        },
         {name: _setting(value) for name, value in problem.settings.items()},
         problem.loss,
     )
@@ -125,14 +133,14 @@ def points_of(problem: Problem, steps: Mapping[str, Any]) -> dict[str, Fraction]
     """Points by step: as the problem says, else 1 for every published step, else 1 for every step."""
     given = problem.marking.get("points") or {}
     if given:
-        return {id: Fraction(str(points)) for id, points in given.items()}
-    asked = [id for id in problem.published if id in steps] or list(steps)
+        return {step_id: Fraction(str(points)) for step_id, points in given.items()}
+    asked = [step_id for step_id in problem.published if step_id in steps] or list(steps)
     return dict.fromkeys(asked, Fraction(1))
 
 
-def _is_upstream(problem: Problem, graph: Graph, id: str) -> bool:
+def _is_upstream(problem: Problem, graph: Graph, step_id: str) -> bool:
     """Whether this is the gradient that the author gave; the one of a loss has to be found."""
-    return problem.upstream is not None and graph.inputs[id].phase == "upstream"
+    return problem.upstream is not None and graph.inputs[step_id].phase == "upstream"
 
 
 def _as_shown(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...]:

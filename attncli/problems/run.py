@@ -47,35 +47,35 @@ class Run(Record):
     full: Trace | None = None
     verification: Verification | None = None
 
-    def __getitem__(self, id: str) -> Any:
+    def __getitem__(self, step_id: str) -> Any:
         """The numbers of a step or input: a NumPy array."""
-        return self.trace[id]
+        return self.trace[step_id]
 
     @property
     def steps(self) -> list[Step]:
         """The steps in order."""
         return self.trace.steps
 
-    def places(self, id: str) -> int:
+    def places(self, step_id: str) -> int:
         """Decimals that a step or input is shown at; an input as it was written, if that is short enough."""
-        places = self.decimals if self.decimals is not None else self.problem.decimals_of(id)
-        given = self.graph.inputs.get(id)
+        places = self.decimals if self.decimals is not None else self.problem.decimals_of(step_id)
+        given = self.graph.inputs.get(step_id)
         if given is None or given.matrix.decimals is None or (given.matrix.decimals == EXACT).any():
             return places
         written = int(given.matrix.decimals.max(initial=0))
         return written if written <= _MOST_WRITTEN else max(places, _MOST_WRITTEN)
 
-    def is_not_zero(self, id: str) -> bool:
+    def is_not_zero(self, step_id: str) -> bool:
         """Whether a step of small numbers is truly not 0: guaranteed bounds of a cell, rounding included, leave 0 out."""
-        values = self.trace[id]
+        values = self.trace[step_id]
         if sum(step.cells for step in self.graph.steps.values()) > _MOST_BOUNDED:  # too much: by the sizes it came from
-            step = self.graph.steps[id]
+            step = self.graph.steps[step_id]
             sizes = (
                 np.abs(self.trace[operand]).max(initial=0.0, where=np.isfinite(self.trace[operand]))
                 for operand in step.inputs
             )
             return bool(np.abs(values).max() > 1e-12 * max(sizes, default=0.0))
-        bounds = self._bounds[id]
+        bounds = self._bounds[step_id]
         return bool(((bounds.lo > 0) | (bounds.hi < 0)).any())
 
     @cached_property

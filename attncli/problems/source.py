@@ -263,9 +263,7 @@ def _short(text: str) -> int:
     """A whole number; to read one of thousands of digits would take forever."""
     if len(text) > _MOST_DIGITS:
         raise InputError(
-            "a whole number there has {count} digits. Write at most {most}.",
-            count=len(text),
-            most=_MOST_DIGITS,
+            "a whole number there has {count} digits. Write at most {most}.", count=len(text), most=_MOST_DIGITS
         )
     return int(text)
 
