@@ -46,7 +46,7 @@ def from_text(text: str) -> Problem:
     )
     return Problem(
         model="embedded_attention",
-        inputs={id: parse_matrix(matrix) for id, matrix in {"E": rows, **_WEIGHTS}.items()},
+        inputs={name: parse_matrix(matrix) for name, matrix in {"E": rows, **_WEIGHTS}.items()},
         texts={"text": plain},
         settings={"vocabulary": list(vocabulary.tokens), "split": split},
         title={code: title.text(language(code)) for code in CODES},
