@@ -23,6 +23,9 @@ from attncli.core.terms import Index, Term
 
 Params: TypeAlias = Mapping[str, Any]
 
+#: What is written in a step's formula and in no calculation: the name of a factor, a token, the loss as it was asked for.
+Notes: TypeAlias = Mapping[str, str | tuple[str, ...]]
+
 #: Writes the gradient of one operand: (graph, step, id of the step's gradient, id to write).
 Rule: TypeAlias = "Callable[[Graph, Step, str, str], object]"
 
@@ -44,12 +47,12 @@ class Op(Record):
     compute : (arithmetic, *operands, **params) -> value
     axes : "i k, j k -> i j": letters that stand for the last axes of each operand and of the result; a leading
         head axis goes through; "1" is an axis of length 1, "a+b" one that joins two, "=name:param" a new one
-        whose length is a parameter
-    formula : (params, columns) -> LaTeX with operand places {0}, {1}; `columns`: with tokens as columns
+        whose length is a parameter; a step may give these two other names
+    formula : (params and notes, columns) -> LaTeX with operand places {0}, {1}; `columns`: with tokens as columns
     terms : (step, index, values) -> the arithmetic of one cell
     why : what it does and why, for a step that says nothing more special
     backward : one rule an operand, None for a constant; an empty tuple: no operand has one of its own
-    numbers : (params) -> the formula with the numbers put in, where that says more
+    numbers : (params and notes) -> the formula with the numbers put in, where that says more
     """
 
     name: str
@@ -103,6 +106,7 @@ class Step(Record):
     symbol : LaTeX
     op, inputs, params : what is computed from which ids
     axes : the named axes of the result
+    notes : what only the formula and the words of a cell need, not the calculation
     phase : "forward", "backward" or "update"
     why : what the line means and why it is there
     composite : for the last step of a composite, its gradient rule
@@ -117,12 +121,21 @@ class Step(Record):
     inputs: tuple[str, ...]
     params: Mapping[str, Any]
     axes: tuple[Axis, ...]
+    notes: Notes
     phase: str
     why: Message
     composite: CompositeRule | None = None
     gradient_order: tuple[int, ...] | None = None
     is_attention: bool = False
     cells: int = 0
+
+    def formula(self, columns: bool = False) -> str:
+        """LaTeX with places for the operands."""
+        return self.op.formula({**self.params, **self.notes}, columns)
+
+    def numbers(self) -> str | None:
+        """The formula with the numbers put in, where that says more."""
+        return self.op.numbers({**self.params, **self.notes}) if self.op.numbers is not None else None
 
 
 #: Of a step: id, what computes it, operands, parameters.
@@ -268,9 +281,15 @@ class Graph:
         composite: CompositeRule | None = None,
         gradient_order: tuple[int, ...] | None = None,
         is_attention: bool = False,
+        axes: Sequence[str] = (),
+        notes: Notes | None = None,
         **params: Any,
     ) -> str:
         """Append a step and return its id.
+
+        Parameters
+        ----------
+        axes : names of the axes that are new in the result, in order; without them those of the op
 
         Raises
         ------
@@ -279,20 +298,21 @@ class Graph:
         """
         if step_id in self:
             raise ValueError(f"step {step_id!r} exists already")
-        axes = join_axes(op, step_id, params, [(name, self.axes(name)) for name in inputs])
+        named = join_axes(op, step_id, params, axes, [(name, self.axes(name)) for name in inputs])
         self.steps[step_id] = Step(
             step_id,
             symbol or default_symbol(step_id),
             op,
             inputs,
             params,
-            axes,
+            named,
+            notes or {},
             self.phase,
             why or Message(op.why),
             composite,
             gradient_order,
             is_attention,
-            math.prod(axis.size for axis in axes),
+            math.prod(axis.size for axis in named),
         )
         return step_id
 
@@ -422,7 +442,7 @@ class Graph:
 
 
 def join_axes(
-    op: Op, step_id: str, params: Params, operands: Sequence[tuple[str, tuple[Axis, ...]]]
+    op: Op, step_id: str, params: Params, new: Sequence[str], operands: Sequence[tuple[str, tuple[Axis, ...]]]
 ) -> tuple[Axis, ...]:
     """The axes of the result, after checking that the operands fit.
 
@@ -455,19 +475,22 @@ def join_axes(
                 text = N_("the axis “{axis}” has length {size} in {name} but {expected} in {setter}")
                 sizes = {"size": axis.size, "expected": expected}
                 raise misfit(Message(text, axis=known[0].name, name=name, setter=known[1], **sizes))
-    result = [_result_axis(letter, bound, params, step_id) for letter in right.split()]
+    names = iter(new)
+    result = [_result_axis(letter, bound, params, names, step_id) for letter in right.split()]
     return (heads, *result) if heads is not None else tuple(result)
 
 
-def _result_axis(letter: str, bound: Mapping[str, tuple[Axis, str]], params: Params, step_id: str) -> Axis:
+def _result_axis(
+    letter: str, bound: Mapping[str, tuple[Axis, str]], params: Params, names: Iterator[str], step_id: str
+) -> Axis:
     if letter == "1":
         return Axis("", 1, step_id)
     if letter.startswith("="):
         name, _, param = letter[1:].partition(":")
-        return Axis(params.get("axis", name), int(params[param]), step_id)
+        return Axis(next(names, name), int(params[param]), step_id)
     if "+" in letter:
         parts = [bound[part][0] for part in letter.split("+")]
-        return Axis(params.get("axis") or parts[-1].name, sum(part.size for part in parts), step_id)
+        return Axis(next(names, parts[-1].name), sum(part.size for part in parts), step_id)
     return bound[letter][0]
 
 

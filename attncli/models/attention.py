@@ -159,7 +159,7 @@ def _with_cache(graph: Graph, given: Given, k: str, v: str, prefix: str) -> tupl
                 f"{prefix}{name}_all",
                 old,
                 new,
-                axis="key",
+                axes=("key",),
                 why=Message(
                     N_("Keys and values of earlier tokens are not computed again: the cached {rows} come first.")
                 ),
@@ -206,7 +206,7 @@ def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -
             scores,
             symbol="S_{scaled}",
             root=as_matrix(width.size),
-            label=default_symbol(width.name),
+            notes={"label": default_symbol(width.name)},
             why=Message(
                 N_(
                     "A sum of {d} products spreads about √{d} times as wide as one. Dividing by √{d} brings it back,"

@@ -227,7 +227,7 @@ class _Classes:
         if labels is not None and self.some:
             graph.labels["counted"] = tuple(labels[i] for i in rows)
         axis = self.token if not self.some else "counted"
-        picked = graph.apply(PICK, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axis=axis)
+        picked = graph.apply(PICK, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axes=(axis,))
         return graph.apply(NEGATIVE_LOG, f"{prefix}surprise", picked, symbol="s")
 
     def _send_back(self, step_id: str, symbol: str, factor: Factor) -> None:

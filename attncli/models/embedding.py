@@ -63,7 +63,9 @@ def tokens(graph: Graph, given: Given) -> str:
         cut = vocabulary.cut(given.texts["text"])
         ids = vocabulary.encode(given.texts["text"])
         graph.labels["token"] = tuple(cut)
-        return graph.apply(ENCODE, "T", ids=np.asarray(ids, dtype=np.float64), tokens=tuple(cut), count=len(ids))
+        return graph.apply(
+            ENCODE, "T", ids=np.asarray(ids, dtype=np.float64), count=len(ids), notes={"tokens": tuple(cut)}
+        )
     if "T" not in given:
         raise InputError("The tokens are missing. Give ids as T (like “0 2 1”), or a text with a vocabulary.")
     if vocabulary is not None and given.inputs["T"].values.size:

@@ -97,7 +97,7 @@ def joined(graph: Graph, attended: str, prefix: str) -> str:
         heads=head.size,
         width=width.size,
         joined=head.size * width.size,
-        axis="heads·d_v",
+        axes=("heads·d_v",),
         why=joined_why(head.size, width.size),
     )
 
@@ -172,7 +172,7 @@ def _split(graph: Graph, step_id: str, name: str, heads: int, of: int, prefix: s
         step_id,
         heads=heads,
         width=width,
-        names=("head" if heads == of else "kv_head", "d_v" if name == "V" else "d_k"),
+        axes=("head" if heads == of else "kv_head", "d_v" if name == "V" else "d_k"),
         why=split_why(name, heads, width),
     )
 

@@ -204,7 +204,7 @@ class Latent:
             content,
             turned,
             symbol=f"{name}_{{{step_id.rpartition('_')[2]}}}",
-            axis="d_k",
+            axes=("d_k",),
             why=Message(
                 N_(
                     "Content and position side by side, {content} and {turned} {columns}: {d} in all. The product of two such {rows}"
@@ -238,7 +238,7 @@ class Latent:
             symbol=symbol,
             heads=heads,
             width=each,
-            names=("head" if heads == self.heads else "kv_head", width),
+            axes=("head" if heads == self.heads else "kv_head", width),
             why=split_why(step_id, heads, each),
         )
 
@@ -257,7 +257,7 @@ class Latent:
             old,
             new,
             symbol=f"{name.replace('_', '_{')},all}}",
-            axis="key",
+            axes=("key",),
             why=Message(
                 N_("Of earlier tokens only the latent and the turned part are kept. The cached {rows} come first.")
             ),

@@ -216,7 +216,7 @@ class _Whole:
             symbol="L",
             why=Message(N_("The loss as it was asked for: {loss}."), loss=self.text),
             factors=tuple(factors),
-            written=written,
+            notes={"written": written},
         )
 
     def _id(self, factor: Factor, prefix: str, name: str) -> str:
@@ -267,7 +267,7 @@ class _Whole:
             given,
             symbol="L" if alone else "l",
             ndim=len(shape),
-            written=_formula(graph.symbol(name), parts),
+            notes={"written": _formula(graph.symbol(name), parts)},
             why=Message(N_("The loss as it was asked for: {loss}."), loss=self.text) if alone else None,
         )
         self.values.append((step_id, ONE))
@@ -291,7 +291,7 @@ class _Whole:
         step_id = self._id(ONE, prefix, "nll")
         graph.apply(
             LOG_LOSS, step_id, name, y, symbol="L" if step_id == "L" else "l", ndim=len(shape),
-            written=_formula(graph.symbol(name), parts, log=True),
+            notes={"written": _formula(graph.symbol(name), parts, log=True)},
         )  # fmt: skip
         self.values.append((step_id, ONE))
 

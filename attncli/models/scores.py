@@ -62,7 +62,7 @@ def _warmed(graph: Graph, source: str, given: Given) -> str:
         " they shrink and the weights come closer to one another."
     )
     return graph.apply(
-        SCALE, "scaled", source, symbol="S_{scaled}", divisor=temperature, label=r"\tau", why=Message(why)
+        SCALE, "scaled", source, symbol="S_{scaled}", divisor=temperature, notes={"label": r"\tau"}, why=Message(why)
     )
 
 
@@ -101,7 +101,7 @@ def _measure(graph: Graph, q: str, k: str) -> None:
         "dots",
         symbol="s_{scaled}",
         root=as_matrix(width.size),
-        label=default_symbol(width.name),
+        notes={"label": default_symbol(width.name)},
         why=Message(N_("The same scores, divided by √{d}."), d=width.size),
     )
     graph.apply(MEAN_SQUARE, "scaled_variance", "scaled", symbol=r"\sigma_{scaled}^2", why=Message(_MEASURED))

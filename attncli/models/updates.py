@@ -120,7 +120,7 @@ def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tupl
             keep=_beta(given, name),
             rest=_rest(_beta(given, name)),
             square=square,
-            label=rf"\beta_{name[-1]}",
+            notes={"label": rf"\beta_{name[-1]}"},
             why=Message(_MEAN_SQUARE) if square else None,
         )
         means.append(graph.apply(UNBIASED, f"{one.id}_{kind}_hat", mean, correction, symbol=f"{symbol}'"))

@@ -79,7 +79,6 @@ def _scaled(
     root: Matrix | None = None,
     factor: Matrix | None = None,
     divisor: Matrix | None = None,
-    label: str = "",
 ) -> Value:
     """a / √root, a / divisor, or a · factor."""
     if divisor is not None:
@@ -128,7 +127,9 @@ SCALE: Op = Op(
     numbers=_scale_numbers,
     terms=_scale_terms,
     why=N_("Every entry gets the same factor. A factor on the way forward is the same factor on the way back."),
-    backward=(lambda graph, step, upstream, target: graph.apply(SCALE, target, upstream, **step.params),),
+    backward=(
+        lambda graph, step, upstream, target: graph.apply(SCALE, target, upstream, notes=step.notes, **step.params),
+    ),
 )
 
 

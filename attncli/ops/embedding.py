@@ -14,7 +14,7 @@ from attncli.core.terms import Index, Term, Values, at, number
 _NEAR = 0.25
 
 
-def _encode(xp: Arithmetic, *, ids: FloatArray, tokens: tuple[str, ...], count: int) -> Value:
+def _encode(xp: Arithmetic, *, ids: FloatArray, count: int) -> Value:
     """The ids (token), counted from 0."""
     return xp.constant(as_matrix(ids))
 
@@ -24,7 +24,7 @@ ENCODE = Op(
     compute=_encode,
     axes="-> =token:count",
     formula=fixed(r"\operatorname{{id}}(\text{{token}})"),
-    terms=lambda step, index, values: Term("text", step.params["tokens"][index[0]]),
+    terms=lambda step, index, values: Term("text", step.notes["tokens"][index[0]]),
     why=N_("A computer cannot multiply words. Each token gets its number in the vocabulary, counted from 0."),
 )
 
@@ -94,7 +94,7 @@ def _look_up_terms(step: Step, index: Index, values: Values) -> Term:
 def _look_up_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     table, ids = step.inputs
     axis = graph.axes(table)[-2]
-    graph.apply(SCATTER_ADD, target, upstream, ids, count=axis.size, axis=axis.name)
+    graph.apply(SCATTER_ADD, target, upstream, ids, count=axis.size, axes=(axis.name,))
 
 
 LOOK_UP = Op(
@@ -108,7 +108,7 @@ LOOK_UP = Op(
 )
 
 
-def _scatter_add(xp: Arithmetic, added: Value, ids: Value, *, count: int, axis: str = "") -> Value:
+def _scatter_add(xp: Arithmetic, added: Value, ids: Value, *, count: int) -> Value:
     """A table of `count` rows (vocabulary d): row i (token d) is added at row ids[i]; the rest is 0."""
     return added_up(xp, added, rows_named(xp, ids, count), count)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Params, Step, fixed
+from attncli.core.graph import Graph, Op, Step, fixed
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, at, cell, number
@@ -14,14 +14,9 @@ HEADS_WIDTH = "heads·d_k"
 # --- one array to many heads, and back --------------------------------------------------------------------------------
 
 
-def _split(xp: Arithmetic, a: Value, *, heads: int, width: int, names: tuple[str, str] = ("head", "d")) -> Value:
+def _split(xp: Arithmetic, a: Value, *, heads: int, width: int) -> Value:
     """Row i of head h: columns h·width … (h+1)·width−1 of row i of a (n heads·width), as (head n width)."""
     return xp.swapaxes(xp.reshape(a, (*a.shape[:-1], heads, width)), -3, -2)
-
-
-def _split_axes(params: Params) -> str:
-    head, width = params.get("names", ("head", "d"))
-    return f"n w -> ={head}:heads n ={width}:width"
 
 
 def _split_terms(step: Step, index: Index, values: Values) -> Term:
@@ -32,13 +27,13 @@ def _split_terms(step: Step, index: Index, values: Values) -> Term:
 def _split_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     axis = graph.axes(step.inputs[0])[-1]
     heads, width = step.params["heads"], step.params["width"]
-    graph.apply(MERGE_HEADS, target, upstream, heads=heads, width=width, joined=axis.size, axis=axis.name)
+    graph.apply(MERGE_HEADS, target, upstream, heads=heads, width=width, joined=axis.size, axes=(axis.name,))
 
 
 SPLIT_HEADS = Op(
     name="split_heads",
     compute=_split,
-    axes=_split_axes,
+    axes="n w -> =head:heads n =d:width",
     formula=fixed(r"\operatorname{{split}}({0})"),
     terms=_split_terms,
     why=N_("Every {row} is cut into equal pieces, one for each head."),
@@ -46,7 +41,7 @@ SPLIT_HEADS = Op(
 )
 
 
-def _merge(xp: Arithmetic, a: Value, *, heads: int, width: int, joined: int, axis: str = "") -> Value:
+def _merge(xp: Arithmetic, a: Value, *, heads: int, width: int, joined: int) -> Value:
     """Columns h·width … (h+1)·width−1 of row i: row i of head h of a (head n width), as (n heads·width)."""
     rows_first = xp.swapaxes(a, -3, -2)
     return xp.reshape(rows_first, (*rows_first.shape[:-2], joined))
@@ -60,7 +55,7 @@ def _merge_terms(step: Step, index: Index, values: Values) -> Term:
 
 def _merge_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     head, _, width = graph.axes(step.inputs[0])
-    graph.apply(SPLIT_HEADS, target, upstream, heads=head.size, width=width.size, names=(head.name, width.name))
+    graph.apply(SPLIT_HEADS, target, upstream, heads=head.size, width=width.size, axes=(head.name, width.name))
 
 
 MERGE_HEADS = Op(
@@ -89,7 +84,7 @@ def _repeat_terms(step: Step, index: Index, values: Values) -> Term:
 
 def _repeat_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     axis = graph.axes(step.inputs[0])[0]
-    graph.apply(SUM_KV_GROUPS, target, upstream, group=step.params["group"], heads=axis.size, axis=axis.name)
+    graph.apply(SUM_KV_GROUPS, target, upstream, group=step.params["group"], heads=axis.size, axes=(axis.name,))
 
 
 REPEAT_KV = Op(
@@ -103,7 +98,7 @@ REPEAT_KV = Op(
 )
 
 
-def _sum_groups(xp: Arithmetic, a: Value, *, group: int, heads: int, axis: str = "") -> Value:
+def _sum_groups(xp: Arithmetic, a: Value, *, group: int, heads: int) -> Value:
     """Heads of a (head n d) added up in groups of `group` neighbours (kv_head n d)."""
     *more, _, rows, width = a.shape
     grouped = xp.reshape(a, (*more, heads, group, rows * width))

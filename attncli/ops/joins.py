@@ -28,7 +28,7 @@ def moved(index: Index, along: int, by: int) -> Index:
 def slice_along(along: int, name: str, axes: str, formula: Callable[[Params, bool], str], why: str) -> Op:
     """Some consecutive rows or columns: places start … start+length−1 of the axis `along`."""
 
-    def compute(xp: Arithmetic, a: Value, *, start: int, length: int, axis: str = "") -> Value:
+    def compute(xp: Arithmetic, a: Value, *, start: int, length: int) -> Value:
         return xp.slice(a, along, start, start + length)
 
     def terms(step: Step, index: Index, values: Values) -> Term:
@@ -40,7 +40,7 @@ def slice_along(along: int, name: str, axes: str, formula: Callable[[Params, boo
 def join_along(along: int, name: str, axes: str, formula: Callable[[Params, bool], str], why: str, transpose: Op) -> Op:
     """All of the first operand, then all of the second, along the axis `along`; `transpose` cuts them apart."""
 
-    def compute(xp: Arithmetic, first: Value, second: Value, *, axis: str = "") -> Value:
+    def compute(xp: Arithmetic, first: Value, second: Value) -> Value:
         return joined(xp, first, second, along)
 
     def terms(step: Step, index: Index, values: Values) -> Term:
@@ -52,7 +52,7 @@ def join_along(along: int, name: str, axes: str, formula: Callable[[Params, bool
         def gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
             axis = graph.axes(step.inputs[position])[along]
             start = graph.axes(step.inputs[0])[along].size if position else 0
-            graph.apply(transpose, target, upstream, start=start, length=axis.size, axis=axis.name)
+            graph.apply(transpose, target, upstream, start=start, length=axis.size, axes=(axis.name,))
 
         return gradient
 

@@ -71,8 +71,8 @@ MEAN_SQUARE = Op(
 # --- weighted sums ----------------------------------------------------------------------------------------------------
 
 
-def _weighted_sum(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2, written: str = "") -> Value:
-    """Σ a ⊙ coefficients, of `ndim` axes, as a 1×1 array; `written` is how the loss was asked for, as a formula."""
+def _weighted_sum(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2) -> Value:
+    """Σ a ⊙ coefficients, of `ndim` axes, as a 1×1 array."""
     return total(xp, xp.multiply(a, coefficients), ndim)
 
 
@@ -92,8 +92,8 @@ WEIGHTED_SUM = Op(
 )
 
 
-def _weighted_total(xp: Arithmetic, *parts: Value, factors: Sequence[Matrix], written: Sequence[str] = ()) -> Value:
-    """Σ factor · part, of 1×1 arrays; `written` are the factors as LaTeX."""
+def _weighted_total(xp: Arithmetic, *parts: Value, factors: Sequence[Matrix]) -> Value:
+    """Σ factor · part, of 1×1 arrays."""
     return reduce(xp.add, (_times(xp, part, factor) for part, factor in zip(parts, factors, strict=True)))
 
 
@@ -132,7 +132,7 @@ WEIGHTED_TOTAL = Op(
 # --- logarithms of chosen entries -------------------------------------------------------------------------------------
 
 
-def _log_loss(xp: Arithmetic, a: Value, y: Value, *, ndim: int = 2, rows: bool = False, written: str = "") -> Value:
+def _log_loss(xp: Arithmetic, a: Value, y: Value, *, ndim: int = 2, rows: bool = False) -> Value:
     """−Σ y ln a over the entries where y is not 0: of everything (1 1), or of each row (… i 1)."""
     counted = np.asarray(xp.plain(y)) != 0
     zero = xp.constant(as_matrix(0.0))
@@ -198,7 +198,7 @@ LOG_SLOPE = Op(
 # --- cross-entropy, line by line: Y (token class) holds a single 1 in each row that has a target ----------------------
 
 
-def _pick(xp: Arithmetic, p: Value, y: Value, *, count: int, axis: str = "") -> Value:
+def _pick(xp: Arithmetic, p: Value, y: Value, *, count: int) -> Value:
     """Of the `count` rows of P and Y (token class) that have a target, the entry of P where Y is 1 (counted 1)."""
     picked = xp.sum(xp.multiply(p, y), -1)
     return picked if count == y.shape[-2] else xp.take(picked, _with_target(xp.plain(y), count))

@@ -35,7 +35,7 @@ ROW_MEAN = Op(
 )
 
 
-def _share_mean(xp: Arithmetic, a: Value, *, width: int, axis: str = "") -> Value:
+def _share_mean(xp: Arithmetic, a: Value, *, width: int) -> Value:
     """Column a / width (… i 1), repeated `width` times (… i width)."""
     return xp.repeat(xp.divide(a, xp.constant(as_matrix(float(width)))), width, -1)
 

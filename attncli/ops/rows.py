@@ -17,7 +17,7 @@ from attncli.ops.elementwise import IDENTITY, MULTIPLY, SCALE, entrywise, same_c
 def over_width(graph: Graph, step: Step, op: Op, upstream: str, target: str) -> None:
     """`op` brings a column back to the width of the step's operand."""
     axis = graph.axes(step.inputs[0])[-1]
-    graph.apply(op, target, upstream, width=axis.size, axis=axis.name)
+    graph.apply(op, target, upstream, width=axis.size, axes=(axis.name,))
 
 
 ROW_SUM = Op(
@@ -31,7 +31,7 @@ ROW_SUM = Op(
 )
 
 
-def _broadcast(xp: Arithmetic, a: Value, *, width: int, axis: str = "") -> Value:
+def _broadcast(xp: Arithmetic, a: Value, *, width: int) -> Value:
     """Column a (… i 1) repeated `width` times (… i j)."""
     return xp.repeat(a, width, -1)
 

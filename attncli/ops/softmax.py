@@ -205,7 +205,7 @@ def log_softmax_gradient(graph: Graph, step: Step, upstream: str, target: str) -
         why=Message(N_("The gradient that arrives at each {row}, added up.")),
     )
     width = graph.axes(step.id)[-1]
-    spread_out = graph.apply(BROADCAST, "total_spread", total, symbol="T_{row}", width=width.size, axis=width.name)
+    spread_out = graph.apply(BROADCAST, "total_spread", total, symbol="T_{row}", width=width.size, axes=(width.name,))
     share = graph.apply(
         MULTIPLY, "share", "A", spread_out, symbol="H",
         why=Message(N_("The sum under the logarithm holds every score, with just its weight.")),

@@ -40,9 +40,7 @@ UPDATE = Op(
 # --- Adam: its memory m and v, the same corrected for their beginning, and the step (algorithm 1) ---------------------
 
 
-def _moving_average(
-    xp: Arithmetic, old: Value, new: Value, *, keep: Matrix, rest: Matrix, square: bool, label: str
-) -> Value:
+def _moving_average(xp: Arithmetic, old: Value, new: Value, *, keep: Matrix, rest: Matrix, square: bool) -> Value:
     """keep · old + rest · new, or of new², with rest = 1 − keep."""
     fresh = xp.multiply(new, new) if square else new
     return xp.add(xp.multiply(xp.constant(keep), old), xp.multiply(xp.constant(rest), fresh))

@@ -116,8 +116,7 @@ def with_matrices(view: View, item: Item, block: Block) -> tuple[str, int]:
             return "", 0
         operands.append(values_latex(values, places))
         taken += values_width(values, places)
-    op, turned = step.op, view.layout == "columns"
-    template = op.numbers(step.params) if op.numbers is not None else op.formula(step.params, turned)
+    template = step.numbers() or step.formula(view.layout == "columns")
     return template.replace(r"\operatorname{", r"\mathrm{").format(*operands), taken
 
 

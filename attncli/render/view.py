@@ -269,10 +269,9 @@ def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, st
     formula = numbers = ""
     if step is not None:
         symbols = [operand(id, step.id) for id in step.inputs]
-        formula = step.op.formula(step.params, turned).format(*symbols)
-        if step.op.numbers is not None:
-            with_numbers = step.op.numbers(step.params).format(*symbols)
-            numbers = with_numbers if with_numbers != formula else ""
+        formula = step.formula(turned).format(*symbols)
+        with_numbers = (step.numbers() or "").format(*symbols)
+        numbers = with_numbers if with_numbers != formula else ""
     return Item(
         node.id,
         node.symbol,

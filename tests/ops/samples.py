@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph
+from attncli.core.graph import Graph, Notes
 from attncli.core.matrix import as_matrix
 from attncli.ops import registry
 
@@ -18,11 +18,13 @@ INF = np.inf
 
 @dataclass(frozen=True)
 class Sample:
-    """Operands by name, parameters, and the operands that are constants."""
+    """Operands by name, parameters, the operands that are constants, names of new axes, and notes for the formula."""
 
     operands: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     constants: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
+    notes: Notes = field(default_factory=dict)
 
     def graph(self, name: str) -> Graph:
         """One step Y over the operands."""
@@ -31,7 +33,7 @@ class Sample:
             matrix = as_matrix(values)
             axes = [f"{id}{position}" for position in range(matrix.values.ndim)]
             graph.input(id, matrix, axes, differentiable=id not in self.constants, hidden=True)
-        graph.output = graph.apply(OPS[name], "Y", *self.operands, **self.params)
+        graph.output = graph.apply(OPS[name], "Y", *self.operands, axes=self.axes, notes=self.notes, **self.params)
         return graph
 
 
@@ -74,7 +76,9 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "moving_average": [
         Sample(
-            {"m": A, "g": B}, {"keep": as_matrix(0.9), "rest": as_matrix(0.1), "square": square, "label": r"\beta_1"}
+            {"m": A, "g": B},
+            {"keep": as_matrix(0.9), "rest": as_matrix(0.1), "square": square},
+            notes={"label": r"\beta_1"},
         )
         for square in (False, True)
     ],
@@ -108,15 +112,15 @@ SAMPLES: dict[str, list[Sample]] = {
             {"a": A * [[1], [0]], "b": [[2.0], [0.0]], "s": [[1.0, -INF, 0.0], [-INF] * 3]}, {"empty": True}, ("b", "s")
         ),
     ],
-    "encode": [Sample({}, {"ids": np.array([0.0, 2.0]), "tokens": ("我", "你"), "count": 2})],
+    "encode": [Sample({}, {"ids": np.array([0.0, 2.0]), "count": 2}, notes={"tokens": ("我", "你")})],
     "exp": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
     "join_columns": [
-        Sample({"a": A, "b": some(2, 1)}, {"axis": "joined"}),
-        Sample({"a": H, "b": some(2, 2, 4)}, {"axis": "joined"}),
+        Sample({"a": A, "b": some(2, 1)}, axes=("joined",)),
+        Sample({"a": H, "b": some(2, 2, 4)}, axes=("joined",)),
     ],
     "join_rows": [
-        Sample({"a": A, "b": some(1, 3)}, {"axis": "joined"}),
-        Sample({"a": H, "b": some(2, 4, 3)}, {"axis": "joined"}),
+        Sample({"a": A, "b": some(1, 3)}, axes=("joined",)),
+        Sample({"a": H, "b": some(2, 4, 3)}, axes=("joined",)),
     ],
     "look_up": [Sample({"a": some(4, 2), "T": [2.0, 0.0, 2.0]}, {}, ("T",))],
     "mask": [
@@ -137,7 +141,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample({"a": positive(2, 2, 3), "y": H}, {}, ("y",)),
     ],
     "mean_square": [Sample({"a": A}), Sample({"a": H}, {"ndim": 3})],
-    "merge_heads": [Sample({"a": some(2, 4, 3)}, {"heads": 2, "width": 3, "joined": 6, "axis": "joined"})],
+    "merge_heads": [Sample({"a": some(2, 4, 3)}, {"heads": 2, "width": 3, "joined": 6}, axes=("joined",))],
     "multiply": [Sample({"a": A, "b": B}), Sample({"a": H, "b": some(2, 2, 3) * 2})],
     "identity": [Sample({"a": A}), Sample({"a": H})],
     "product": [
@@ -166,10 +170,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "row_max": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
     "row_sum": [Sample({"a": A}), Sample({"a": H})],
     "scale": [
-        Sample({"a": A}, {"root": as_matrix(2.0), "label": "d_k"}),
-        Sample({"a": A}, {"root": as_matrix(5.0), "label": "d_{model}"}),
+        Sample({"a": A}, {"root": as_matrix(2.0)}, notes={"label": "d_k"}),
+        Sample({"a": A}, {"root": as_matrix(5.0)}, notes={"label": "d_{model}"}),
         Sample({"a": A}, {"factor": as_matrix(-0.25)}),
-        Sample({"a": H}, {"factor": as_matrix(3.0), "label": "s"}),
+        Sample({"a": H}, {"factor": as_matrix(3.0)}, notes={"label": "s"}),
     ],
     "scale_shift": [
         Sample({"a": A, "g": some(1, 3), "b": some(1, 3) + 1}, {"gamma": True, "beta": True}),
@@ -194,7 +198,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "slice_rows": [Sample({"a": some(4, 2)}, {"start": 1, "length": 2}), Sample({"a": H}, {"start": 0, "length": 1})],
     "softcap": [Sample({"a": A}, {"cap": as_matrix(0.8)}), Sample({"a": H}, {"cap": as_matrix(30.0)})],
-    "split_heads": [Sample({"a": some(4, 6)}, {"heads": 2, "width": 3, "names": ("head", "d_k")})],
+    "split_heads": [Sample({"a": some(4, 6)}, {"heads": 2, "width": 3}, axes=("head", "d_k"))],
     "broadcast": [Sample({"a": some(2, 1)}, {"width": 3}), Sample({"a": some(2, 2, 1)}, {"width": 4})],
     "standardise": [Sample({"a": A, "b": positive(2, 1)})],
     "subtract": [
@@ -213,9 +217,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "weighted_total": [
         Sample(
             {"a": some(1, 1), "b": some(1, 2)[:, :1]},
-            {"factors": (as_matrix(0.5), as_matrix(1.0)), "written": ("0.5", "1")},
+            {"factors": (as_matrix(0.5), as_matrix(1.0))},
+            notes={"written": ("0.5", "1")},
         ),
-        Sample({"a": some(1, 1)}, {"factors": (as_matrix(-2.0),), "written": ("-2",)}),
+        Sample({"a": some(1, 1)}, {"factors": (as_matrix(-2.0),)}, notes={"written": ("-2",)}),
     ],
     "weighted_sum": [
         Sample({"a": A, "b": np.where(B > 0, B, 0)}, constants=("b",)),

@@ -49,7 +49,7 @@ def assert_cells_agree(step: Step, trace: Trace, built_from: Trace | None = None
         term = step.op.terms(step, index, built_from or trace)
         assert {id for id, _ in term.cells()} <= set(step.inputs)
         if term.kind == "text":
-            assert term.parts == (step.params["tokens"][index[0]],)
+            assert term.parts == (step.notes["tokens"][index[0]],)
             continue
         worked = value_of(term, trace)
         np.testing.assert_allclose(worked, computed[index], rtol=1e-12, atol=1e-14, err_msg=f"{step.id}{index}: {term}")

@@ -67,13 +67,12 @@ def elsewhere(values: np.ndarray) -> np.ndarray:
 @each_sample
 @pytest.mark.parametrize("columns", [False, True], ids=["rows", "columns"])
 def test_the_formula_is_latex_that_names_every_operand(name: str, sample: Sample, columns: bool) -> None:
-    op = OPS[name]
+    step = sample.graph(name).steps["Y"]
     # Which rows are hidden decides where a quotient stands, and is no part of it.
     symbols = [rf"\mathsf{{{id}}}" for id in sample.operands if not (name == "divide" and id == "s")]
-    forms = [op.formula(sample.params, columns)]
-    if op.numbers is not None:
-        forms.append(op.numbers(sample.params))
-    for form in forms:
+    for form in (step.formula(columns), step.numbers()):
+        if form is None:
+            continue
         text = form.format(*symbols, *sample.operands)
         assert text.strip()
         assert all(symbol in text for symbol in symbols)

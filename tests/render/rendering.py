@@ -178,7 +178,7 @@ def formulas_of(graph: Any) -> set[str]:
     found = {graph.symbol(id) for id in (*graph.inputs, *graph.steps)}
     for step in graph.steps.values():
         symbols = [graph.symbol(id) for id in step.inputs]
-        found.update(step.op.formula(step.params, columns).format(*symbols) for columns in (False, True))
-        if step.op.numbers is not None:
-            found.add(step.op.numbers(step.params).format(*symbols))
+        found.update(step.formula(columns).format(*symbols) for columns in (False, True))
+        if (numbers := step.numbers()) is not None:
+            found.add(numbers.format(*symbols))
     return found
