@@ -221,12 +221,10 @@ class Marker:
 
     def _chunk(self, sheets: Sequence[Sheet]) -> list[Marked]:
         papers = [self._paper(sheet) for sheet in sheets]
-        marked: list[Marked | None] = [None] * len(papers)
-        plain = [i for i, paper in enumerate(papers) if paper.is_plain]
-        for group in (plain, *([i] for i in range(len(papers)) if i not in set(plain))):
-            for i, one in zip(group, self._marked([papers[i] for i in group]), strict=True):
-                marked[i] = one
-        done = [one for one in marked if one is not None]
+        marked: dict[int, Marked] = {}
+        for group in _together(papers):
+            marked.update(zip(group, self._marked([papers[i] for i in group]), strict=True))
+        done = [marked[i] for i in range(len(papers))]
         for i, other in self._turned(sheets, done):
             done[i] = other
         return done
@@ -239,18 +237,17 @@ class Marker:
         right = [sum(step.verdict in _WITH_CREDIT for step in one.steps) for one in marked]
         likely = [i for i, one in enumerate(marked) if not one.ok and 2 * right[i] <= len(sheets[i].answers)]
         rows = [i for i in likely if sum(_has_rows(answer) for answer in sheets[i].answers.values()) >= _TURNED]
-        papers = [self._paper(sheets[i], turned=True) for i in rows]
-        plain = [at for at, paper in enumerate(papers) if paper.is_plain]
-        for group in (plain, *([at] for at in range(len(papers)) if at not in set(plain))):
-            first = RightPass(self, [papers[at] for at in group])
+        papers = {i: self._paper(sheets[i], turned=True) for i in rows}
+        rows = [i for i in rows if sum(not entry.odd for entry in papers[i].entries.values()) > right[i]]
+        for group in _together([papers[i] for i in rows]):
+            first = RightPass(self, [papers[rows[at]] for at in group])
             first.run()
-            for place, at in enumerate(group):
-                one = marked[rows[at]]
-                if first.lines_right(place) <= right[rows[at]]:
+            for place, i in enumerate(rows[at] for at in group):
+                if first.lines_right(place) <= right[i]:
                     continue
-                turned = self._marked([papers[at]])[0]
-                if turned.score > one.score and (turned.ok or _lines_turned(one) >= _TURNED):
-                    yield rows[at], turned.changed(notes=(*turned.notes, Message(_COLUMNS)), layout="columns")
+                turned = self._marked([papers[i]])[0]
+                if turned.score > marked[i].score and (turned.ok or _lines_turned(marked[i]) >= _TURNED):
+                    yield i, turned.changed(notes=(*turned.notes, Message(_COLUMNS)), layout="columns")
 
     def _marked(self, papers: Sequence[Paper]) -> list[Marked]:
         verdicts: list[Verdicts] = [{} for _ in papers]
@@ -276,8 +273,9 @@ class Marker:
         wrong = [at for at in sorted(left) if not fine[at]]
         for at in sorted(left.difference(wrong)):
             verdicts[rows[at]] = {id: first.verdict(id, at) for id in papers[rows[at]].entries}
-        if wrong:
-            for at, found in zip(wrong, OwnPass(first, wrong).run(), strict=True):
+        plain = [at for at in wrong if not first.papers[at].has_odd]
+        for group in (plain, *([at] for at in wrong if first.papers[at].has_odd)):
+            for at, found in zip(group, OwnPass(first, group).run() if group else (), strict=True):
                 verdicts[rows[at]] = found
 
     def _fine(self, first: RightPass) -> BoolArray:
@@ -345,6 +343,14 @@ class Marker:
             if judge(line, self.head(None).raws(id), self.rules[id]).worst[0] < CUT:
                 return False
         return bool(asked)
+
+
+def _together(papers: Sequence[Paper]) -> Iterator[list[int]]:
+    """Which papers are judged side by side: all that people wrote; a program's arrays each by itself."""
+    by_people = [at for at, paper in enumerate(papers) if paper.is_by_person]
+    if by_people:
+        yield by_people
+    yield from ([at] for at, paper in enumerate(papers) if not paper.is_by_person)
 
 
 def _rules(problem: Problem, id: str, by_person: bool) -> Rules:

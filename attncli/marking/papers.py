@@ -60,9 +60,14 @@ class Paper:
         self.answers: Mapping[str, Answer] = {}
 
     @property
-    def is_plain(self) -> bool:
-        """Written by a person, every readable line in its step's shape."""
-        return not any(entry.odd or entry.eps is not None for entry in self.entries.values())
+    def is_by_person(self) -> bool:
+        """Whether no readable line holds a program's array."""
+        return all(entry.eps is None for entry in self.entries.values())
+
+    @property
+    def has_odd(self) -> bool:
+        """Whether some readable line has not its step's shape."""
+        return any(entry.odd for entry in self.entries.values())
 
 
 class Reader:

@@ -41,7 +41,7 @@ class RightPass:
 
     Parameters
     ----------
-    papers : the sheets; all of them plain, or a single one
+    papers : the sheets; all of them written by people, or a single one
     swap : the other right way, in the place of the usual steps
     """
 
