@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -57,7 +57,7 @@ class Sheet(Record):
     notes: tuple[Message, ...] = ()
 
 
-def answer(value: Any, place: Callable[[str], str] | None = None) -> Answer:
+def answer(value: object, place: Callable[[str], str] | None = None) -> Answer:
     """One answer, from text or nested lists; an unreadable one says why.
 
     Parameters
@@ -78,7 +78,7 @@ def answer(value: Any, place: Callable[[str], str] | None = None) -> Answer:
 _DECIMAL_COMMA = re.compile(r"(?<=[0-9０-９])[,，](?=[0-9０-９])")
 
 
-def _answer(value: Any, place: Callable[[str], str] | None) -> Answer:
+def _answer(value: object, place: Callable[[str], str] | None) -> Answer:
     try:
         if isinstance(value, str) and value.lstrip()[:1] == "@":
             return _from_file(value.strip()[1:], place)
@@ -105,9 +105,9 @@ def _answer(value: Any, place: Callable[[str], str] | None) -> Answer:
         return Answer(None, Message(N_("This cannot be read as a matrix.")))
 
 
-def _unpacked(value: Any) -> Any:
+def _unpacked(value: Sequence[Any]) -> Sequence[Any]:
     """Lists without outer ones that hold a single other: a batch of one has an axis too many."""
-    inside = [value]
+    inside: list[Any] = [value]
     while isinstance(inside[-1], (list, tuple)) and inside[-1] and len(inside) <= _MOST_AXES:
         inside.append(inside[-1][0])
     for _ in range(len(inside) - 1 - DEEPEST):

@@ -46,7 +46,7 @@ AS_WRITTEN = "as written"
 _AS_WRITTEN = -1
 
 
-def _or_as_written(value: Any, places: ValidatorFunctionWrapHandler) -> Any:
+def _or_as_written(value: object, places: ValidatorFunctionWrapHandler) -> Any:
     """A number of places; -1 for the words “as written”."""
     if value == AS_WRITTEN:
         return _AS_WRITTEN
@@ -86,12 +86,12 @@ def _flat(table: Any) -> Any:
     return out
 
 
-def _by_step(value: Any) -> Any:
+def _by_step(value: object) -> Any:
     """One number of decimals for all steps, or a table by step."""
     return _flat(value) if isinstance(value, dict) else {"default": value}
 
 
-def _in_english(value: Any) -> Any:
+def _in_english(value: object) -> Any:
     """A text without a language: what is written once stands for all."""
     return {"en": value} if isinstance(value, str) else value
 
@@ -326,7 +326,7 @@ def _gradient(table: dict[str, Any], base: Path | None) -> tuple[Matrix | None, 
     return upstream, loss, rest
 
 
-def _setting(name: str, value: Any, base: Path | None) -> Any:
+def _setting(name: str, value: object, base: Path | None) -> Any:
     """A setting's value, or what the file holds that it names with @."""
     if not isinstance(value, str) or not value.startswith("@"):
         return value
@@ -336,7 +336,7 @@ def _setting(name: str, value: Any, base: Path | None) -> Any:
         raise error.at(f"settings.{name}") from None
 
 
-def _matrix(table: str, name: str, value: Any, base: Path | None) -> Matrix:
+def _matrix(table: str, name: str, value: object, base: Path | None) -> Matrix:
     try:
         if isinstance(value, dict):
             return _random(value)

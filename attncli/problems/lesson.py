@@ -17,6 +17,7 @@ from attncli import models
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal
 from attncli.core.graph import Trace, show_shape
+from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.core.record import Record
 from attncli.problems.problem import Problem
@@ -77,7 +78,7 @@ def lesson_of(problem: Problem, only: Sequence[str] = ()) -> Lesson:
     )
 
 
-def _as_in_a_file(value: Any) -> str:
+def _as_in_a_file(value: object) -> str:
     """A value as a problem file writes it: true, not True."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -108,7 +109,7 @@ def contrast(problem: Problem) -> Problem | None:
     )
 
 
-def _matrix_of_contrast(name: str, value: Any) -> Any:
+def _matrix_of_contrast(name: str, value: object) -> Matrix:
     try:
         return matrix_of(value)
     except AttnError as error:
@@ -201,7 +202,7 @@ class _Runs:
         return self.contrast if run == "contrast" else self.full
 
 
-def _cell(array: Any, step: str, index: str) -> float:
+def _cell(array: FloatArray, step: str, index: str) -> float:
     place = tuple(int(part) - 1 for part in index.split(",") if part.strip())
     if len(place) != array.ndim or not all(0 <= i < size for i, size in zip(place, array.shape, strict=True)):
         raise InputError(

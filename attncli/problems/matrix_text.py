@@ -120,7 +120,7 @@ def parse_lists(value: Sequence[Any], *, blanks: bool = False) -> Matrix:
     return _matrix(with_blank_rows(nested) if blanks else nested)
 
 
-def number_of(value: Any) -> Cell:
+def number_of(value: object) -> Cell:
     """One number from a number or its text.
 
     Raises
@@ -131,7 +131,7 @@ def number_of(value: Any) -> Cell:
     return _cell(value)
 
 
-def _cells(value: Any, at: tuple[int, ...], blanks: bool) -> Any:
+def _cells(value: object, at: tuple[int, ...], blanks: bool) -> Any:
     if isinstance(value, (list, tuple)):
         if len(at) >= DEEPEST:
             raise InputError(
@@ -152,7 +152,7 @@ def _cells(value: Any, at: tuple[int, ...], blanks: bool) -> Any:
         raise error.at(_place(at)) from None
 
 
-def _cell(value: Any) -> Cell:
+def _cell(value: object) -> Cell:
     if isinstance(value, (bool, np.bool_)) or value is None:
         raise EntryError(
             "“{value}” stands where a number is expected. Write a number.",
@@ -173,7 +173,7 @@ def _cell(value: Any) -> Cell:
     raise EntryError("“{value}” is not a number. Write a number, like 0.5.", value=brief(value))
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value for a message: short, whatever it is."""
     try:
         return shown(str(value))

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import ROUNDINGS, round_decimal, truncate_decimal
 from attncli.core.graph import Trace, show_shape
-from attncli.core.matrix import EXACT, Matrix
+from attncli.core.matrix import EXACT, FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Localized, Message, unknown
 from attncli.problems.matrix_text import parse_matrix, write_entry
 from attncli.problems.problem import Problem
@@ -156,11 +156,11 @@ class Published:
         rule = _is_rounded if how == "rounded" else _is_truncated
         return [rule(cell, float(value[cell.where])) for cell in cells]
 
-    def _shown(self, value: Any) -> Any:
+    def _shown(self, value: FloatArray) -> FloatArray:
         """In the layout of the source."""
         return np.swapaxes(value, -1, -2) if self.problem.layout == "columns" and value.ndim > 1 else value
 
-    def _as_printed(self, value: Any, step: str, printed: Matrix) -> Any:
+    def _as_printed(self, value: FloatArray, step: str, printed: Matrix) -> FloatArray:
         """The calculation's numbers in the printed layout; a vector may be printed as a row or as a column.
 
         Raises
@@ -175,7 +175,7 @@ class Published:
         if vector and 1 in printed.shape and value.size == printed.values.size:
             return value.reshape(printed.shape)
         if shown.ndim == 3 and shown.shape == (1, *printed.shape):
-            return shown[0]  # a single head printed without its axis
+            return shown.reshape(printed.shape)  # a single head printed without its axis
         raise InputError(
             "published with the shape {printed}, but {step} is {shape}.",
             printed=show_shape(printed.shape),
@@ -250,7 +250,7 @@ _STALE = {
 }
 
 
-def _off(how: str, printed: Matrix, value: Any, matches: dict[str, list[bool]]) -> Message:
+def _off(how: str, printed: Matrix, value: FloatArray, matches: dict[str, list[bool]]) -> Message:
     """The first cell that is off; and whether another way of arriving at the digits explains them all."""
     cell = next(cell for cell, ok in zip(_cells(printed), matches[how], strict=True) if not ok)
     other = next((name for name in HOW if all(matches[name])), None)
@@ -270,7 +270,7 @@ _HINTS = {
 }
 
 
-def _write(printed: Matrix, value: Any, ok: list[bool]) -> str:
+def _write(printed: Matrix, value: FloatArray, ok: list[bool]) -> str:
     """The calculation's numbers as text, in the shape and at the decimals that were printed."""
     texts = np.full(printed.shape, "?", dtype=object)
     for cell, right in zip(_cells(printed), ok, strict=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from attncli.core.graph import Graph
 from attncli.core.record import Record
@@ -129,7 +128,7 @@ def question_of(problem: Problem) -> Question:
     )
 
 
-def points_of(problem: Problem, steps: Mapping[str, Any]) -> dict[str, Fraction]:
+def points_of(problem: Problem, steps: Mapping[str, object]) -> dict[str, Fraction]:
     """Points by step: as the problem says, else 1 for every published step, else 1 for every step."""
     given = problem.marking.get("points") or {}
     if given:
@@ -147,7 +146,7 @@ def _as_shown(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:-2], *reversed(shape[-2:])) if problem.layout == "columns" else shape
 
 
-def _setting(value: Any) -> str:
+def _setting(value: object) -> str:
     """A setting as a problem file writes it."""
     if isinstance(value, bool):
         return str(value).lower()

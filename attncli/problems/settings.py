@@ -44,7 +44,7 @@ def read_settings(
     return out
 
 
-def _read(setting: Setting, value: Any, layout: str, place: str) -> Any:
+def _read(setting: Setting, value: object, layout: str, place: str) -> Any:
     try:
         return _READERS[setting.kind](value, setting, layout)
     except AttnError as error:
@@ -54,7 +54,7 @@ def _read(setting: Setting, value: Any, layout: str, place: str) -> Any:
 _FLAGS = ("true", "yes", "on", "false", "no", "off")
 
 
-def _flag(value: Any, setting: Setting, layout: str) -> bool:
+def _flag(value: object, setting: Setting, layout: str) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     if isinstance(value, str) and value.strip().casefold() in _FLAGS:
@@ -62,7 +62,7 @@ def _flag(value: Any, setting: Setting, layout: str) -> bool:
     raise InputError("“{value}” is neither true nor false. Write true or false.", value=brief(value))
 
 
-def _number(value: Any, setting: Setting, layout: str) -> Matrix:
+def _number(value: object, setting: Setting, layout: str) -> Matrix:
     """One number with what was written of it, so that 1/3 stays a third in exact results."""
     number = _one(value)
     if setting.kind == "positive" and not 0 < float(number.values) < math.inf:
@@ -80,7 +80,7 @@ def _number(value: Any, setting: Setting, layout: str) -> Matrix:
 _MOST = 10**6
 
 
-def _count(value: Any, setting: Setting, layout: str) -> int:
+def _count(value: object, setting: Setting, layout: str) -> int:
     """A whole number from the least one that the setting allows."""
     number = float(_one(value).values) if not isinstance(value, bool) else -1.0
     if not setting.least <= number <= _MOST or number != math.floor(number):
@@ -93,14 +93,14 @@ def _count(value: Any, setting: Setting, layout: str) -> int:
     return int(number)
 
 
-def _one(value: Any) -> Matrix:
+def _one(value: object) -> Matrix:
     """A number as a matrix without axes."""
     if isinstance(value, Matrix) and value.values.size == 1:
         return Matrix(value.values.reshape(()), None, value.entries)
     return from_cells([number_of(value)], ())
 
 
-def _scale(value: Any, setting: Setting, layout: str) -> str | Matrix:
+def _scale(value: object, setting: Setting, layout: str) -> str | Matrix:
     if isinstance(value, str) and value.strip() in ("sqrt", "none"):
         return value.strip()
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
@@ -113,7 +113,7 @@ def _scale(value: Any, setting: Setting, layout: str) -> str | Matrix:
     return number
 
 
-def _shift(value: Any, setting: Setting, layout: str) -> str | Matrix:
+def _shift(value: object, setting: Setting, layout: str) -> str | Matrix:
     if isinstance(value, str) and value.strip() in ("max", "none"):
         return value.strip()
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
@@ -121,7 +121,7 @@ def _shift(value: Any, setting: Setting, layout: str) -> str | Matrix:
     return _number(value, setting, layout)
 
 
-def matrix_of(value: Any) -> Matrix:
+def matrix_of(value: object) -> Matrix:
     """A matrix from text, from an array, or from nested lists of numbers and entry texts as TOML and JSON have them.
 
     Raises
@@ -173,7 +173,7 @@ def real_array(array: Any) -> Any:
     return values.reshape(1, 1) if values.ndim == 0 else values
 
 
-def _mask(value: Any, setting: Setting, layout: str) -> Matrix:
+def _mask(value: object, setting: Setting, layout: str) -> Matrix:
     matrix = matrix_of(value)
     matrix = matrix.transposed() if layout == "columns" else matrix
     if np.isin(matrix.values, (0.0, 1.0)).all() and (matrix.values == 1.0).any():
@@ -188,7 +188,7 @@ def _mask(value: Any, setting: Setting, layout: str) -> Matrix:
     return matrix
 
 
-def _booleans(value: Any, setting: Setting, layout: str) -> BoolArray:
+def _booleans(value: object, setting: Setting, layout: str) -> BoolArray:
     """Marks from true/false, or from 0/1: here the name says what 1 means."""
     if isinstance(value, str):
         value = _WORD.sub(lambda word: _MARKS.get(word.group().casefold(), word.group()), value)
@@ -212,7 +212,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 _MARKS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 
 
-def _marks(value: Any, depth: int) -> Any:
+def _marks(value: object, depth: int) -> Any:
     """true and false as 1 and 0, in nested lists."""
     if isinstance(value, (list, tuple)) and depth < 4:
         return [_marks(part, depth + 1) for part in value]
@@ -221,7 +221,7 @@ def _marks(value: Any, depth: int) -> Any:
     return int(value) if isinstance(value, (bool, np.bool_)) else value
 
 
-def _slopes(value: Any, setting: Setting, layout: str) -> bool | Matrix:
+def _slopes(value: object, setting: Setting, layout: str) -> bool | Matrix:
     """true for the usual slopes, or one for each head."""
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value.strip().casefold() in _FLAGS):
         return _flag(value, setting, layout)
@@ -242,14 +242,14 @@ def _slopes(value: Any, setting: Setting, layout: str) -> bool | Matrix:
 _OPEN = 10**9
 
 
-def _window(value: Any, setting: Setting, layout: str) -> tuple[int, int]:
+def _window(value: object, setting: Setting, layout: str) -> tuple[int, int]:
     numbers = matrix_of(value).values.ravel()
     if numbers.size != 2 or not np.isfinite(numbers).all() or any(n != np.floor(n) or n < -1 for n in numbers):
         raise InputError("A window is two whole numbers, [left, right], each 0 or more, or -1 for no limit: [2, 0].")
     return min(int(numbers[0]), _OPEN), min(int(numbers[1]), _OPEN)
 
 
-def _words(value: Any, setting: Setting, layout: str) -> tuple[str, ...]:
+def _words(value: object, setting: Setting, layout: str) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(value.split()) if any(c.isspace() for c in value.strip()) else tuple(value.strip())
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
@@ -257,13 +257,13 @@ def _words(value: Any, setting: Setting, layout: str) -> tuple[str, ...]:
     raise InputError('A vocabulary is a list of tokens, like ["我", "爱", "你"].')
 
 
-def _text(value: Any, setting: Setting, layout: str) -> str:
+def _text(value: object, setting: Setting, layout: str) -> str:
     if isinstance(value, str):
         return value
     raise InputError("“{value}” is not text. Write it in quotes.", value=brief(value))
 
 
-def _choice(value: Any, setting: Setting, layout: str) -> str:
+def _choice(value: object, setting: Setting, layout: str) -> str:
     if isinstance(value, str) and value in setting.choices:
         return value
     raise unknown(Message(N_("The value")), brief(value), setting.choices)
