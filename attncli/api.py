@@ -80,8 +80,8 @@ def mark(problem: Problem, answers: Mapping[str, Any], student: str | None = Non
     """
     import numpy as np
 
-    from attncli.marking.grade import in_shape
     from attncli.marking.mark import Marker
+    from attncli.marking.sheets import in_shape
     from attncli.problems.answers import Sheet, answer, sheet_from_arrays
 
     arrays = sheet_from_arrays({id: value for id, value in answers.items() if isinstance(value, np.ndarray)}).answers

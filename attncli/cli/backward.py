@@ -2,23 +2,18 @@
 
 from typing import Any
 
-import typer
-
-from attncli.cli._light import command_of
-from attncli.cli._options import GRADIENT, INPUTS, PROBLEM, SHOWN, options, with_options
-from attncli.cli._say import Say
+from attncli.cli.forward import calculate
+from attncli.cli.options import GRADIENT, INPUTS, PROBLEM, SHOWN, command_of, shared
+from attncli.cli.output import Say
 
 
 def command(say: Say) -> Any:
     """The command."""
+    help = say.text("Show the forward steps and every gradient, back to the inputs.")
+    names = (*PROBLEM, *INPUTS, *GRADIENT, "verify", *SHOWN)
+    return command_of("backward", help, backward, say, names, shared(say))
 
-    def backward(**words: Any) -> int:
-        from attncli.cli._calculation import calculate
 
-        return calculate(say, backward=True, **words)
-
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command("backward", help=say.text("Show the forward steps and every gradient, back to the inputs."))(
-        with_options(backward, (*PROBLEM, *INPUTS, *GRADIENT, "verify", *SHOWN), options(say))
-    )
-    return command_of(app)
+def backward(say: Say, **words: Any) -> int:
+    """Calculate the steps and the gradients, and show them."""
+    return calculate(say, words, backward=True)

@@ -1,52 +1,74 @@
 """attncli check: mark one sheet."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from attncli.cli.options import argument, arguments, command_of, example_ids, flag, option, options, shared, step_ids
+from attncli.cli.output import Say, format_of, printed, write_text
+from attncli.core.message import InputError
 
-from attncli.cli import _complete
-from attncli.cli._light import command_of
-from attncli.cli._options import options, with_options
-from attncli.cli._say import Say
+_FORMATS = ("table", "json", "markdown")
 
 
 def command(say: Say) -> Any:
     """The command."""
-
-    def check(**words: Any) -> int:
-        from attncli.cli._check import check as run
-
-        return run(say, **words)
-
     t = say.text
-    one, many = str | None, list[str] | None
-    own: dict[str, tuple[Any, Any]] = {
-        "exercise": (
-            Annotated[str, typer.Argument(metavar="PROBLEM", help=t("A problem file, or the id of a worked example."), autocompletion=_complete.examples)],
-            ...,
-        ),
-        "answers": (
-            Annotated[many, typer.Argument(metavar="[ANSWERS] [STEP=M]...", help=t('The sheet: TOML, JSON, .npz or CSV, - for standard input; or answers written out, like A="0.330 0.670", with ? for a blank cell.'), show_default=False)],
-            None,
-        ),
-        "answer": (
-            Annotated[many, typer.Option("--answer", metavar="ID=M", help=t('The same as STEP=M.'), autocompletion=_complete.steps, show_default=False)],
-            None,
-        ),
-        "map_": (
-            Annotated[many, typer.Option("--map", metavar="FROM=STEP,...", help=t('Names of the sheet that mean steps, like --map "attn_probs=A,ctx=O".'), show_default=False)],
-            None,
-        ),
-        "hint": (Annotated[bool, typer.Option("--hint", help=t("Only say where to look again; no right number."))], False),
-        "reveal": (Annotated[bool, typer.Option("--reveal", help=t("Open up every wrong step, not only the first."))], False),
-        "format": (Annotated[one, typer.Option("--format", metavar="table|json|markdown", help=t("How the marks are written."))], None),
+    own = {
+        "exercise": argument("PROBLEM", help=t("A problem file, or the id of a worked example."), complete=example_ids),
+        "answers": arguments("[ANSWERS] [STEP=M]...", help=t('The sheet: TOML, JSON, .npz or CSV, - for standard input; or answers written out, like A="0.330 0.670", with ? for a blank cell.'), default=None),
+        "answer": options("--answer", metavar="ID=M", help=t("The same as STEP=M."), complete=step_ids),
+        "hint": flag("--hint", help=t("Only say where to look again; no right number.")),
+        "reveal": flag("--reveal", help=t("Open up every wrong step, not only the first.")),
+        "format": option("--format", metavar="table|json|markdown", help=t("How the marks are written.")),
     }  # fmt: skip
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command("check", help=say.text("Mark a sheet: what is right, the first wrong step, and the mistake by name."))(
-        with_options(
-            check,
-            ("exercise", "answers", "answer", "map_", "hint", "reveal", "format", "output", "force", "layout", "lang"),
-            {**options(say), **own},
-        )
+    help = t("Mark a sheet: what is right, the first wrong step, and the mistake by name.")
+    names = ("exercise", "answers", "answer", "map_", "hint", "reveal", "format", "output", "force", "layout", "lang")
+    return command_of("check", help, check, say, names, {**shared(say), **own})
+
+
+def check(say: Say, **words: Any) -> int:
+    """Mark one sheet and print the marks; exit status 1 if something is wrong."""
+    from attncli.core.outputs import MARKS
+    from attncli.marking.results import marker_of
+    from attncli.marking.sheets import (  # fmt: skip
+        check_names,
+        file_and_answers,
+        in_shape,
+        mapped,
+        mapping,
+        oriented,
+        sheet_layout,
+        sheet_of,
+        shown_as,
     )
-    return command_of(app)
+    from attncli.problems.request import Stdin, problem_of
+    from attncli.render import sheet as marks
+
+    name, written = file_and_answers(words["answers"] or ())
+    exercise, target, reveal = words["exercise"], words["output"], words["reveal"]
+    if exercise == "-" and name == "-":
+        raise InputError("Only one input can come from standard input (-). Give the others as files.")
+    if words["hint"] and reveal:
+        raise InputError("--hint shows no right number and --reveal shows them all. Choose one of them.")
+    chosen = format_of(words["format"], target, _FORMATS)
+    problem = problem_of(exercise)
+    layout = sheet_layout(words["layout"]) or problem.layout
+    marker = marker_of(problem)
+    sheet = mapped(
+        sheet_of(name, (*written, *(words["answer"] or ())), Stdin()), mapping(words["map_"] or (), marker.names)
+    )
+    check_names(marker, sheet)
+    marked = shown_as(marker.mark(oriented(in_shape(sheet, marker, layout), layout)), layout)
+    how = "hint" if words["hint"] else "all" if reveal else "first"
+    if chosen == "json":
+        right = marker.expected(marked) if reveal else None
+        text = marks.as_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
+    elif chosen == "markdown":
+        text = marks.as_markdown(marked, say.language, reveal=how)
+    else:
+        text = printed(
+            lambda screen: marks.Sheet(
+                marked, say.language, reveal=how, width=screen.width, encoding=screen.encoding
+            ).parts()
+        )
+    write_text(say, text, target, MARKS, force=words["force"])
+    return 0 if marked.ok else 1

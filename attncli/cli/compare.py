@@ -1,49 +1,84 @@
 """attncli compare: what MHA, MQA, GQA and MLA cost."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+from attncli.cli.options import arguments, command_of, flag, option, options, shared_by_reports, starting
+from attncli.cli.output import Say, language_of, printed, report_format, write_text
 
-from attncli.cli import _complete
-from attncli.cli._light import command_of
-from attncli.cli._options import report_options, with_options
-from attncli.cli._say import Say
-
-SIZES = ("d_model", "heads", "kv_heads", "d_head", "d_c", "d_c_q", "d_rope", "layers", "context", "window", "bytes")
+if TYPE_CHECKING:
+    from attncli.cost.comparison import Comparison
 
 
 def command(say: Say) -> Any:
     """The command."""
-
-    def compare(**words: Any) -> int:
-        from attncli.cli._compare import compare as run
-
-        return run(say, **words)
-
     t = say.text
-    one = str | None
-    many = list[str] | None
-    own: dict[str, tuple[Any, Any]] = {
-        "variants": (Annotated[many, typer.Argument(metavar="[mha|mqa|gqa|mla]...", help=t("What to compare: all four, or with several presets what each of them uses."), autocompletion=_complete.variants, show_default=False)], None),
-        "preset": (Annotated[many, typer.Option("--preset", metavar="NAME", help=t("The sizes of a published model: gpt2, llama-2-7b (if nothing is said), llama-2-70b, llama-3-8b, mistral-7b or deepseek-v2; several stand side by side."), autocompletion=_complete.presets, show_default=False)], None),
-        "config": (Annotated[many, typer.Option("--config", metavar="FILE", help=t("The sizes in a model's config.json, as Hugging Face keeps it; several stand side by side."), show_default=False)], None),
-        "d_model": (Annotated[one, typer.Option("--d-model", metavar="N", help=t("Width of a token."))], None),
-        "heads": (Annotated[one, typer.Option("--heads", metavar="N", help=t("Query heads, n_h."))], None),
-        "kv_heads": (Annotated[one, typer.Option("--kv-heads", metavar="N", help=t("Heads of keys and values in GQA, n_g."))], None),
-        "d_head": (Annotated[one, typer.Option("--d-head", metavar="N", help=t("Width of a head, d_h (d_model/n_h, if nothing is said)."))], None),
-        "d_c": (Annotated[one, typer.Option("--d-c", metavar="N", help=t("MLA: width of the latent of keys and values, d_c."))], None),
-        "d_c_q": (Annotated[one, typer.Option("--d-c-q", metavar="N", help=t("MLA: width of the latent of queries, d_c'; 0 for none."))], None),
-        "d_rope": (Annotated[one, typer.Option("--d-rope", metavar="N", help=t("MLA: width of the rotary part, d_h^R; 0 for none."))], None),
-        "layers": (Annotated[one, typer.Option("--layers", metavar="N", help=t("Layers, l."))], None),
-        "context": (Annotated[one, typer.Option("--context", metavar="N", help=t("Tokens in the context, n."))], None),
-        "window": (Annotated[one, typer.Option("--window", metavar="N", help=t("A token sees only the last N tokens, itself included; 0: no limit."))], None),
-        "bytes": (Annotated[one, typer.Option("--bytes", metavar="N|fp16", help=t("Bytes of a number in the cache: a number, or fp32, fp16, bf16, fp8, int8, int4."))], None),
-        "bias": (Annotated[bool, typer.Option("--bias", help=t("Count biases of the projections (not for MLA)."))], False),
-        "prefill": (Annotated[one, typer.Option("--prefill", metavar="causal|full", help=t("Which pairs of tokens are counted: those a token may see (causal, the default), or all."))], None),
-        "expand": (Annotated[bool, typer.Option("--expand", help=t("Show every product that is counted, with its sizes."))], False),
+    own = {
+        "variants": arguments("[mha|mqa|gqa|mla]...", help=t("What to compare: all four, or with several presets what each of them uses."), complete=_variants, default=None),
+        "preset": options("--preset", metavar="NAME", help=t("The sizes of a published model: gpt2, llama-2-7b (if nothing is said), llama-2-70b, llama-3-8b, mistral-7b or deepseek-v2; several stand side by side."), complete=_presets),
+        "config": options("--config", metavar="FILE", help=t("The sizes in a model's config.json, as Hugging Face keeps it; several stand side by side.")),
+        "d_model": option("--d-model", metavar="N", help=t("Width of a token.")),
+        "heads": option("--heads", metavar="N", help=t("Query heads, n_h.")),
+        "kv_heads": option("--kv-heads", metavar="N", help=t("Heads of keys and values in GQA, n_g.")),
+        "d_head": option("--d-head", metavar="N", help=t("Width of a head, d_h (d_model/n_h, if nothing is said).")),
+        "d_c": option("--d-c", metavar="N", help=t("MLA: width of the latent of keys and values, d_c.")),
+        "d_c_q": option("--d-c-q", metavar="N", help=t("MLA: width of the latent of queries, d_c'; 0 for none.")),
+        "d_rope": option("--d-rope", metavar="N", help=t("MLA: width of the rotary part, d_h^R; 0 for none.")),
+        "layers": option("--layers", metavar="N", help=t("Layers, l.")),
+        "context": option("--context", metavar="N", help=t("Tokens in the context, n.")),
+        "window": option("--window", metavar="N", help=t("A token sees only the last N tokens, itself included; 0: no limit.")),
+        "bytes": option("--bytes", metavar="N|fp16", help=t("Bytes of a number in the cache: a number, or fp32, fp16, bf16, fp8, int8, int4.")),
+        "bias": flag("--bias", help=t("Count biases of the projections (not for MLA).")),
+        "prefill": option("--prefill", metavar="causal|full", help=t("Which pairs of tokens are counted: those a token may see (causal, the default), or all.")),
+        "expand": flag("--expand", help=t("Show every product that is counted, with its sizes.")),
     }  # fmt: skip
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
     help = t("Compare MHA, MQA, GQA and MLA: parameters, KV cache, multiply-adds, and what is said about them.")
-    names = ("variants", "preset", "config", *SIZES, "bias", "prefill", "expand", "format", "output", "force", "lang")
-    app.command("compare", help=help)(with_options(compare, names, {**report_options(say), **own}))
-    return command_of(app)
+    names = (*own, "format", "output", "force", "lang")
+    return command_of("compare", help, compare, say, names, {**shared_by_reports(say), **own})
+
+
+def _variants(incomplete: str) -> list[str]:
+    """Variants of attention, for the shell."""
+    from attncli.cost.count import VARIANTS
+
+    return starting(VARIANTS, incomplete)
+
+
+def _presets(incomplete: str) -> list[str]:
+    """Names of published models, for the shell."""
+    from attncli.cost import presets
+
+    return starting(presets.names(), incomplete)
+
+
+def compare(say: Say, **words: Any) -> int:
+    """Count, and show it."""
+    from attncli.core.outputs import REPORT
+    from attncli.cost.asked import models_of, sizes_of, variants_of
+    from attncli.cost.comparison import comparison
+
+    target = words["output"]
+    chosen = report_format(words["format"], target)
+    named = variants_of(words["variants"] or ())
+    found = comparison(models_of(words["preset"] or (), words["config"] or (), sizes_of(words)), named)
+    text = _written(say, found, chosen, expand=words["expand"], to_file=target is not None)
+    write_text(say, text, target, REPORT, force=words["force"])
+    return 0
+
+
+def _written(say: Say, found: "Comparison", format: str, *, expand: bool, to_file: bool) -> str:
+    from attncli.render import data
+    from attncli.render.comparison import Document
+
+    language = language_of(say, to_file=to_file)
+    if format == "json":
+        return data.comparison_json(found, language)
+    if format == "csv":
+        return data.comparison_csv(found)
+    document = Document(found, language, expand=expand)
+    if format == "markdown":
+        from attncli.render.comparison import as_markdown
+
+        return as_markdown(document)
+    from attncli.render.comparison import Page
+
+    return printed(lambda screen: Page(document, width=screen.width, encoding=screen.encoding).parts(), to_file=to_file)

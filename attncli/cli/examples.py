@@ -1,102 +1,199 @@
 """attncli examples: list, show, run and verify the worked examples."""
 
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-import typer
+from attncli.cli.options import (
+    SHOWN,
+    argument,
+    arguments,
+    arithmetic_of,
+    command_of,
+    example_ids,
+    flag,
+    group_of,
+    shared,
+)
+from attncli.cli.output import Say, TypedLines, console, printed, view_of, width
+from attncli.cli.output import show as show_run
+from attncli.core.message import InputError
+from attncli.locale.wrap import columns, definitions, wrap
 
-from attncli.cli import _complete
-from attncli.cli._light import command_of
-from attncli.cli._options import SHOWN, options, with_options
-from attncli.cli._say import Say
+if TYPE_CHECKING:
+    from attncli.problems.problem import Problem
 
 
 def command(say: Say) -> Any:
     """The group of commands."""
-    app = typer.Typer(
-        rich_markup_mode=None,
-        add_completion=False,
-        no_args_is_help=True,
-        help=say.text("Worked examples: exercises whose published numbers are recalculated."),
-    )
+    t = say.text
+    table = {
+        **shared(say),
+        "id": argument("ID|FILE", help=t("The id of a worked example, or a problem file."), complete=example_ids),
+        "ids": arguments("[ID|FILE]...", help=t("Ids of worked examples, or problem files (all examples, if none is given)."), complete=example_ids, default=None),
+        "step_by_step": flag("--step-by-step", help=t("One step a screen: Enter for the next one.")),
+        "hint": flag("--hint", help=t("Show the hint too.")),
+    }  # fmt: skip
+    shown = t("Show an exercise without its solution: what is given, what is asked.")
+    ran = t("Work through an exercise, compare it with the published numbers, and point out what to notice.")
+    verified = t("Recalculate every published digit; exit status 1 if any is off.")
+    group = group_of(t("Worked examples: exercises whose published numbers are recalculated."), say)
+    group.add_command(command_of("list", t("List all worked examples."), listed, say, ("lang",), table))
+    group.add_command(command_of("show", shown, show, say, ("id", "hint", "lang"), table))
+    group.add_command(command_of("run", ran, run, say, ("id", "step_by_step", *SHOWN), table))
+    group.add_command(command_of("verify", verified, verify, say, ("ids", "lang"), table))
+    return group
 
-    @app.callback()
-    def start(
-        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text("Language of everything shown.")),
-    ) -> None:
-        """Also before the command's name; the language was found before the words were read."""
 
-    table = _table(say)
-    for name, function, names, help in _commands(say):
-        app.command(name, help=help)(with_options(function, names, table))
-    return command_of(app)
+def listed(say: Say, **words: Any) -> int:
+    """Every id with its title, part by part, and a way through them."""
+    from attncli.problems import library
+    from attncli.render.names import localized
 
-
-def _table(say: Say) -> dict[str, tuple[Any, Any]]:
-    """The options of all commands, by name."""
-    id_argument = typer.Argument(
-        metavar="ID|FILE",
-        help=say.text("The id of a worked example, or a problem file."),
-        autocompletion=_complete.examples,
-    )
-    ids_argument = typer.Argument(
-        metavar="[ID|FILE]...",
-        help=say.text("Ids of worked examples, or problem files (all examples, if none is given)."),
-        autocompletion=_complete.examples,
-    )
-    return {
-        **options(say),
-        "id": (Annotated[str, id_argument], ...),
-        "ids": (Annotated[list[str] | None, ids_argument], None),
-        "step_by_step": (
-            Annotated[
-                bool, typer.Option("--step-by-step", help=say.text("One step a screen: Enter for the next one."))
-            ],
-            False,
+    ids = library.ids()
+    longest = max(map(columns, ids))
+    lines: list[str] = []
+    for part, group in groupby(ids, library.part_of):
+        rows = [(id, localized(library.load(id).title, say.language.code)) for id in group]
+        lines += ["", wrap(say.text(library.PARTS[part]), width()), *definitions(rows, width(), least=longest)]
+    first, back, on = (", ".join(ids) for ids in library.PATH)
+    last = [
+        say.text("New here? First {first}; then the way back: {back}; then on to {on}.", first=first, back=back, on=on),
+        say.text(
+            "Look at one: attncli examples show ID. Its solution: attncli examples run ID. The beginning is enough: a2 is a2-first-by-hand."
         ),
-        "hint": (Annotated[bool, typer.Option("--hint", help=say.text("Show the hint too."))], False),
-    }
+    ]
+    lines += ["", *(wrap(text, width()) for text in last)]
+    say.out("\n".join(lines[1:]) + "\n")
+    return 0
 
 
-def _commands(say: Say) -> Iterator[tuple[str, Callable[..., int], tuple[str, ...], str]]:
-    """Every command: its name, what it does, its options, and its help."""
+def show(say: Say, *, id: str, hint: bool, lang: str | None) -> int:
+    """The exercise without its solution."""
+    from attncli.core.message import AttnError
+    from attncli.problems import library
+    from attncli.problems.question import question_of
+    from attncli.problems.request import problem_named
+    from attncli.problems.run import run as calculated
+    from attncli.render.exercise import how_to_hand_in, question
+    from attncli.render.view import view
 
-    def listed(**words: Any) -> int:
-        from attncli.cli._examples import listing
+    problem = problem_named(id)
+    id = library.find(id) or id
+    try:
+        asked = question_of(problem)
+        result = calculated(problem, steps=asked.given)  # nothing but what is given
+    except AttnError as error:
+        raise error.at(id) from None
+    shown = view(result, say.language, layout=problem.layout, width=width())
+    text = printed(lambda screen: question(asked, id, shown, screen, hint=hint))
+    say.out(text + how_to_hand_in(asked, id, shown, width()))
+    return 0
 
-        return listing(say)
 
-    def show(**words: Any) -> int:
-        from attncli.cli._examples import show
+def run(say: Say, *, id: str, **words: Any) -> int:
+    """The exercise calculated, with its question, its printed numbers and what to notice; 1 if a number is off."""
+    from attncli.problems.lesson import arithmetic_of_source, check_layout, lesson_of
+    from attncli.problems.request import problem_named
+    from attncli.problems.run import run as calculated
 
-        return show(say, **words)
+    step_by_step, steps = words["step_by_step"], words["step"] or ()
+    if step_by_step and (words["output"] is not None or words["format"] not in (None, "table")):
+        raise InputError("--step-by-step is for the screen. Leave out -o and --format.")
+    problem = problem_named(id)
+    if words["layout"]:
+        check_layout(problem, words["layout"])
+    options = arithmetic_of(words)
+    if options["arithmetic"] == "floating":
+        options["arithmetic"] = arithmetic_of_source(problem)  # the summary says what full precision gives
+    result = calculated(problem, steps=steps, **options)
+    lesson = lesson_of(problem, result.shown if steps else ())
+    if step_by_step:
+        _one_after_another(say, result, words, lesson)
+    else:
+        show_run(say, result, words, lesson)
+    return 0 if lesson.ok else 1
 
-    def run(**words: Any) -> int:
-        from attncli.cli._examples import run
 
-        return run(say, **words)
+def _one_after_another(say: Say, result: Any, words: Mapping[str, Any], lesson: Any) -> None:
+    """The run, one step a screen: Enter goes on, q stops."""
+    from attncli.render.terminal import Page, print_parts, trimmed
 
-    def verify(**words: Any) -> int:
-        from attncli.cli._examples import verify
+    typed = TypedLines(say)
+    view = view_of(say, result, words, "table", lesson, to_file=False)
+    screen, buffer = console()
+    screens = list(Page(view, screen).screens())
+    for number, parts in enumerate(screens, start=1):
+        print_parts(parts, screen)
+        say.out(trimmed(buffer.getvalue()))
+        buffer.seek(0)
+        buffer.truncate()
+        if number == len(screens):
+            return
+        line = typed(say.text("[{number}/{count}] Enter: next, q: stop ", number=number, count=len(screens)))
+        if line is not None and line.strip().casefold() in _STOP:
+            return
 
-        return verify(say, **words)
 
-    yield "list", listed, ("lang",), say.text("List all worked examples.")
-    yield (
-        "show",
-        show,
-        ("id", "hint", "lang"),
-        say.text("Show an exercise without its solution: what is given, what is asked."),
-    )
-    yield (
-        "run",
-        run,
-        ("id", "step_by_step", *SHOWN),
-        say.text("Work through an exercise, compare it with the published numbers, and point out what to notice."),
-    )
-    yield (
-        "verify",
-        verify,
-        ("ids", "lang"),
-        say.text("Recalculate every published digit; exit status 1 if any is off."),
-    )
+#: What stops a walk through the steps.
+_STOP = ("q", "quit", "退出")
+
+
+def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
+    """Every printed digit recomputed: a line an example, and below it every number that does not follow."""
+    from attncli.core.message import AttnError
+    from attncli.problems import library
+    from attncli.problems.published import check
+    from attncli.problems.request import problem_named
+
+    lines: list[str] = []
+    results = wrong = 0
+    chosen = ids or library.ids()
+    remarks: list[str] = []
+    for id in chosen:
+        try:
+            problem = problem_named(id)
+            checks = check(problem)
+        except AttnError as error:
+            if ids:
+                raise
+            wrong += 1
+            lines.append(f"✗ {id}: {error.message.text(say.language)}")
+            continue
+        off = [checked for checked in checks if not checked.ok]
+        results, wrong = results + len(checks), wrong + len(off)
+        mark = "✗" if off else "✓"
+        lines.append(
+            say.text("{mark} {id}: 1 published result", mark=mark, id=id)
+            if len(checks) == 1
+            else say.text("{mark} {id}: {count} published results", mark=mark, id=id, count=len(checks))
+        )
+        for checked in off:
+            lines.append(f"    {checked.step}: {checked.printed}")
+            if checked.message is not None:
+                lines.append(wrap(checked.message.text(say.language), width(), "    ", "    "))
+        if ids:
+            remarks += _for_the_author(say, problem)
+    if wrong:
+        last = say.text(
+            "Published results that the inputs do not give: {wrong} of {results}.", wrong=wrong, results=results
+        )
+    else:
+        last = say.text(
+            "Every published result follows from its inputs. Results: {results}; examples: {count}.",
+            results=results,
+            count=len(chosen),
+        )
+    say.out("\n".join([*lines, "", wrap(last, width()), *remarks]) + "\n")
+    return 1 if wrong else 0
+
+
+def _for_the_author(say: Say, problem: "Problem") -> list[str]:
+    """What an exercise cannot tell from the right answer, for whoever is about to give it."""
+    from attncli.marking.mark import Marker
+    from attncli.render.sheet import for_the_author
+
+    found = Marker(problem).undetectable()
+    if not found:
+        return []
+    return ["", wrap(f"{problem.id}: {for_the_author(found).text(say.language)}", width())]

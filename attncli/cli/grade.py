@@ -1,49 +1,145 @@
 """attncli grade: mark a class."""
 
-from typing import Annotated, Any
+import io
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+from attncli.cli.options import argument, arguments, command_of, example_ids, option, shared
+from attncli.cli.output import Say, is_terminal, printed, write_text
+from attncli.core.message import N_, InputError, Message, unknown
 
-from attncli.cli import _complete
-from attncli.cli._light import command_of
-from attncli.cli._options import options, with_options
-from attncli.cli._say import Say
+if TYPE_CHECKING:
+    from attncli.marking.picture import Picture
+    from attncli.marking.results import Grader
+    from attncli.problems.problem import Problem
+
+_ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
 
 
 def command(say: Say) -> Any:
     """The command."""
-
-    def grade(**words: Any) -> int:
-        from attncli.cli._grade import grade as run
-
-        return run(say, **words)
-
     t = say.text
-    one = str | None
-    own: dict[str, tuple[Any, Any]] = {
-        "exercise": (
-            Annotated[str, typer.Argument(metavar="PROBLEM|WORKSHEETS", help=t("A problem file, the id of a worked example, or a folder of worksheets."), autocompletion=_complete.examples)],
-            ...,
-        ),
-        "sheets": (
-            Annotated[list[str], typer.Argument(metavar="SUBMISSIONS...", help=t("A folder of sheets, .jsonl or .csv files, or - for JSON Lines on standard input."))],
-            ...,
-        ),
-        "format": (Annotated[one, typer.Option("--format", metavar="NAME", help=t("table, jsonl, csv, gradescope or junit; by default as -o ends, else table."))], None),
-        "map_": (
-            Annotated[list[str] | None, typer.Option("--map", metavar="FROM=STEP,...", help=t('Names of the sheet that mean steps, like --map "attn_probs=A,ctx=O".'), show_default=False)],
-            None,
-        ),
-        "feedback": (Annotated[one, typer.Option("--feedback", metavar="DIR", help=t("Also write each student's feedback there, as Markdown."))], None),
-        "jobs": (Annotated[one, typer.Option("-j", "--jobs", metavar="N", help=t("Processes that mark side by side (1, if nothing is said)."))], None),
-        "dask": (Annotated[one, typer.Option("--dask", metavar="ADDRESS", help=t("Mark on a Dask cluster (needs the extra attncli[dask])."))], None),
+    own = {
+        "exercise": argument("PROBLEM|WORKSHEETS", help=t("A problem file, the id of a worked example, or a folder of worksheets."), complete=example_ids),
+        "sheets": arguments("SUBMISSIONS...", help=t("A folder of sheets, .jsonl or .csv files, or - for JSON Lines on standard input.")),
+        "format": option("--format", metavar="NAME", help=t("table, jsonl, csv, gradescope or junit; by default as -o ends, else table.")),
+        "feedback": option("--feedback", metavar="DIR", help=t("Also write each student's feedback there, as Markdown.")),
+        "jobs": option("-j", "--jobs", metavar="N", help=t("Processes that mark side by side (1, if nothing is said).")),
+        "dask": option("--dask", metavar="ADDRESS", help=t("Mark on a Dask cluster (needs the extra attncli[dask]).")),
     }  # fmt: skip
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command("grade", help=say.text("Mark a class: a result a sheet, and the picture of the class."))(
-        with_options(
-            grade,
-            ("exercise", "sheets", "format", "output", "force", "feedback", "map_", "jobs", "dask", "layout", "lang"),
-            {**options(say), **own},
-        )
+    names = ("exercise", "sheets", "format", "output", "force", "feedback", "map_", "jobs", "dask", "layout", "lang")
+    help = t("Mark a class: a result a sheet, and the picture of the class.")
+    return command_of("grade", help, grade, say, names, {**shared(say), **own})
+
+
+def grade(say: Say, **words: Any) -> int:
+    """Mark a class and write the results; the exit status is 0 whatever the marks are, 2 where we failed at a sheet."""
+    from attncli.core.outputs import CLASS, check_output
+    from attncli.marking.grading import STREAMED, Grading, Order, Pages
+    from attncli.marking.sheets import mapping_for, sheet_layout
+    from attncli.problems.numbers import whole_number
+    from attncli.problems.request import problem_of
+    from attncli.render import sheet
+
+    exercise, sheets, output = words["exercise"], words["sheets"], words["output"]
+    chosen = _format(words["format"], output)
+    if exercise == "-" and "-" in sheets:
+        raise InputError("Only one input can come from standard input (-). Give the others as files.")
+    processes = whole_number("-j", words["jobs"], 1, 256) or 1
+    if words["dask"] is not None and words["jobs"] is not None:
+        raise InputError("--dask and -j: a cluster has its own processes. Give one of them.")
+    problems, owners = _set_of(exercise)
+    problem = next(iter(problems.values())) if problems else problem_of(exercise)
+    inputs = (exercise, *sheets)
+    if output is not None and chosen == "table":
+        check_output(output, CLASS, inputs, force=True)
+    stdin = io.BytesIO() if sys.stdin is None else sys.stdin.buffer
+    order = Order(
+        problem, tuple(sheets), stdin, say.language, chosen, sheet_layout(words["layout"]), output, words["feedback"], inputs,
+        mapping_for(problem, words["map_"] or ()), processes, words["dask"], words["force"], problems, owners,
+    )  # fmt: skip
+    with ExitStack() as stack:
+        # Lines that run over the screen by themselves show how far it is.
+        over_the_screen = chosen in STREAMED and output is None and is_terminal(sys.stdout)
+        watched = _progress(stack) if is_terminal(sys.stderr) and not over_the_screen else None
+        pages = Pages(sheet.as_markdown, sheet.unreadable_as_markdown, sheet.note_as_markdown)
+        grading = Grading(order, pages, say.error, watched)
+        _say_strange_columns(say, sheets, grading.grader)
+        picture = grading.run(say.out)
+    if chosen == "table":
+        write_text(say, _table(say, picture, grading.grader), output, CLASS, force=words["force"])
+    else:
+        _say_to_the_author(say, exercise, grading.grader)
+    return 2 if grading.faults else 0
+
+
+def _set_of(exercise: str) -> "tuple[Mapping[str, Problem], Mapping[str, str]]":
+    """The problems of a folder that `attncli worksheet` has written, and whose they are; nothing of anything else."""
+    from attncli.worksheets import folder
+
+    if not folder.is_set(exercise):
+        return {}, {}
+    found = folder.read(exercise)
+    return found.problems, found.owners
+
+
+def _format(format: str | None, output: str | None) -> str:
+    from attncli.marking.grading import FORMATS
+
+    chosen = format
+    if chosen is None:
+        chosen = _ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table"
+    if chosen not in FORMATS:
+        raise unknown(Message(N_("The format")), chosen, list(FORMATS))
+    if chosen == "gradescope" and output is None:
+        raise InputError("Gradescope's results are one file a student. Give a folder: -o results")
+    return chosen
+
+
+def _say_strange_columns(say: Say, sheets: Sequence[str], grader: "Grader") -> None:
+    from attncli.marking.class_files import unknown_columns
+
+    for path in sheets:
+        if path.lower().endswith(".csv") and Path(path).is_file():
+            strange = unknown_columns(path, grader.knows, grader.marker.ids)
+            if strange is not None:
+                say.error(strange)
+
+
+def _say_to_the_author(say: Say, exercise: str, grader: "Grader") -> None:
+    """Once, after the results: what an exercise of one's own cannot tell."""
+    from attncli.problems import library
+    from attncli.render.sheet import for_the_author
+
+    if library.find(exercise) is None:
+        author = grader.marker.undetectable()
+        if author:
+            say.error(for_the_author(author))
+
+
+def _progress(stack: ExitStack) -> Callable[..., Any]:
+    """A progress bar on standard error, until the stack is closed."""
+    from attncli.render.live import counting
+
+    return lambda results, done, total: counting(results, sys.stderr, stack, done, total())
+
+
+def _table(say: Say, picture: "Picture", grader: "Grader") -> str:
+    from attncli.render.classroom import ClassView
+    from attncli.render.names import localized
+
+    marker = grader.marker
+    title = localized(marker.problem.title, say.language.code) or marker.problem.id
+    return printed(
+        lambda screen: ClassView(
+            picture,
+            say.language,
+            title=title,
+            width=screen.width,
+            encoding=screen.encoding,
+            author=marker.undetectable(),
+        ).parts()
     )
-    return command_of(app)

@@ -1,20 +1,25 @@
 """attncli lab: small seeded experiments with a picture, each a command of its own."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from typer.core import TyperGroup
-
-from attncli.cli import _complete
-from attncli.cli._light import command_of, with_help
-from attncli.cli._options import report_options, with_options
-from attncli.cli._say import Say
+from attncli.cli.options import (
+    Declared,
+    Group,
+    argument,
+    command_of,
+    example_ids,
+    flag,
+    group_of,
+    option,
+    shared_by_reports,
+)
+from attncli.cli.output import Say, report_format, write_report
 
 
 def command(say: Say) -> Any:
     """The group of experiments, which are imported only when one of them is asked for: they load NumPy."""
 
-    class Experiments(TyperGroup):
+    class Experiments(Group):
         """One command for each file in attncli/lab."""
 
         def list_commands(self, ctx: Any) -> list[str]:
@@ -23,58 +28,40 @@ def command(say: Say) -> Any:
             return lab.names()
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            return _experiment(say, cmd_name) if cmd_name in self.list_commands(ctx) else None
+            return _experiment(cmd_name, say) if cmd_name in self.list_commands(ctx) else None
 
-    app = typer.Typer(
-        cls=Experiments,
-        rich_markup_mode=None,
-        add_completion=False,
-        no_args_is_help=True,
-        help=say.text("Small experiments with a picture: scaling, softmax, overflow, heads, rank."),
+    return group_of(
+        say.text("Small experiments with a picture: scaling, softmax, overflow, heads, rank."), say, Experiments
     )
 
-    @app.callback()
-    def start(
-        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text("Language of everything shown.")),
-    ) -> None:
-        """Also before the experiment's name; the language was found before the words were read."""
 
-    return command_of(app)
-
-
-def _experiment(say: Say, name: str) -> Any:
+def _experiment(name: str, say: Say) -> Any:
     from attncli import lab
 
     experiment = lab.get(name)
-    table = {**report_options(say), **_own(experiment, say)}
-    names = (*(setting.name for setting in experiment.settings), "seed", "format", "output", "force", "lang")
 
-    def run(**words: Any) -> int:
-        from attncli.cli._lab import run as run_experiment
+    def run(say: Say, *, seed: str | None, format: str | None, output: str | None, force: bool, lang: str | None, **words: Any) -> int:  # fmt: skip
+        """Run the experiment and write its report to the screen or to a file."""
+        from attncli.lab._settings import values_of
+        from attncli.problems.numbers import LARGEST_SEED, whole_number
 
-        return run_experiment(say, experiment, **words)
+        chosen = report_format(format, output)
+        start = whole_number("--seed", seed, 0, LARGEST_SEED) or 0
+        report = experiment.run(start, values_of(experiment, words, say.language))
+        write_report(say, report, chosen, output, force=force)
+        return 0
 
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(name, help=say.text(experiment.text))(with_options(run, names, table))
-    return with_help(command_of(app), say)
+    own = {setting.name: _declared(setting, say) for setting in experiment.settings}
+    own["seed"] = option("--seed", metavar="N", help=say.text("Start of the random numbers, 0 if nothing is said."))
+    names = (*own, "format", "output", "force", "lang")
+    return command_of(name, say.text(experiment.text), run, say, names, {**shared_by_reports(say), **own})
 
 
-def _own(experiment: Any, say: Say) -> dict[str, tuple[Any, Any]]:
-    """The options of one experiment, and those that all of them have."""
-    t, one = say.text, str | None
-    own: dict[str, tuple[Any, Any]] = {
-        "seed": (Annotated[one, typer.Option("--seed", metavar="N", help=t("Start of the random numbers, 0 if nothing is said."))], None),
-    }  # fmt: skip
-    for setting in experiment.settings:
-        help = t(setting.text)
-        if setting.kind == "problem":
-            argument = typer.Argument(
-                metavar=setting.metavar, help=help, autocompletion=_complete.examples, show_default=False
-            )
-            own[setting.name] = (Annotated[str | None, argument], None)
-        elif setting.kind == "flag":
-            own[setting.name] = (Annotated[bool, typer.Option(setting.option, help=help)], False)
-        else:
-            option = typer.Option(setting.option, metavar=setting.metavar, help=help)
-            own[setting.name] = (Annotated[str | None, option], None)
-    return own
+def _declared(setting: Any, say: Say) -> Declared:
+    """A setting as an option, or as the word without one."""
+    help = say.text(setting.text)
+    if setting.kind == "problem":
+        return argument(setting.metavar, help=help, complete=example_ids, default=None)
+    if setting.kind == "flag":
+        return flag(setting.option, help=help)
+    return option(setting.option, metavar=setting.metavar, help=help)

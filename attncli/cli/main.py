@@ -4,37 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
+import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from attncli import __version__
-from attncli.cli._light import command_of, with_help
-from attncli.cli._say import ClosedOutput, OutputClosedError, OutputError, Say, drop_output
+from attncli.cli.options import Group, HelpInstead, where_to_look
+from attncli.cli.output import ClosedOutput, OutputClosedError, OutputError, Say, width
+from attncli.core.message import N_, AttnError, Message, closest
+from attncli.core.reasons import of_system
 
 #: Commands in the order of the help page; each is a file of this name.
 COMMANDS = (
-    "forward",
-    "backward",
-    "why",
-    "check",
-    "grade",
-    "worksheet",
-    "examples",
-    "models",
-    "compare",
-    "train",
-    "generate",
-    "lab",
-    "practice",
+    *(
+        "forward",
+        "backward",
+        "why",
+        "check",
+        "grade",
+        "worksheet",
+        "examples",
+        "models",
+        "compare",
+        "train",
+        "generate",
+    ),
+    *("lab", "practice"),
 )
-
-
 #: Shows where in the code a fault of our own happened.
 _DEBUG = "--debug"
 
@@ -52,12 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(words, say)
     except KeyboardInterrupt:
-        say.error(say.interrupted())
+        say.error(Message(N_("stopped.")))
         return 128 + signal.SIGINT
     except Exception as error:  # a fault of our own is said like every other error, in one line
         if debug:
             raise
-        return say.error(say.fault(error, words))
+        return say.error(_fault(error, words))
 
 
 def entry() -> None:
@@ -74,21 +76,17 @@ def entry() -> None:
 
 
 def _run(words: list[str], say: Say) -> int:
-    from attncli.core.message import AttnError
-
     try:
         say.check()
         status = application(say)(args=words, prog_name="attncli", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except AttnError as error:
         return say.error(error.message)
+    except HelpInstead as help:
+        say.out(f"{help}\n")
+        return 0
     except typer.TyperException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
-            say.out(f"{error.ctx.get_help()}\n")  # type: ignore[attr-defined]
-            return 0
-        from attncli.cli._usage import usage_message
-
-        return say.error(usage_message(error))
+        return say.error(_wrong_option(error))
     except SystemExit as stop:
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
@@ -96,43 +94,34 @@ def _run(words: list[str], say: Say) -> int:
     except BrokenPipeError:
         return _nobody_reads()
     except RecursionError:
-        return say.error(say.too_deep())
+        return say.error(Message(N_("the input is nested too deep to be read. Write it flatter.")))
     except MemoryError:
-        return say.error(say.too_large())
+        return say.error(Message(N_("this needs more memory than there is. Use smaller matrices.")))
     except (OutputError, OutputClosedError) as error:
-        return say.error(say.output_failed(error))
+        _drop_output()
+        return say.error(_not_written(error))
     except OSError as error:
-        return say.error(say.read_failed(error))
-
-
-def _nobody_reads() -> int:
-    """Whoever reads has had enough, like `| head -1`: that is no error."""
-    drop_output()
-    return 0
+        return say.error(_not_read(error))
 
 
 def application(say: Say) -> Any:
-    """The Typer application in one language."""
+    """The command line in one language."""
 
-    class Commands(TyperGroup):
+    class Commands(Group):
         """Commands that are imported only when they are used."""
 
         def list_commands(self, ctx: Any) -> list[str]:
             return list(COMMANDS)
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name not in COMMANDS:
-                return None
-            import importlib
-
-            return with_help(importlib.import_module(f"attncli.cli.{cmd_name}").command(say), say)
+            return _command(cmd_name, say) if cmd_name in COMMANDS else None
 
     app = typer.Typer(
         cls=Commands,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=True,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "obj": say},
         help=say.text("Transformer attention by hand: every step, every gradient, with its arithmetic."),
     )
 
@@ -149,8 +138,135 @@ def application(say: Say) -> Any:
             say.out(f"attncli {__version__}\n")
             raise typer.Exit
         if ctx.invoked_subcommand is None:
-            from attncli.cli._greeting import greeting
+            say.out(_greeting(say))
 
-            say.out(greeting(say))
+    return typer.main.get_command(app)
 
-    return with_help(command_of(app), say)
+
+def _command(name: str, say: Say) -> Any:
+    return importlib.import_module(f"attncli.cli.{name}").command(say)
+
+
+def _greeting(say: Say) -> str:
+    """What `attncli` alone says: three things to try."""
+    from attncli.locale.wrap import wrap
+
+    to_try = (
+        (
+            'attncli forward -Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4"',
+            say.text("one query, two keys: every step from Q, K, V to the output"),
+        ),
+        (
+            "attncli examples run a1-pronoun",
+            say.text("the first exercise, with the numbers its source gives and what to notice"),
+        ),
+        (
+            'attncli backward a1-pronoun --upstream "1 2" --expand',
+            say.text("backwards: every gradient, and how every number comes about"),
+        ),
+    )
+    lines = [
+        wrap(say.text("attncli shows attention as you would calculate it by hand, step by step."), width()),
+        "",
+        say.text("Three things to try:"),
+        "",
+    ]
+    for command, what in to_try:
+        # A command stays on one line, to be copied.
+        lines += [f"  {command}", wrap(what, width(), " " * 6, " " * 6)]
+    last = say.text("All exercises: attncli examples list. All commands: attncli --help.")
+    return "\n".join([*lines, "", wrap(last, width()), ""])
+
+
+# What went wrong.
+
+
+def _wrong_option(error: Any) -> Message:
+    """What to say of an option that does not exist, or that has or lacks a word after it."""
+    ctx = getattr(error, "ctx", None)
+    name, hint = getattr(error, "option_name", None), where_to_look(ctx)
+    if ctx is None or name is None:
+        return Message(N_("{what} {hint}"), what=error.format_message(), hint=hint)
+    parameters = ctx.command.get_params(ctx)
+    known = next((param for param in parameters if name in param.opts), None)
+    if known is not None and known.is_flag:
+        return Message(N_("the option {name} takes no value. {hint}"), name=name, hint=hint)
+    if known is not None:
+        return Message(N_("the option {name} needs a value after it. {hint}"), name=name, hint=hint)
+    if name[1:2].isdigit() or name[1:2] == ".":
+        return Message(
+            N_('“{name}” stands where an option is expected. Put quotes around a matrix, like -Q "-1 2". {hint}'),
+            name=name,
+            hint=hint,
+        )
+    elsewhere = ", ".join(f"attncli {path}" for path in _commands_with(name))
+    if elsewhere:
+        return Message(
+            N_("the option {name} does not belong here, but to {commands}. {hint}"),
+            name=name,
+            commands=elsewhere,
+            hint=hint,
+        )
+    likely = closest(name, [option for param in ctx.command.params for option in param.opts])
+    if likely:
+        return Message(
+            N_("the option {name} does not exist. Did you mean {likely}? {hint}"), name=name, likely=likely, hint=hint
+        )
+    return Message(N_("the option {name} does not exist. {hint}"), name=name, hint=hint)
+
+
+def _commands_with(option: str) -> Iterator[str]:
+    """The commands that have this option."""
+    say = Say("en", asked=False)
+    for name in COMMANDS:
+        command = _command(name, say)
+        parts = getattr(command, "commands", None)
+        paths = {f"{name} {part}": one for part, one in parts.items()} if parts else {name: command}
+        for path, one in paths.items():
+            if any(option in parameter.opts for parameter in one.params):
+                yield path
+
+
+def _fault(error: BaseException, words: Sequence[str]) -> Message:
+    """What to say where attncli itself has failed: everything that a report needs, in one line."""
+    from attncli.core.reasons import where_it_failed
+
+    return Message(
+        N_(
+            "this is a fault of attncli itself, not of what was given: {what}. Please report it with this line. Version {version}, Python {python}, command: attncli {command}"
+        ),
+        what=where_it_failed(error),
+        version=__version__,
+        python=".".join(map(str, sys.version_info[:3])),
+        command=shlex.join(word[:100] for word in words)[:600],
+    )
+
+
+def _not_read(error: OSError) -> Message:
+    """What to say where reading failed at a place that has no word of its own for it."""
+    if error.filename:
+        return Message(
+            N_("{path}: cannot be read ({reason})."), path=os.fsdecode(error.filename), reason=of_system(error)
+        )
+    return Message(N_("the input cannot be read ({reason})."), reason=of_system(error))
+
+
+def _not_written(error: OSError) -> Message:
+    if isinstance(error, OutputClosedError):
+        return Message(N_("the output was closed before everything was written."))
+    return Message(
+        N_("cannot write the output ({reason}). Check the place and the permissions."),
+        reason=of_system(error),
+    )
+
+
+def _nobody_reads() -> int:
+    """Whoever reads has had enough, like `| head -1`: that is no error."""
+    _drop_output()
+    return 0
+
+
+def _drop_output() -> None:
+    """What is still to be written goes nowhere: Python would try again at its end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,73 +1,200 @@
 """attncli train: a GPT learns a text, from scratch, and shows how."""
 
-from typing import Annotated, Any
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+from attncli.cli.options import SHOWN, argument, arithmetic_of, command_of, flag, option, shared
+from attncli.cli.output import Say, format_of, inputs_of, language_of, report_format, show, write_file, write_report
+from attncli.core.message import N_, InputError, Message, unknown
 
-from attncli.cli._light import command_of
-from attncli.cli._options import SHOWN, options, with_options
-from attncli.cli._say import Say
+if TYPE_CHECKING:
+    from attncli.training.stopping import Stop
+    from attncli.training.trainer import Trainer, TrainingState
 
-#: Options that say what is trained, which a saved training knows already.
-SIZES = (
-    *("split", "context", "d_model", "d_k", "d_v", "heads", "kv_heads", "layers", "d_ff", "positions", "rotary"),
-    *("norm", "normalisation", "activation", "tied", "seed"),
-)
-LEARNING = ("steps", "eta", "optimizer")
+#: A name for a saved training.
+_EXAMPLE = "training.npz"
+#: The title of a single step.
+_ONE = N_("Training step {step}")
+#: Options that belong to a single step.
+_ONLY_STEP = ("expand", "decimals", "carry", "layout", "full")
 
 
 def command(say: Say) -> Any:
     """The command."""
-
-    def train(**words: Any) -> int:
-        from attncli.cli._train import train
-
-        return train(say, **words)
-
-    names = (
-        "text",
-        *LEARNING,
-        *SIZES,
-        "at",
-        "load",
-        "save",
-        *(name for name in SHOWN if name not in ("step", "exact")),
-    )
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(
-        "train",
-        help=say.text(
-            "Train a small GPT on a text and show what it learnt: the loss, the next token, who looks at whom, a continuation."
-        ),
-    )(with_options(train, names, {**options(say), **_own(say)}))
-    return command_of(app)
-
-
-def _own(say: Say) -> dict[str, tuple[Any, Any]]:
     t = say.text
-    one = str | None
-    return {
-        "text": (Annotated[one, typer.Argument(metavar="[TEXT]", help=t("The text, @FILE, or - for standard input; a saved training brings its own."), show_default=False)], None),
-        "steps": (Annotated[one, typer.Option("--steps", metavar="N", help=t("How many updates to make (500 if nothing is said)."))], None),
-        "eta": (Annotated[one, typer.Option("--eta", metavar="NUMBER", help=t("The learning rate η (0.05 for adam, 0.2 for sgd)."))], None),
-        "optimizer": (Annotated[one, typer.Option("--optimizer", metavar="adam|sgd", help=t("How the numbers are updated (adam if nothing is said)."))], None),
-        "split": (Annotated[one, typer.Option("--split", metavar="characters|words", help=t("How the text is cut into tokens (characters if nothing is said)."))], None),
-        "context": (Annotated[one, typer.Option("--context", metavar="N", help=t("Tokens that are looked at together (32, or as long as the text is)."))], None),
-        "d_model": (Annotated[one, typer.Option("--d-model", metavar="N", help=t("Numbers in a token's vector (4)."))], None),
-        "d_k": (Annotated[one, typer.Option("--d-k", metavar="N", help=t("Width of a head's queries and keys (2)."))], None),
-        "d_v": (Annotated[one, typer.Option("--d-v", metavar="N", help=t("Width of a head's values (2)."))], None),
-        "heads": (Annotated[one, typer.Option("--heads", metavar="N", help=t("Heads (1)."))], None),
-        "kv_heads": (Annotated[one, typer.Option("--kv-heads", metavar="N", help=t("Heads of keys and values (as many as heads)."))], None),
-        "layers": (Annotated[one, typer.Option("--layers", metavar="N", help=t("Blocks; 0, the default: causal attention and nothing else."))], None),
-        "d_ff": (Annotated[one, typer.Option("--d-ff", metavar="N", help=t("Width of the feed-forward sublayer of a block (0: there is none)."))], None),
-        "positions": (Annotated[one, typer.Option("--positions", metavar="none|sinusoidal|learned", help=t("What is added to the embeddings (sinusoidal; with --rotary none)."))], None),
-        "rotary": (Annotated[bool, typer.Option("--rotary", help=t("Turn queries and keys by their positions."))], False),
-        "norm": (Annotated[one, typer.Option("--norm", metavar="pre|post", help=t("Where the norms of a block stand (pre)."))], None),
-        "normalisation": (Annotated[one, typer.Option("--normalisation", metavar="layer|rms|none", help=t("Which norm (layer)."))], None),
-        "activation": (Annotated[one, typer.Option("--activation", metavar="NAME", help=t("The bend of the feed-forward sublayer: relu, gelu, gelu_tanh, silu or swiglu (gelu)."))], None),
-        "tied": (Annotated[bool, typer.Option("--tied", help=t("The logits use the embedding table again."))], False),
-        "seed": (Annotated[one, typer.Option("--seed", metavar="N", help=t("Of the first random numbers (0)."))], None),
-        "at": (Annotated[one, typer.Option("--step", metavar="K", help=t("Show step K in full, every number of it, instead of the whole training."))], None),
-        "load": (Annotated[one, typer.Option("--load", metavar="FILE", help=t("Go on with a saved training."))], None),
-        "save": (Annotated[one, typer.Option("--save", metavar="FILE", help=t("Save the training (.npz) when it is done."))], None),
+    own = {
+        "text": argument("[TEXT]", help=t("The text, @FILE, or - for standard input; a saved training brings its own."), default=None),
+        "steps": option("--steps", metavar="N", help=t("How many updates to make (500 if nothing is said).")),
+        "eta": option("--eta", metavar="NUMBER", help=t("The learning rate η (0.05 for adam, 0.2 for sgd).")),
+        "optimizer": option("--optimizer", metavar="adam|sgd", help=t("How the numbers are updated (adam if nothing is said).")),
+        "split": option("--split", metavar="characters|words", help=t("How the text is cut into tokens (characters if nothing is said).")),
+        "context": option("--context", metavar="N", help=t("Tokens that are looked at together (32, or as long as the text is).")),
+        "d_model": option("--d-model", metavar="N", help=t("Numbers in a token's vector (4).")),
+        "d_k": option("--d-k", metavar="N", help=t("Width of a head's queries and keys (2).")),
+        "d_v": option("--d-v", metavar="N", help=t("Width of a head's values (2).")),
+        "heads": option("--heads", metavar="N", help=t("Heads (1).")),
+        "kv_heads": option("--kv-heads", metavar="N", help=t("Heads of keys and values (as many as heads).")),
+        "layers": option("--layers", metavar="N", help=t("Blocks; 0, the default: causal attention and nothing else.")),
+        "d_ff": option("--d-ff", metavar="N", help=t("Width of the feed-forward sublayer of a block (0: there is none).")),
+        "positions": option("--positions", metavar="none|sinusoidal|learned", help=t("What is added to the embeddings (sinusoidal; with --rotary none).")),
+        "rotary": flag("--rotary", help=t("Turn queries and keys by their positions.")),
+        "norm": option("--norm", metavar="pre|post", help=t("Where the norms of a block stand (pre).")),
+        "normalisation": option("--normalisation", metavar="layer|rms|none", help=t("Which norm (layer).")),
+        "activation": option("--activation", metavar="NAME", help=t("The bend of the feed-forward sublayer: relu, gelu, gelu_tanh, silu or swiglu (gelu).")),
+        "tied": flag("--tied", help=t("The logits use the embedding table again.")),
+        "seed": option("--seed", metavar="N", help=t("Of the first random numbers (0).")),
+        "at": option("--step", metavar="K", help=t("Show step K in full, every number of it, instead of the whole training.")),
+        "load": option("--load", metavar="FILE", help=t("Go on with a saved training.")),
+        "save": option("--save", metavar="FILE", help=t("Save the training (.npz) when it is done.")),
     }  # fmt: skip
+    help = t("Train a small GPT on a text and show what it learnt: the loss, the next token, who looks at whom, a continuation.")  # fmt: skip
+    names = (*own, *(name for name in SHOWN if name not in ("step", "exact")))
+    return command_of("train", help, train, say, names, {**shared(say), **own})
+
+
+def train(say: Say, **words: Any) -> int:
+    """Train, and show what came of it; where it was stopped, what came of it until then."""
+    from attncli.problems.numbers import whole_number
+    from attncli.training.setup import MOST_STEPS, STEPS, state_of
+    from attncli.training.trainer import Trainer
+
+    at = whole_number("--step", words["at"], 1, MOST_STEPS)
+    if at is None:
+        _refuse_options_of_a_step(words)
+        chosen = report_format(words["format"], words["output"])
+    _check_places(say, words)
+    trainer = Trainer(state_of(words))
+    if at is not None:
+        return _one_step(say, trainer, at, words)
+    steps = whole_number("--steps", words["steps"], 0, MOST_STEPS)
+    steps = STEPS if steps is None else steps
+    last = trainer.step + steps
+    stop = _go_on(say, trainer, steps)
+    from attncli.training.report import report
+
+    found = report(trainer)  # which refuses numbers that are none, before they are saved
+    if words["save"] is not None:
+        _save(say, words, trainer.state)
+    write_report(say, found, chosen, words["output"], force=words["force"])
+    if stop.asked:
+        say.error(_stopped(trainer, last, words["save"]))
+    return stop.status
+
+
+def _too_early(step: int, at: int) -> Message:
+    return Message(N_("stopped after step {step}, so there is no step {at} to show."), step=step, at=at)
+
+
+def _stopped(trainer: "Trainer", last: int, saved: str | None) -> Message:
+    """After an interruption: how far it came, and how to go on."""
+    if saved is None:
+        return Message(
+            N_("stopped after step {step} of {last}: this is what it had learnt by then. --save FILE keeps it."),
+            step=trainer.step,
+            last=last,
+        )
+    return Message(
+        N_("stopped after step {step} of {last}. Carry on with: attncli train --load {file} --steps {left}"),
+        step=trainer.step,
+        last=last,
+        file=shlex.quote(saved),
+        left=last - trainer.step,
+    )
+
+
+def _refuse_options_of_a_step(words: Mapping[str, Any]) -> None:
+    given = [name for name in _ONLY_STEP if words[name] not in (None, False)]
+    if given:
+        raise InputError("--{option} belongs to a single step. Write --step K with it, like --step 1.", option=given[0])
+
+
+def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
+    """Train so many steps, or until somebody asks to stop; never half a step."""
+    from attncli.training.stopping import stopping
+
+    with ExitStack() as stack:
+        stop = stack.enter_context(stopping())
+        tell = None
+        if sys.stderr is not None and sys.stderr.isatty() and steps > 1:
+            from attncli.render.live import telling
+
+            tell = telling(sys.stderr, stack, trainer.step + steps, say.language)
+        for loss in trainer.run(steps):
+            if tell is not None:
+                tell(trainer.step, loss)
+            if stop.asked:
+                break
+    return stop
+
+
+def _one_step(say: Say, trainer: "Trainer", at: int, words: Mapping[str, Any]) -> int:
+    """Everything that step `at` calculates: forward, loss, gradients, update."""
+    if words["steps"] is not None:
+        raise InputError("--step shows one step, so --steps says nothing beside it. Leave one of them out.")
+    if at <= trainer.step:
+        raise InputError(
+            "--step {at}: this training has made {step} steps already. Write a later one, like --step {next}.",
+            at=at,
+            step=trainer.step,
+            next=trainer.step + 1,
+        )
+    stop = _go_on(say, trainer, at - 1 - trainer.step)
+    if words["save"] is not None:
+        _save(say, words, trainer.state)
+    if stop.asked:
+        kept = words["save"] is not None
+        say.error(_stopped(trainer, at - 1, words["save"]) if kept else _too_early(trainer.step, at))
+        return stop.status
+    from attncli.locale import CODES, language
+    from attncli.problems.run import run
+
+    problem = trainer.problem(trainer.window(trainer.step))
+    title = {code: Message(_ONE, step=at).text(language(code)) for code in CODES}
+    layout = words["layout"] if words["layout"] is not None else "rows"
+    if layout not in ("rows", "columns"):
+        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
+    result = run(problem.changed(title=title), **arithmetic_of(words))
+    show(say, result.changed(problem=result.problem.changed(layout=layout)), words)
+    return 0
+
+
+def _check_places(say: Say, words: Mapping[str, Any]) -> None:
+    """Before a long training: whether its files can go where they are to go."""
+    from attncli import render
+    from attncli.core.outputs import REPORT, RUN, TRAINING, check_output, check_place
+    from attncli.training.report import TITLE
+
+    save, output = words["save"], words["output"]
+    inputs = inputs_of(say.words)
+    if output is not None:
+        check_place(output)
+        title = Message(TITLE) if words["at"] is None else Message(_ONE, step=words["at"])
+        text = title.text(language_of(say, to_file=True))
+        first = f"# {text}\n" if format_of(words["format"], output, render.formats()) == "markdown" else f"{text}\n"
+        kind = REPORT if words["at"] is None else RUN
+        check_output(output, kind, inputs, first.encode(), force=words["force"])
+    if save is None:
+        return
+    check_place(save, "--save", _EXAMPLE)
+    check_output(save, TRAINING, inputs, option="--save", force=words["force"])
+    if not save.lower().endswith(".npz") and not _is_device(save):
+        raise InputError("--save {path}: a training is an .npz file. Write --save {path}.npz", path=save)
+    if output is not None and os.path.realpath(save) == os.path.realpath(output):
+        raise InputError("--save and -o are the same file, {path}. Give one of them another name.", path=save)
+
+
+def _is_device(name: str) -> bool:
+    path = Path(name)
+    return path.exists() and not path.is_file()
+
+
+def _save(say: Say, words: Mapping[str, Any], state: "TrainingState") -> None:
+    from attncli.core.outputs import TRAINING
+    from attncli.training.saved import as_bytes
+
+    write_file(say, words["save"], as_bytes(state), TRAINING, "--save", _EXAMPLE, force=words["force"])

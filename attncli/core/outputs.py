@@ -152,6 +152,27 @@ def is_folder(name: str, option: str, example: str) -> InputError:
     )
 
 
+def check_place(name: str, option: str = "-o", example: str = "trace.md") -> None:
+    """Before long work: whether a file can go there.
+
+    Raises
+    ------
+    InputError
+        It is a folder, or in none that may be written to.
+    """
+    path = Path(os.path.realpath(name))
+    if not name or path.is_dir():
+        raise is_folder(name, option, example)
+    folder = path.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(
+            "{option} {path}: you cannot write to the folder {folder}, or it does not exist. Choose another path.",
+            option=option,
+            path=name,
+            folder=str(folder),
+        )
+
+
 def cannot_write(name: str, error: Exception, option: str = "-o") -> InputError:
     """The error for a place that nothing can be written to."""
     return InputError(

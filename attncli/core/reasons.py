@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from pathlib import Path
 
 from attncli.core.message import N_, Message
 
@@ -99,3 +100,13 @@ def _known(said: str, table: tuple[tuple[str, str], ...]) -> Message:
 def _plain(text: str) -> Message:
     """Words that nobody has translated, as they are."""
     return Message("{words}", words=text)
+
+
+def where_it_failed(error: BaseException) -> str:
+    """Of an error that is our own fault: its kind, its words, and the place in the code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    words = re.sub(r" at 0x[0-9a-f]+", "", f"{error}")[:150]
+    return f"{type(error).__name__}: {words}{place}"

@@ -1,12 +1,11 @@
 """A class marked: from the places where sheets lie to results in order, by one process, many, or a cluster, and into files.
 
-What an earlier run has left in the file is taken over where it is the same work (`earlier`). Nothing here prints: what is to be
+What an earlier run has left in the file is taken over where it is the same work (`ledger`). Nothing here prints: what is to be
 said goes to `tell`, and results that are asked for on standard output to `out`.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -20,30 +19,23 @@ from attncli.core.outputs import CLASS, FEEDBACK, FEEDBACK_END, check_output, ma
 from attncli.core.reasons import of_system
 from attncli.core.record import Record
 from attncli.marking import class_csv, junit
-from attncli.marking.earlier import Kept, Ledger, Pairs, Sheet, fingerprint
-from attncli.marking.grade import CHUNK, Grader, Picture, SetGrader, chunks
+from attncli.marking.engines import Engine, Results, Work
+from attncli.marking.ledger import BESIDE, Kept, Ledger, Pairs, SheetKey, fingerprint
 from attncli.marking.marked import Marked
+from attncli.marking.picture import Picture
+from attncli.marking.places import submissions
 from attncli.marking.report import json_text
-from attncli.marking.submissions import BESIDE, Submission, submissions
+from attncli.marking.submission import Submission
 from attncli.problems.problem import NOTHING, Problem
 
 FORMATS = ("table", "jsonl", "csv", "gradescope", "junit")
 #: Formats that are written as the results come.
 STREAMED = ("jsonl", "csv", "junit")
 
-#: Chunks that may be on their way at once, for every process.
-_AHEAD = 4
-#: Sheets that one process marks first, to see how long a sheet takes.
-_TRIED = 2 * CHUNK
-#: Seconds of work left below which further processes cost more than they save: each has to start.
-WORTH = 3.0
 #: The name of a page that is not there: no page has it.
 _MISSING = "?"
 #: Names that a message lists.
 _MOST_NAMES = 5
-
-Results = Iterator[dict[str, Any]]
-Handed = Callable[[], list[dict[str, Any]]]
 
 
 class Order(Record):
@@ -114,8 +106,9 @@ class Grading:
             problems=order.problems, owners=order.owners,
         )  # fmt: skip
         self.grader = self.work.grader
+        self.engine = Engine(self.work, order.jobs, order.dask, tell)
         self.picture = Picture(list(self.grader.marker.points))
-        self.names = Names()
+        self.names = FileNames()
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
 
@@ -185,7 +178,7 @@ class Grading:
 
     def _fresh(self, waiting: Iterator[Submission | None], stack: ExitStack, done: int = 0) -> Results:
         """Results of sheets that are marked now, in their order."""
-        results: Results = self._mapped(waiting, stack, done)
+        results: Results = self.engine.results(waiting, stack, done, self._total)
         if self.watched is not None:
             results = self.watched(results, done, self._total)
         return map(self._counted, self._with_feedback(results))
@@ -293,7 +286,7 @@ class Grading:
                 sheet, result = one
                 print = "" if "fault" in result else sheet.print
                 page = self.page if order.feedback is not None else None
-                own = Sheet(print, result["student"], self.counts[result["student"] or ""], page)
+                own = SheetKey(print, result["student"], self.counts[result["student"] or ""], page)
                 ledger.add(text_of(result).encode("utf-8", "replace"), own)
         ledger.finish(tail)
         said = ledger.said_at_the_end()
@@ -327,7 +320,7 @@ class Grading:
 
     def _named(self, waiting: Iterator[Submission | None], earlier: bool) -> Pairs:
         counts: Counter[str] = Counter()
-        names = Names()
+        names = FileNames()
         for found in waiting:
             if found is None:
                 yield None
@@ -335,14 +328,14 @@ class Grading:
             submission = found.carried()
             print = fingerprint(*submission.content_parts())
             if not earlier:
-                yield submission, Sheet(print)
+                yield submission, SheetKey(print)
                 continue
             student = submission.student()
             counts[student] += 1
             page = names.take(student) if self.order.feedback is not None else None
             if page is not None and not (Path(self.order.feedback or "") / f"{page}.md").is_file():
                 page = _MISSING  # marked again, and written
-            yield submission, Sheet(print, student, counts[student], page)
+            yield submission, SheetKey(print, student, counts[student], page)
 
     def _students_again(self) -> Iterator[str]:
         return (sheet.student() for sheet in self.submissions() if sheet is not None)
@@ -354,9 +347,11 @@ class Grading:
         if self.order.feedback is not None:
             self.names.take(student)
 
-    def _in_turn(self, pairs: Pairs, ledger: Ledger, stack: ExitStack) -> Iterator[Kept | tuple[Sheet, dict[str, Any]]]:
+    def _in_turn(
+        self, pairs: Pairs, ledger: Ledger, stack: ExitStack
+    ) -> Iterator[Kept | tuple[SheetKey, dict[str, Any]]]:
         """Results that stay and results that are new, in the order of the sheets."""
-        order: deque[Kept | Sheet] = deque()
+        order: deque[Kept | SheetKey] = deque()
 
         def to_mark() -> Iterator[Submission | None]:
             for pair in pairs:
@@ -370,14 +365,14 @@ class Grading:
                     yield submission
 
         # Names and counts are taken in order: a result that stays comes before the next one is marked.
-        results = self._mapped(to_mark(), stack, ledger.kept)
+        results = self.engine.results(to_mark(), stack, ledger.kept, self._total)
         if self.watched is not None:
             results = self.watched(results, ledger.kept, self._total)
         for result in results:
             while isinstance(order[0], Kept):
                 yield order.popleft()  # type: ignore[misc]
             sheet = order.popleft()
-            assert isinstance(sheet, Sheet)
+            assert isinstance(sheet, SheetKey)
             yield sheet, self._counted(next(self._with_feedback(iter((result,)))))
         while order:
             kept = order.popleft()
@@ -392,7 +387,7 @@ class Grading:
         output = order.output or ""
         alone = output.lower().endswith(".json")
         folder = Path(output).parent if alone else Path(output)
-        names = Names()
+        names = FileNames()
 
         def hand_back(place: Path, result: dict[str, Any]) -> None:
             make_folder(place, "-o")
@@ -417,219 +412,12 @@ class Grading:
         if first is not None:
             hand_back(folder, first)
 
-    # Engines.
-
-    def _mapped(self, waiting: Iterator[Submission | None], stack: ExitStack, done: int) -> Results:
-        """Results in the order of the sheets, from one process, many, or a cluster."""
-        order, work = self.order, self.work
-        if order.dask is not None:
-            return _in_order(_dask(work, order.dask, stack), chunks(waiting), 64)
-        if order.jobs == 1:
-            return _one_by_one(work, chunks(waiting))
-        return self._shared(chunks(waiting), stack, done)
-
-    def _shared(self, parts: Iterator[list[Submission]], stack: ExitStack, done: int) -> Results:
-        """By several processes, if they are worth their start: one process begins and sees how long a sheet takes."""
-        total = self._total()
-        if total is not None:
-            marked, began = 0, time.perf_counter()
-            for part in parts:
-                yield from self.work(part)
-                marked += len(part)
-                if marked >= _TRIED or not part:
-                    break
-                began = time.perf_counter() if marked <= CHUNK else began  # the first ones also fill what is remembered
-            each = (time.perf_counter() - began) / max(1, marked - CHUNK)
-            if (total - done - marked) * each < WORTH:
-                self.tell(
-                    Message(
-                        N_("-j {jobs}: one process is as quick for {count} sheets, so one marks them all."),
-                        jobs=self.order.jobs,
-                        count=total,
-                    )
-                )
-                yield from _one_by_one(self.work, parts)
-                return
-        yield from _in_order(_pool(self.work, self.order.jobs, stack), parts, self.order.jobs * _AHEAD)
-
-
-class Work:
-    """What a worker needs: the problem and the language. It travels to other processes and machines."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        language: Language,
-        *,
-        layout: str | None,
-        feedback: Callable[[Marked, Language], str] | None,
-        names: Mapping[str, str],
-        problems: Mapping[str, Problem] = NOTHING,
-        owners: Mapping[str, str] = NOTHING,
-    ) -> None:
-        self.problems = dict(problems)
-        self.owners = dict(owners)
-        self.names = dict(names)
-        self.problem = problem
-        self.language = language.code
-        self.layout = layout
-        self.feedback = feedback
-        self._grader: Grader | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_grader": None}
-
-    @property
-    def grader(self) -> Grader:
-        """Made once in every process."""
-        if self._grader is None:
-            from attncli.locale import language
-
-            how = language(self.language), self.layout, self.feedback, self.names
-            if self.problems:
-                self._grader = SetGrader(self.problems, self.owners, *how)
-            else:
-                self._grader = Grader(self.problem, *how)
-        return self._grader
-
-    def __call__(self, chunk: list[Submission]) -> list[dict[str, Any]]:
-        """The results of some sheets: depends on them alone, so any engine may map it."""
-        return self.grader.results(chunk)
-
-
-def _one_by_one(work: Work, parts: Iterator[list[Submission]]) -> Results:
-    return (result for part in parts for result in work(part))
-
-
-_work: Work | None = None
-
-
-def _start(work: Work) -> None:
-    """Keep the work in a process of the pool, so that it travels once. Ctrl-C is the first process's business; when that one ends,
-    however it does, this one ends too."""
-    import signal
-    import threading
-
-    global _work
-    _work = work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_the_first, daemon=True).start()
-
-
-def _end_with_the_first() -> None:
-    import os
-    from multiprocessing import parent_process
-
-    first = parent_process()
-    if first is not None:
-        first.join()
-        os._exit(1)
-
-
-def _do(chunk: list[Submission]) -> list[dict[str, Any]]:
-    assert _work is not None
-    return _work(chunk)
-
-
-def _pool(work: Work, jobs: int, stack: ExitStack) -> Callable[[list[Submission]], Handed]:
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_start, initargs=(work,))
-    stack.callback(pool.shutdown, cancel_futures=True)
-
-    def hand(chunk: list[Submission]) -> Handed:
-        def result() -> list[dict[str, Any]]:
-            try:
-                return future.result()
-            except BrokenProcessPool:
-                raise _broken_pool() from None
-
-        try:
-            future = pool.submit(_do, chunk)
-        except BrokenProcessPool:
-            raise _broken_pool() from None
-        return result
-
-    return hand
-
-
-def _broken_pool() -> InputError:
-    return InputError(
-        "-j: something ended one of the marking processes, perhaps because memory ran out. What "
-        "is marked is kept; run the same command again, with fewer processes, to carry on."
-    )
-
-
-def _dask(work: Work, address: str, stack: ExitStack) -> Callable[[list[Submission]], Handed]:
-    """Chunks handed to a cluster, with the bytes of files in them: its machines need not see our disk."""
-    try:
-        from distributed import Client
-        from distributed.comm.addressing import resolve_address
-    except ModuleNotFoundError:
-        raise InputError(
-            "--dask needs Dask, which is not installed. Install it with: pip install 'attncli[dask]'"
-        ) from None
-    import logging
-
-    connect: Any = Client
-    resolve: Any = resolve_address
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    try:
-        resolve(address)  # a client that fails on this would hang at exit
-        client = stack.enter_context(connect(address, timeout=10, set_as_default=False))
-        shared = client.scatter(work, broadcast=True)
-    except Exception as error:  # Dask has many of its own
-        raise InputError(
-            "--dask {address}: no cluster answers there ({reason}). Give the scheduler's address, like tcp://127.0.0.1:8786.",
-            address=address,
-            reason=_reason(error),
-        ) from None
-
-    def hand(chunk: list[Submission]) -> Handed:
-        def result() -> list[dict[str, Any]]:
-            try:
-                found: list[dict[str, Any]] = future.result()
-            except Exception as error:
-                raise InputError(
-                    "--dask {address}: the cluster gave up ({reason}). What is done is kept; give the same command again to go on.",
-                    address=address,
-                    reason=_reason(error),
-                ) from None
-            return found
-
-        future = client.submit(_apply, shared, [submission.carried() for submission in chunk], pure=False)
-        return result
-
-    return hand
-
-
-def _reason(error: Exception) -> str:
-    return str(error)[:120] or type(error).__name__
-
-
-def _apply(work: Work, chunk: list[Submission]) -> list[dict[str, Any]]:
-    return work(chunk)
-
-
-def _in_order(hand: Callable[[list[Submission]], Handed], parts: Iterator[list[Submission]], ahead: int) -> Results:
-    """Results in order, with at most `ahead` chunks on their way, so that memory stays flat."""
-    running: deque[Handed] = deque()
-    for chunk in parts:
-        if chunk:
-            running.append(hand(chunk))
-        while running and (not chunk or len(running) >= ahead):
-            yield from running.popleft()()
-    while running:
-        yield from running.popleft()()
-
 
 #: Names that Windows keeps for devices, with whatever ending.
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{name}{i}" for name in ("com", "lpt") for i in range(10))})
 
 
-class Names:
+class FileNames:
     """File names for students: letters, digits, - and _, so they stay in their folder; each is given once."""
 
     def __init__(self) -> None:
@@ -649,6 +437,3 @@ class Names:
         self._used[key] = number
         self._used.setdefault(name.casefold(), 1)
         return name
-
-
-__all__ = ["BESIDE", "FORMATS", "STREAMED", "Grading", "Names", "Order"]

@@ -131,6 +131,18 @@ def read(path: Path) -> list[LogEntry]:
     return found
 
 
+def read_all(paths: Sequence[Path]) -> list[LogEntry]:
+    """The entries of several logs, whoever gave no name called by the name of the file.
+
+    Raises
+    ------
+    InputError
+        One of them cannot be read, or holds something else.
+    """
+    found = [entry if entry.student else entry.changed(student=path.stem) for path in paths for entry in read(path)]
+    return sorted(found, key=lambda entry: entry.t)
+
+
 def _may_be_ours(lines: Sequence[bytes]) -> bool:
     """Whether a file without a single entry is an empty log, or one whose only line is torn."""
     written = [line for line in lines if line.strip()]
@@ -282,6 +294,11 @@ class Progress:
         for entry in entries:
             if entry.student == student:
                 self.add(entry)
+
+    @classmethod
+    def of(cls, path: Path, student: str) -> Progress:
+        """What the log there says of a student; nothing, where there is none yet."""
+        return cls(read(path) if path.is_file() else (), student)
 
     def add(self, entry: LogEntry) -> None:
         """Take one more entry into account."""

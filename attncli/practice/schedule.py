@@ -14,9 +14,11 @@ from attncli.core.message import N_, InputError, Message, unknown
 from attncli.core.record import Record
 from attncli.practice.log import DAY, Progress, Skill
 from attncli.practice.skills import LAST_STAGE, SKILLS, asked_at, skill_of, stage_of
+from attncli.problems import library
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem
 from attncli.problems.question import points_of
+from attncli.problems.request import problem_named
 
 #: Recipes in the order in which they are taken up; others follow.
 CURRICULUM = (
@@ -279,4 +281,60 @@ def _skills(problem: Problem) -> set[str]:
     return {skill_of(graph, id) for id in points_of(problem, graph.steps)}
 
 
-__all__ = ["LAST_STAGE", "Exercises", "NextExercise", "Recipes", "by_name", "next_exercise", "shows_alone"]
+def chooser(name: str, stage: int | None, seed: int) -> tuple[Callable[[Progress, float], NextExercise], bool]:
+    """How exercises are chosen, and whether a worked example (or a problem file) was named.
+
+    Parameters
+    ----------
+    name : a recipe, a skill, a worked example, a problem file; nothing: what comes next
+    stage : which lines are the learner's; None: as the log says
+    seed : the number of the first draw
+
+    Raises
+    ------
+    InputError
+        There is nothing of this name.
+    """
+    recipes = Recipes()
+    if not name:
+        return lambda log, now: _at(next_exercise(log, now, recipes, seed), stage), False
+    if name in recipes.names or name in SKILLS:
+        return by_name(name, recipes, stage=stage, first_seed=seed), False
+    if library.find(name) is None and not ("." in name or "/" in name or "\\" in name):
+        likely = [*recipes.names, *SKILLS, *library.ids()]
+        raise unknown(Message(N_("The exercise")), name, likely)
+    problem = problem_named(name)
+    id = problem.id or name
+    problem.graph()
+
+    def choose(log: Progress, now: float) -> NextExercise:
+        # After a result was shown it comes back with new numbers, where a recipe makes some.
+        if any(one.name == id and one.done for one in log.exercises[-1:]):
+            again = _recipe_of(problem, recipes)
+            if again:
+                return by_name(again, recipes, stage=stage, first_seed=seed)(log, now)
+        return NextExercise(id, problem, stage or log.stage(id), Message(N_("Why this one: you asked for it.")))
+
+    return choose, True
+
+
+def _recipe_of(problem: Problem, recipes: Recipes) -> str:
+    """The recipe whose exercises are like a problem: of its model, with gradients or without, causal or not."""
+    from attncli.worksheets.recipes import load
+
+    for name in recipes.names:
+        recipe = load(name)
+        if (
+            recipe.model == problem.model
+            and bool(recipe.gradient) == problem.has_gradient
+            and bool(recipe.settings.get("causal")) == bool(problem.settings.get("causal"))
+        ):
+            return name
+    return ""
+
+
+def _at(choice: NextExercise, stage: int | None) -> NextExercise:
+    return choice if stage is None else choice.changed(stage=stage)
+
+
+__all__ = ["LAST_STAGE", "Exercises", "NextExercise", "Recipes", "by_name", "chooser", "next_exercise", "shows_alone"]

@@ -12,9 +12,9 @@ from attncli.arithmetic.rounding import round_decimal
 from attncli.core.graph import Graph
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, InputError, Listed, Localized, Message
-from attncli.marking.grade import in_shape, oriented
 from attncli.marking.mark import Marker
 from attncli.marking.marked import StepMark
+from attncli.marking.sheets import in_shape, oriented
 from attncli.practice import hints
 from attncli.practice.log import RIGHT, LogEntry, Progress
 from attncli.practice.parts import Part, Result, Text, Wanted, WholeExercise

@@ -83,6 +83,29 @@ def _as_in_a_file(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def arithmetic_of_source(problem: Problem) -> str:
+    """As the source of an exercise did: by hand, where it carried rounded numbers on."""
+    return "hand" if "carried" in problem.how.values() else "floating"
+
+
+def check_layout(problem: Problem, layout: str) -> None:
+    """Refuse a layout that the published numbers of an exercise do not have.
+
+    Raises
+    ------
+    InputError
+        It is no layout, or another one.
+    """
+    if layout not in ("rows", "columns"):
+        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
+    if layout != problem.layout:
+        raise InputError(
+            "{id} is written with tokens as {layout}, and so are its published numbers. Leave out --layout.",
+            id=problem.id,
+            layout=problem.layout,
+        )
+
+
 # --- The second run ---------------------------------------------------------------------------------------------------
 
 

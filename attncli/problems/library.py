@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attncli.core.message import InputError, Listed
+from attncli.core.message import N_, InputError, Listed
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Problem
@@ -19,7 +19,21 @@ _NAME = "worked_examples"
 _MOST_NEAR = 8
 #: Characters of an id.
 _LONGEST = 80
-_PARTS = re.compile(r"\d+|\D+")
+_PIECES = re.compile(r"\d+|\D+")
+
+#: Parts of the worked examples, by the letter that their ids begin with; what other people published has none.
+PARTS = {
+    "a": N_("A. Attention, from the scores to the output"),
+    "b": N_("B. The way back: gradients of attention"),
+    "c": N_("C. Tokens and their embeddings"),
+    "d": N_("D. Many heads, shared and compressed"),
+    "e": N_("E. The Transformer around it"),
+    "f": N_("F. A small GPT: loss and learning"),
+    "": N_("Printed by others, and calculated again"),
+}
+_OURS = re.compile(r"([a-z])[0-9]+-")
+#: Where somebody new may begin, and go on: ids as they may be typed.
+PATH = (("a2", "a1", "a8", "a9", "a11"), ("b1", "b2", "b4", "b6"), ("c3", "c6", "d1", "e3", "e6", "f1"))
 
 
 def folder() -> Path:
@@ -35,6 +49,12 @@ def folder() -> Path:
 def ids() -> list[str]:
     """The ids of all worked examples, in teaching order: a1 … a11, b1 …, then what other people published."""
     return list(_paths())
+
+
+def part_of(id: str) -> str:
+    """The letter of the part that an example belongs to; nothing for what other people printed."""
+    found = _OURS.match(id)
+    return found[1] if found is not None and found[1] in PARTS else ""
 
 
 def find(name: str) -> str | None:
@@ -126,4 +146,4 @@ def _paths() -> dict[str, Path]:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """a2 before a10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in _PARTS.findall(name)]
+    return [(int(part), "") if part.isdigit() else (0, part) for part in _PIECES.findall(name)]

@@ -10,7 +10,7 @@ from rich.text import Text
 from attncli.core.message import N_, Language, Listed, Message
 from attncli.locale.wrap import columns, wrap
 from attncli.marking.explain import Named
-from attncli.marking.grade import MOST_LISTED, Picture
+from attncli.marking.picture import MOST_LISTED, Picture
 from attncli.mistakes.catalogue import CATALOGUE, did
 from attncli.render.glyphs import fitted
 from attncli.render.names import printable

@@ -9,12 +9,21 @@ import numpy as np
 
 from attncli.core.graph import Graph
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
-from attncli.core.message import InputError, LimitError
+from attncli.core.message import AttnError, InputError, LimitError
 from attncli.core.record import Record
+from attncli.problems.numbers import LARGEST_SEED, number, whole_number
 from attncli.problems.problem import Problem
 from attncli.problems.run import Run, run
 from attncli.training.spec import MOST_CELLS
 from attncli.training.trainer import TrainingState
+
+#: Tokens that are written where nothing is said.
+_LENGTH, _TRACED = 20, 3
+#: Tokens that may be written: every one looks at all before it; --verify works all of them out anew, --trace shows it.
+_MOST, _MOST_VERIFIED, _MOST_TRACED = 2000, 200, 50
+_MOST_TOP = 100_000
+#: How far apart the logits with and without a cache may be.
+TOLERANCE = 1e-12
 
 
 class Sampling(Record):
@@ -149,3 +158,67 @@ def chosen(probabilities: FloatArray, choice: Sampling, random: np.random.Genera
     return int(
         np.searchsorted(np.cumsum(shares), random.random() * shares.sum(), side="right").clip(0, len(shares) - 1)
     )
+
+
+def length_of(text: str | None, *, trace: bool, verify: bool) -> int | None:
+    """How many tokens to write, if it is said; with --verify and --trace fewer are possible.
+
+    Raises
+    ------
+    InputError
+        It is no number, or too large.
+    """
+    if trace:
+        return whole_number("--length (--trace)", text, 1, _MOST_TRACED)
+    if verify:
+        return whole_number("--length (--verify)", text, 1, _MOST_VERIFIED)
+    return whole_number("--length", text, 1, _MOST)
+
+
+def usual_length(state: TrainingState, prompt: Sequence[int], *, trace: bool) -> int:
+    """How many tokens to write where nothing is said: no more than were looked at together in the training."""
+    usual = _TRACED if trace else _LENGTH
+    return max(1, min(usual, state.spec.context + 1 - len(prompt)))
+
+
+def choice_of(temperature: str | None, top: str | None, seed: str | None) -> Sampling:
+    """How tokens are chosen, as it is written.
+
+    Raises
+    ------
+    InputError
+        One of them is no number, or out of range.
+    """
+    return Sampling(
+        number("--temperature", temperature, 0.0, 1000.0) if temperature is not None else 0.0,
+        whole_number("--top", top, 1, _MOST_TOP) or 0,
+        whole_number("--seed", seed, 0, LARGEST_SEED) or 0,
+    )
+
+
+def prompt_ids(state: TrainingState, prompt: str) -> list[int]:
+    """The tokens of a prompt.
+
+    Raises
+    ------
+    InputError
+        It is empty, or has tokens that the training does not know.
+    """
+    text = " ".join(prompt.split()) if state.spec.split == "words" else prompt
+    if not text:
+        raise InputError("PROMPT is empty. Write at least one token that the training knows.")
+    try:
+        return state.spec.encode(text)
+    except AttnError as error:
+        raise error.at("PROMPT") from None
+
+
+def difference(state: TrainingState, prompt: Sequence[int], tokens: Sequence[WrittenToken]) -> float:
+    """The largest relative difference between logits with the cache and without, over all tokens."""
+    worst, ids = 0.0, list(prompt)
+    for token in tokens:
+        anew = without_cache(state, ids)
+        size = max(1.0, float(np.abs(anew).max()))
+        worst = max(worst, float(np.abs(token.logits - anew).max()) / size)
+        ids.append(token.id)
+    return worst

@@ -170,3 +170,14 @@ def collisions(sheets: Sequence[Wrong | Mistake], right: Mapping[str, Any]) -> i
 
 def _key(lines: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple((id, value.shape, (value + 0.0).tobytes()) for id, value in lines.items())
+
+
+def told_apart(proofs: Sequence[Proof]) -> dict[str, list[str]]:
+    """Every mistake, written with its step, by whether its numbers are its own ("alone"), those of another one as well ("shared"), or
+    cannot come about ("impossible")."""
+    groups: dict[str, list[str]] = {"alone": [], "shared": [], "impossible": []}
+    for proof in proofs:
+        others = ", ".join(dict.fromkeys(id for _, id in proof.shared if id != proof.id))
+        group = "alone" if proof.verdict == "shared" and not others else proof.verdict
+        groups[group].append(f"{proof.step}: {proof.id}" + (f" (= {others})" if others else ""))
+    return groups

@@ -169,6 +169,29 @@ def write(
     return sheets
 
 
+def check_folder(folder: Path, order: SetOrder, *, force: bool) -> None:
+    """Refuse a folder that holds something else.
+
+    Raises
+    ------
+    InputError
+        It does, or it is a file.
+    """
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            "-o {path}: this is a file, but variants are written into a folder. Give another name.", path=str(folder)
+        )
+    if force or not folder.is_dir() or not any(folder.iterdir()):
+        return
+    table, text = folder / "set.toml", set_text(order, [job.id for job in order.sheets()])
+    if not table.is_file() or table.read_text(encoding="utf-8", errors="replace") != text:
+        raise InputError(
+            "-o {path}: this folder holds something else. Give a new one, or --force to write into it.",
+            path=str(folder),
+        )
+
+
 def set_text(order: SetOrder, ids: Sequence[str]) -> str:
     """set.toml: what the set was made from."""
     lines = [

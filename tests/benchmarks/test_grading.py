@@ -23,9 +23,10 @@ from learner import Case, Learner, as_text
 from wrongs import kinds
 
 from attncli.core.message import ENGLISH
-from attncli.marking.grade import CHUNK, Grader, chunks
+from attncli.marking.engines import CHUNK, chunks
 from attncli.marking.report import json_text
-from attncli.marking.submissions import Submission
+from attncli.marking.results import Grader
+from attncli.marking.submission import Submission
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
 

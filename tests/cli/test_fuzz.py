@@ -107,7 +107,7 @@ def test_any_text(argv: list[str]) -> None:
 
 @pytest.mark.parametrize("columns", ["1", "0", "-5", "x", "1" * 5000, ""])
 def test_any_width(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from attncli.cli._terminal import width
+    from attncli.cli.output import width
 
     monkeypatch.setenv("COLUMNS", columns)
     assert 20 <= width() <= 1000

@@ -94,7 +94,7 @@ def test_a_fault_of_ours_is_one_line_to_report(monkeypatch: pytest.MonkeyPatch) 
         raise KeyError("<object at 0x7f0012ab>")
 
     monkeypatch.setattr("attncli.problems.run.run", fail)
-    monkeypatch.setattr("attncli.cli._calculation.calculated", fail)
+    monkeypatch.setattr("attncli.problems.request.calculated", fail)
     said = refused(
         FORWARD, "a fault of attncli itself", "KeyError", "test_outputs.py:", "Version", "attncli forward -Q '1 2'"
     )

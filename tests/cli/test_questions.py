@@ -187,7 +187,7 @@ def test_a_worked_example_keeps_its_words_in_every_format(tmp_path: Path, ending
     ("lang", "heading"), [("en", "B. The way back: gradients of attention"), ("zh", "B. 往回走：注意力的梯度")]
 )
 def test_the_list_has_parts_and_a_way_through_them(lang: str, heading: str) -> None:
-    from attncli.cli._examples import PATH
+    from attncli.problems.library import PATH
 
     lines = run("examples", "list", "--lang", lang).out.splitlines()
     place = lines.index(heading)

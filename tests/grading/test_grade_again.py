@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from classroom import NO_SCALE, RIGHT, Ran, a_class, command, environment, grade, json_lines, refused
 
-from attncli.marking.grade import Grader
-from attncli.marking.submissions import Submission
+from attncli.marking.results import Grader
+from attncli.marking.submission import Submission
 
 FORMATS = ("jsonl", "csv", "xml")
 PROBLEM = 'schema = 1\nid = "x"\nmodel = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n'

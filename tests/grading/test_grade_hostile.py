@@ -238,7 +238,7 @@ def test_a_sheet_that_takes_too_long_costs_one_student(monkeypatch: pytest.Monke
         return mark_many(self, sheets)
 
     monkeypatch.setattr(Marker, "mark_many", endless)
-    monkeypatch.setattr("attncli.marking.grade.MOST_SECONDS", 0.3)
+    monkeypatch.setattr("attncli.marking.results.MOST_SECONDS", 0.3)
     lines = json_lines([{"student": name, "answers": RIGHT} for name in ("ann", "bob", "cyd")])
     ran = grade("-", stdin=lines.encode())
     ann, bob, cyd = map(json.loads, ran.out.splitlines())

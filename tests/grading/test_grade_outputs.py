@@ -34,7 +34,7 @@ from classroom import (
 )
 
 from attncli.locale.wrap import columns as columns_of
-from attncli.marking.grade import Picture
+from attncli.marking.picture import Picture
 from attncli.problems import library
 
 
@@ -401,13 +401,13 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_processes_change_no_byte(big: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = grade(big, "--format", format)
     assert alone.status == 0
-    monkeypatch.setattr("attncli.marking.grading.WORTH", 0.0)
+    monkeypatch.setattr("attncli.marking.engines.WORTH", 0.0)
     assert grade(big, "--format", format, "-j", "2") == alone
 
 
 def test_chunks_wait_in_order(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attncli.marking.grading.WORTH", 0.0)
-    monkeypatch.setattr("attncli.marking.grading._AHEAD", 1)
+    monkeypatch.setattr("attncli.marking.engines.WORTH", 0.0)
+    monkeypatch.setattr("attncli.marking.engines._AHEAD", 1)
     assert grade(big, "-j", "2") == grade(big)
 
 

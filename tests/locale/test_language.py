@@ -15,7 +15,7 @@ import pytest
 from saved import SAVED, with_file
 
 from attncli import lab
-from attncli.cli import _say, main
+from attncli.cli import main, output
 from attncli.core.message import Language
 from attncli.locale.wrap import columns
 from attncli.problems import library
@@ -281,7 +281,7 @@ def untranslated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             missing.append(text)
         return found
 
-    monkeypatch.setattr(_say, "language", lambda code: Language(code, translate))
+    monkeypatch.setattr(output, "language", lambda code: Language(code, translate))
     return missing
 
 

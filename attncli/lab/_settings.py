@@ -1,4 +1,4 @@
-"""What `attncli lab` does: read the options, run the experiment, write the report."""
+"""What is written for the settings of an experiment, read and checked."""
 
 from __future__ import annotations
 
@@ -6,36 +6,23 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from attncli.cli._calculation import LARGEST_SEED, Stdin, problem_of, whole_number
-from attncli.cli._report import report_format, write_report
-from attncli.cli._say import Say
-from attncli.core.message import N_, AttnError, InputError, Message
+from attncli.core.message import N_, AttnError, InputError, Language, Message
 from attncli.lab import Experiment, Option
+from attncli.problems.numbers import whole_number
 from attncli.problems.problem import Problem
+from attncli.problems.request import Stdin, problem_named
+from attncli.problems.source import read_matrix
 
 
-def run(
-    say: Say,
-    experiment: Experiment,
-    *,
-    seed: str | None,
-    format: str | None,
-    output: str | None,
-    force: bool,
-    **words: Any,
-) -> int:
-    """Run an experiment and write its report to the screen or to a file."""
-    words.pop("lang", None)
-    chosen = report_format(format, output)
-    start = whole_number("--seed", seed, 0, LARGEST_SEED) or 0
-    settings = _settings(experiment, words, say)
-    write_report(say, experiment.run(start, settings), chosen, output, force=force)
-    return 0
+def values_of(experiment: Experiment, words: Mapping[str, str | bool | None], language: Language) -> dict[str, Any]:
+    """Every setting's value: what was written, or its default; None for those that another one replaces.
 
-
-def _settings(experiment: Experiment, words: Mapping[str, Any], say: Say) -> dict[str, Any]:
-    """Every setting's value; None for those that another one replaces."""
-    settings = {setting.name: _value(setting, words[setting.name], say) for setting in experiment.settings}
+    Raises
+    ------
+    InputError
+        Something that was written does not work; names the option.
+    """
+    settings = {setting.name: _value(setting, words[setting.name], language) for setting in experiment.settings}
     options = {setting.name: setting.option for setting in experiment.settings}
     for setting in experiment.settings:
         for name in setting.replaces if words[setting.name] is not None else ():
@@ -49,21 +36,19 @@ def _settings(experiment: Experiment, words: Mapping[str, Any], say: Say) -> dic
     return settings
 
 
-def _value(setting: Option, word: Any, say: Say) -> Any:
+def _value(setting: Option, word: Any, language: Language) -> Any:
     """The value of a setting: what was written, checked, or its default."""
     if setting.kind == "flag":
         return bool(word)
     if word is None:
-        return setting.default.text(say.language) if isinstance(setting.default, Message) else setting.default
+        return setting.default.text(language) if isinstance(setting.default, Message) else setting.default
     if setting.kind == "count":
         return whole_number(setting.option, word, int(setting.least), int(setting.most))
     if setting.kind == "problem":
-        return _trained(word) if word.lower().endswith(".npz") else problem_of(word, {}, say)
+        return _trained(word) if word.lower().endswith(".npz") else problem_named(word)
     if setting.kind == "text":
         return _text(setting, word)
     if setting.kind == "matrix":
-        from attncli.problems.source import read_matrix
-
         try:
             return read_matrix(word, Stdin())
         except AttnError as error:

@@ -1,19 +1,17 @@
-"""What `attncli compare` does."""
+"""What is to be compared, from what is written: variants, sizes, published models and files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from attncli.cli._calculation import Stdin, whole_number
-from attncli.cli._output import language_of
-from attncli.cli._report import report_format, write_text
-from attncli.cli._say import Say
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.cost import presets
-from attncli.cost.comparison import ComparedModel, Comparison, comparison, in_one_context, own, published
+from attncli.cost.comparison import ComparedModel, in_one_context, own, published
 from attncli.cost.count import VARIANTS
+from attncli.problems.numbers import whole_number
+from attncli.problems.request import Stdin
 
 #: Files of --config that stand side by side.
 _MOST_FILES = 20
@@ -32,32 +30,7 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def compare(
-    say: Say,
-    *,
-    variants: Sequence[str] | None,
-    preset: Sequence[str] | None,
-    config: Sequence[str] | None,
-    bias: bool,
-    prefill: str | None,
-    expand: bool,
-    format: str | None,
-    output: str | None,
-    force: bool,
-    lang: str | None,
-    **words: Any,
-) -> int:
-    """Count, and show it."""
-    chosen = report_format(format, output)
-    named = _variants(variants or ())
-    given = _sizes(words, bias=bias, prefill=prefill)
-    found = comparison(_models(preset or (), config or (), given), named)
-    text = _written(say, found, chosen, expand=expand, to_file=output is not None)
-    write_text(say, text, output, force=force)
-    return 0
-
-
-def _variants(words: Sequence[str]) -> tuple[str, ...]:
+def variants_of(words: Sequence[str]) -> tuple[str, ...]:
     """The variants in the order they were named, each once."""
     for word in words:
         if word.casefold() in presets.names():
@@ -71,7 +44,7 @@ def _variants(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.casefold() for word in words))
 
 
-def _sizes(words: dict[str, Any], *, bias: bool, prefill: str | None) -> dict[str, Any]:
+def sizes_of(words: Mapping[str, Any]) -> dict[str, Any]:
     """The sizes that were given, by name."""
     given: dict[str, Any] = {}
     for name, (least, most) in _BOUNDS.items():
@@ -80,8 +53,9 @@ def _sizes(words: dict[str, Any], *, bias: bool, prefill: str | None) -> dict[st
             given[name] = number
     if words["bytes"] is not None:
         given["bytes"] = _bytes(words["bytes"])
-    if bias:
+    if words["bias"]:
         given["bias"] = True
+    prefill = words["prefill"]
     if prefill is not None:
         if prefill not in ("causal", "full"):
             raise unknown(Message(N_("The prefill")), prefill, ["causal", "full"])
@@ -106,7 +80,7 @@ def _bytes(text: str) -> Fraction:
     return value
 
 
-def _models(names: Sequence[str], files: Sequence[str], given: dict[str, Any]) -> list[ComparedModel]:
+def models_of(names: Sequence[str], files: Sequence[str], given: dict[str, Any]) -> list[ComparedModel]:
     """The presets and files that are named, one's own sizes, or the usual preset."""
     words = list(dict.fromkeys(word.strip().casefold() for name in names for word in name.split(",")))
     if not words and not files and any(name in given for name in _OWN):
@@ -119,7 +93,7 @@ def _models(names: Sequence[str], files: Sequence[str], given: dict[str, Any]) -
 def _configured(files: Sequence[str], given: dict[str, Any]) -> list[ComparedModel]:
     if not files:
         return []
-    from attncli.cost.config import configured
+    from attncli.cost.config import configured  # which brings pydantic with it
 
     if len(files) > _MOST_FILES:
         raise InputError(
@@ -136,44 +110,3 @@ def _configured(files: Sequence[str], given: dict[str, Any]) -> list[ComparedMod
         except AttnError as error:
             raise error.at(f"--config {preset.source}") from None
     return models
-
-
-def _written(say: Say, found: Comparison, format: str, *, expand: bool, to_file: bool) -> str:
-    from attncli.render import data
-
-    language = language_of(say, to_file=to_file)
-    if format == "json":
-        return data.comparison_json(found, language)
-    if format == "csv":
-        return data.comparison_csv(found)
-    from attncli.render.comparison import Document
-
-    document = Document(found, language, expand=expand)
-    if format == "markdown":
-        from attncli.render.comparison import as_markdown
-
-        return as_markdown(document)
-    return _table(document, to_file=to_file)
-
-
-def _table(document: Any, *, to_file: bool) -> str:
-    from attncli.render.comparison import Page
-    from attncli.render.terminal import print_parts, trimmed
-
-    if to_file:
-        import io
-
-        from rich.console import Console
-
-        from attncli.cli._terminal import width
-
-        buffer = io.StringIO()
-        screen = Console(file=buffer, width=width(to_file=True), color_system=None, force_terminal=False)
-        encoding = "utf-8"
-    else:
-        from attncli.cli._terminal import console
-
-        screen, buffer = console()
-        encoding = screen.encoding
-    print_parts(Page(document, width=screen.width, encoding=encoding).parts(), screen)
-    return trimmed(buffer.getvalue())

@@ -1,18 +1,17 @@
-"""From the words of a command to a problem, its run, and the output."""
+"""A problem as it is asked for: a file or a worked example, changed by what is given beside it."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli._say import Say
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
-from attncli.problems.problem import Problem
+from attncli.problems.problem import NOTHING, Problem
 from attncli.problems.source import read_matrix, read_value
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Stdin:
         return data
 
 
-def problem_of(name: str | None, words: Mapping[str, Any], say: Say | None) -> Problem:
+def problem_of(name: str | None, words: Mapping[str, Any] = NOTHING) -> Problem:
     """The problem that a command line describes: a file or an example, changed by options.
 
     Parameters
@@ -100,14 +99,14 @@ def _of_words(words: Mapping[str, Any], name: str | None) -> Problem:
     return from_text(words["text"])
 
 
-def problem_named(name: str, stdin: Stdin) -> Problem:
+def problem_named(name: str, stdin: Stdin | None = None) -> Problem:
     """The problem in a file, on standard input (-), or the worked example of this id."""
     from attncli.problems import file, library
     from attncli.problems.source import as_text
 
     if name == "-":
         where = Message(N_("standard input"))
-        data = stdin()
+        data = (stdin or Stdin())()
         try:
             return file.parse(as_text(data, where))
         except AttnError as error:
@@ -267,21 +266,6 @@ def _model_for(names: set[str]) -> str:
     )
 
 
-def calculate(say: Say, *, backward: bool, verify: bool = False, **words: Any) -> int:
-    """Run a problem and write it in the format that was asked for; the exit status."""
-    options = arithmetic_of(words)
-    problem = problem_of(words.get("problem"), words, say)
-    if not backward and not problem.has_gradient:
-        _no_gradients(words.get("step") or ())
-    result = calculated(
-        words.get("problem"), problem, words, backward=backward, steps=words.get("step") or (), check=verify, **options
-    )
-    from attncli.cli._output import show
-
-    show(say, result, words)
-    return 1 if result.verification is not None and not result.verification.ok else 0
-
-
 def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **options: Any) -> Run:
     """The run of a problem; where the problem of a file is wrong by itself, the error names the file."""
     from attncli.problems.run import run
@@ -299,64 +283,3 @@ def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **o
 
 #: Options that change the problem that a file describes.
 _CHANGING = ("queries", "keys", "values", "set_", "model", "causal", "mask", "scale", "upstream", "loss", "layout")
-
-
-def _no_gradients(steps: Sequence[str]) -> None:
-    if not steps:
-        return
-    from attncli.problems.names import means_gradient
-
-    for step in steps:
-        if means_gradient(step):
-            raise InputError(
-                "--step {step}: this is a gradient, and forward stops before them. Write attncli backward, with"
-                ' --upstream MATRIX or --loss TEXT, like --loss "sum(O)".',
-                step=step,
-            )
-
-
-def arithmetic_of(words: Mapping[str, Any]) -> dict[str, Any]:
-    """What --carry, --exact, --decimals and --rounding say, for `run`."""
-    rounding = words["rounding"] if words.get("rounding") is not None else "away"
-    if rounding not in ("away", "even"):
-        raise unknown(Message(N_("The rounding")), rounding, ["away", "even"])
-    return {
-        "arithmetic": _arithmetic(words),
-        "decimals": whole_number("--decimals", words.get("decimals"), 0, 15),
-        "rounding": rounding,
-    }
-
-
-def _arithmetic(words: Mapping[str, Any]) -> str:
-    if words.get("carry") and words.get("exact"):
-        raise InputError("--carry rounds every step and --exact rounds none. Give one of them.")
-    return "hand" if words.get("carry") else "exact" if words.get("exact") else "floating"
-
-
-#: The largest --seed, of experiments and trainings alike.
-LARGEST_SEED = 2**32 - 1
-#: Digits that are not read any more: no option goes so far.
-_LONG = 12
-
-
-def whole_number(option: str, text: str | None, least: int, most: int) -> int | None:
-    """The whole number that an option gives, or None where it is not given.
-
-    Raises
-    ------
-    InputError
-        It is not one, or out of range.
-    """
-    if text is None:
-        return None
-    digits = text.strip().removeprefix("-")
-    number = int(text) if digits.isascii() and digits.isdigit() and len(digits) < _LONG else None
-    if number is None or not least <= number <= most:
-        raise InputError(
-            "{option}: “{given}” does not work here. Write a whole number from {least} to {most}.",
-            option=option,
-            given=text[:40],
-            least=least,
-            most=most,
-        )
-    return number

@@ -1,32 +1,25 @@
-"""A whole class: sheets in, results out, one by one and in order, on one core or many.
-
-A result depends on its sheet and the problem alone, so any engine may map `Grader.results` over sheets
+"""Sheets in, results out. A result depends on its sheet and the problem alone, so any engine may map `Grader.results` over sheets
 and gets the same bytes.
 """
 
 from __future__ import annotations
 
-import re
 import signal
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from attncli.core.limits import MOST_MARKED_CELLS, MOST_SECONDS, MOST_UNKNOWN_NAMES
-from attncli.core.message import N_, AttnError, InputError, Language, Message, unknown
-from attncli.core.reasons import of_system
+from attncli.core.limits import MOST_MARKED_CELLS, MOST_SECONDS
+from attncli.core.message import N_, AttnError, Language, Message
+from attncli.core.reasons import of_system, where_it_failed
 from attncli.marking.mark import Marked, Marker
 from attncli.marking.report import data
-from attncli.marking.submissions import Submission
-from attncli.problems.answers import Sheet, in_shape_of, renamed
+from attncli.marking.sheets import check_names, in_shape, knows, oriented, shown_as
+from attncli.marking.submission import Submission
+from attncli.problems.answers import Sheet, renamed
 from attncli.problems.problem import Problem
 from attncli.problems.run import check_cells
-
-#: Sheets that travel to a worker together.
-CHUNK = 256
 
 
 class Grader:
@@ -219,39 +212,6 @@ def marker_of(problem: Problem) -> Marker:
     return Marker(problem)
 
 
-def knows(marker: Marker, name: str) -> bool:
-    """Whether this names a step or an input."""
-    return marker.names.find(name) is not None
-
-
-def check_names(marker: Marker, sheet: Sheet) -> None:
-    """Refuse a sheet with too many names that are no steps.
-
-    Raises
-    ------
-    InputError
-        Says how many there are, and what the limit is.
-    """
-    strange = [name for name in sheet.answers if not knows(marker, name)]
-    if len(strange) > MOST_UNKNOWN_NAMES:
-        raise InputError(
-            "This sheet has {count} names that are no steps of the exercise, like “{name}”; the limit is {limit}. Leave them out.",
-            count=f"{len(strange):,}",
-            name=strange[0][:40],
-            limit=MOST_UNKNOWN_NAMES,
-        )
-
-
-def where_it_failed(error: BaseException) -> str:
-    """Of an error that is our own fault: its kind, its words, and the place in the code."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = "" if trace is None else f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-    words = re.sub(r" at 0x[0-9a-f]+", "", f"{error}")[:150]
-    return f"{type(error).__name__}: {words}{place}"
-
-
 class TooSlow(BaseException):
     """The time is over. No `except Exception` on the way may swallow it."""
 
@@ -273,125 +233,3 @@ def within(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def sheet_layout(layout: str | None) -> str | None:
-    """Which way tokens run on the sheets, if it was said; the exercise keeps its own.
-
-    Raises
-    ------
-    InputError
-        It is no layout.
-    """
-    if layout not in (None, "rows", "columns"):
-        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
-    return layout
-
-
-def in_shape(given: Sheet, marker: Marker, layout: str) -> Sheet:
-    """The sheet with every answer in the shape of its step, as far as it is only written otherwise."""
-
-    def shape_of(name: str) -> tuple[int, ...] | None:
-        shape = marker.shapes.get(name)
-        if shape is None:
-            id = marker.names.find(name)
-            if id is None:
-                return None
-            shape = marker.shapes[id]
-        return (*shape[:-2], *reversed(shape[-2:])) if layout == "columns" else shape
-
-    return in_shape_of(given, shape_of)
-
-
-def oriented(given: Sheet, layout: str) -> Sheet:
-    """Tokens as rows, whichever way the sheet was asked for."""
-    if layout != "columns":
-        return given
-    return given.changed(answers={id: one.transposed() for id, one in given.answers.items()})
-
-
-def shown_as(marked: Marked, layout: str) -> Marked:
-    """The marks of an oriented sheet, to be shown the way its sheet was written."""
-    if layout != "columns":
-        return marked
-    return marked.changed(layout="rows" if marked.layout == "columns" else "columns")
-
-
-def chunks(items: Iterable[Submission | None], size: int = CHUNK) -> Iterator[list[Submission]]:
-    """The items in lists of up to `size`, read as they are needed; an empty list where the next has to be waited for."""
-    found: list[Submission] = []
-    for item in items:
-        if item is not None:
-            found.append(item)
-        elif found:
-            yield found
-            found = []
-        if item is None:
-            yield []
-        elif len(found) == size:
-            yield found
-            found = []
-    if found:
-        yield found
-
-
-class Picture:
-    """The class as a whole, counted while results go by; its size hardly grows with the class.
-
-    Attributes
-    ----------
-    sheets, malformed, faults : how many, how many could not be read, and how many we failed at
-    students : the first names with their points, None where there are none yet
-    unreadable : the first of those that could not be read or marked, each with the reason
-    scores : how often each score was reached
-    verdicts : by step, in the order of the calculation, how often each verdict
-    mistakes : how often each mistake at each step: (step, id) → count
-    first_wrong : how often each step was the first wrong one
-    several : students with more than one sheet, and how many
-    """
-
-    def __init__(self, steps: Sequence[str]) -> None:
-        self.sheets = 0
-        self.malformed = 0
-        self.faults = 0
-        self.max_score = 0.0
-        self.total = 0.0
-        self.students: list[tuple[str, float | None]] = []
-        self.unreadable: list[tuple[str, str]] = []
-        self.several: dict[str, int] = {}
-        self.scores: Counter[float] = Counter()
-        self.verdicts: dict[str, Counter[str]] = {step: Counter() for step in steps}
-        self.mistakes: Counter[tuple[str, str]] = Counter()
-        self.first_wrong: Counter[str] = Counter()
-
-    def add(self, result: dict[str, Any]) -> None:
-        """Count one result."""
-        self.sheets += 1
-        self.max_score = max(self.max_score, result["max_score"])
-        if len(self.students) < MOST_LISTED:
-            self.students.append((result["student"] or "", result["score"]))
-        why = result.get("malformed") or result.get("fault")
-        if why and len(self.unreadable) < MOST_LISTED:
-            self.unreadable.append((result["student"] or "", why))
-        self.malformed += "malformed" in result
-        self.faults += "fault" in result
-        if result["score"] is not None:
-            self.total += result["score"]
-            self.scores[round(result["score"], 2)] += 1
-        if result["first_wrong"] in self.verdicts:
-            self.first_wrong[result["first_wrong"]] += 1
-        for step in result["steps"]:
-            if step["id"] in self.verdicts:
-                self.verdicts[step["id"]][step["verdict"]] += 1
-            # Several entries that give the same numbers are one mistake; the likelier first stands for them.
-            for mistake in step["mistakes"][:1]:
-                self.mistakes[mistake["step"], mistake["id"]] += 1
-
-    @property
-    def mean(self) -> float:
-        marked = self.sheets - self.faults
-        return self.total / marked if marked else 0.0
-
-
-#: Students that a picture of the class keeps by name.
-MOST_LISTED = 60

@@ -1,81 +1,33 @@
-"""What `attncli check` does."""
+"""One sheet: read from wherever it is, and made ready to be marked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from attncli.cli._calculation import Stdin, problem_of
-from attncli.cli._output import format_of, write_file
-from attncli.cli._say import Say
-from attncli.core.message import N_, AttnError, InputError, Listed, Message
-from attncli.core.outputs import MARKS
-from attncli.problems.answers import Answer, Sheet, answer, csv_text, renamed, sheet, sheet_data, sheet_from_arrays
+from attncli.core.limits import MOST_TEXT_BYTES, MOST_UNKNOWN_NAMES
+from attncli.core.message import N_, AttnError, InputError, Listed, Message, unknown
+from attncli.marking.mark import Marked, Marker
+from attncli.problems.answers import (
+    Answer,
+    Sheet,
+    answer,
+    csv_text,
+    in_shape_of,
+    renamed,
+    sheet,
+    sheet_data,
+    sheet_from_arrays,
+)
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
+from attncli.problems.request import Stdin
+from attncli.problems.source import arrays_from_npz, as_text, beside, parse_json, read_bounded
 
-FORMATS = ("table", "json", "markdown")
-
-
-def check(
-    say: Say,
-    *,
-    exercise: str,
-    answers: Sequence[str] | None,
-    answer: Sequence[str] | None,
-    map_: Sequence[str] | None,
-    hint: bool,
-    reveal: bool,
-    format: str | None,
-    output: str | None,
-    force: bool,
-    layout: str | None,
-    lang: str | None,
-) -> int:
-    """Mark one sheet and print the marks; exit status 1 if something is wrong."""
-    from attncli.marking.grade import check_names, in_shape, marker_of, oriented, sheet_layout, shown_as
-    from attncli.render import sheet
-
-    name, written = _split(answers or ())
-    if exercise == "-" and name == "-":
-        raise InputError("Only one input can come from standard input (-). Give the others as files.")
-    if hint and reveal:
-        raise InputError("--hint shows no right number and --reveal shows them all. Choose one of them.")
-    chosen = format_of(format, output, FORMATS)
-    problem = problem_of(exercise, {}, say)
-    way = sheet_layout(layout) or problem.layout
-    marker = marker_of(problem)
-    given = mapped(_sheet(name, (*written, *(answer or ())), Stdin()), mapping(map_ or (), marker.names))
-    check_names(marker, given)
-    marked = shown_as(marker.mark(oriented(in_shape(given, marker, way), way)), way)
-    how = "hint" if hint else "all" if reveal else "first"
-    if chosen == "json":
-        right = marker.expected(marked) if reveal else None
-        text = sheet.as_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
-    elif chosen == "markdown":
-        text = sheet.as_markdown(marked, say.language, reveal=how)
-    else:
-        text = _table(say, marked, how)
-    if output is None:
-        say.out(text)
-    else:
-        write_file(say, output, text.encode("utf-8", "replace"), MARKS, force=force)
-    return 0 if marked.ok else 1
+# Reading.
 
 
-def _table(say: Say, marked: Any, how: str) -> str:
-    from attncli.cli._terminal import console
-    from attncli.render.sheet import Sheet as Shown
-    from attncli.render.terminal import print_parts, trimmed
-
-    screen, buffer = console()
-    shown = Shown(marked, say.language, reveal=how, width=screen.width, encoding=screen.encoding)
-    print_parts(shown.parts(), screen)
-    return trimmed(buffer.getvalue())
-
-
-def _split(words: Sequence[str]) -> tuple[str | None, list[str]]:
+def file_and_answers(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """The file of answers among these words, and the answers written out: STEP=MATRIX.
 
     Raises
@@ -96,8 +48,14 @@ def _split(words: Sequence[str]) -> tuple[str | None, list[str]]:
 _FILES = frozenset({".toml", ".json", ".npz", ".csv", ".jsonl"})
 
 
-def _sheet(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
-    """The sheet in a file, with the answers on the command line put over it."""
+def sheet_of(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
+    """The sheet in a file, with the answers that are written out put over it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or there is nothing to mark.
+    """
     given = Sheet(None, {}) if name is None else _read(name, stdin)
     own: dict[str, Answer] = {}
     for text in words:
@@ -125,9 +83,6 @@ def _answer(id: str, text: str, stdin: Stdin) -> Answer:
 
 
 def _read(name: str, stdin: Stdin) -> Sheet:
-    from attncli.core.limits import MOST_TEXT_BYTES
-    from attncli.problems.source import arrays_from_npz, as_text, beside, parse_json, read_bounded
-
     where: Message | str = Message(N_("standard input")) if name == "-" else name
     ending = Path(name).suffix.lower()
 
@@ -156,6 +111,9 @@ def _read(name: str, stdin: Stdin) -> Sheet:
 
 def _several(name: str, count: int) -> InputError:
     return InputError("holds {count} sheets. Mark a class with: attncli grade PROBLEM {file}", count=count, file=name)
+
+
+# Names.
 
 
 def mapping_for(problem: Problem, words: Sequence[str]) -> dict[str, str]:
@@ -214,3 +172,71 @@ def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
 
 #: Names of arrays that an error lists.
 _MOST_NAMES = 40
+
+
+def knows(marker: Marker, name: str) -> bool:
+    """Whether this names a step or an input."""
+    return marker.names.find(name) is not None
+
+
+def check_names(marker: Marker, sheet: Sheet) -> None:
+    """Refuse a sheet with too many names that are no steps.
+
+    Raises
+    ------
+    InputError
+        Says how many there are, and what the limit is.
+    """
+    strange = [name for name in sheet.answers if not knows(marker, name)]
+    if len(strange) > MOST_UNKNOWN_NAMES:
+        raise InputError(
+            "This sheet has {count} names that are no steps of the exercise, like “{name}”; the limit is {limit}. Leave them out.",
+            count=f"{len(strange):,}",
+            name=strange[0][:40],
+            limit=MOST_UNKNOWN_NAMES,
+        )
+
+
+# Shapes.
+
+
+def sheet_layout(layout: str | None) -> str | None:
+    """Which way tokens run on the sheets, if it was said; the exercise keeps its own.
+
+    Raises
+    ------
+    InputError
+        It is no layout.
+    """
+    if layout not in (None, "rows", "columns"):
+        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
+    return layout
+
+
+def in_shape(given: Sheet, marker: Marker, layout: str) -> Sheet:
+    """The sheet with every answer in the shape of its step, as far as it is only written otherwise."""
+
+    def shape_of(name: str) -> tuple[int, ...] | None:
+        shape = marker.shapes.get(name)
+        if shape is None:
+            id = marker.names.find(name)
+            if id is None:
+                return None
+            shape = marker.shapes[id]
+        return (*shape[:-2], *reversed(shape[-2:])) if layout == "columns" else shape
+
+    return in_shape_of(given, shape_of)
+
+
+def oriented(given: Sheet, layout: str) -> Sheet:
+    """Tokens as rows, whichever way the sheet was asked for."""
+    if layout != "columns":
+        return given
+    return given.changed(answers={id: one.transposed() for id, one in given.answers.items()})
+
+
+def shown_as(marked: Marked, layout: str) -> Marked:
+    """The marks of an oriented sheet, to be shown the way its sheet was written."""
+    if layout != "columns":
+        return marked
+    return marked.changed(layout="rows" if marked.layout == "columns" else "columns")

@@ -1,54 +1,34 @@
-"""What `attncli why` does: find the cell, print its tree."""
+"""A cell as somebody names it: a step, and a place in it by numbers counted from 1 or by the names of row and column."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attncli.cli._calculation import arithmetic_of, calculated, is_problem, problem_of, whole_number
-from attncli.cli._say import Say
-from attncli.core.graph import Graph, show_shape
+from attncli.core.graph import Axis, Graph, show_shape
 from attncli.core.message import InputError, Listed, closest
 from attncli.core.terms import Index
 from attncli.problems.names import means_gradient
+from attncli.problems.request import is_problem
 from attncli.problems.run import named_step
 
-#: Steps that are gone back where nothing is said.
-DEPTH = 3
 _BRACKETS = re.compile(r"(?P<step>[^\[\]]+)\[(?P<cell>[^\[\]]*)\]")
 
 
-def explain(say: Say, *, cell: Sequence[str], depth: str | None, output: str | None, force: bool, **words: Any) -> int:
-    """Print the arithmetic behind one cell, opened step by step."""
-    from attncli.cli._output import language_of, write_file
-    from attncli.cli._terminal import console
-    from attncli.core.outputs import WHY
-    from attncli.render.terminal import trimmed
-    from attncli.render.view import view
-    from attncli.render.why import print_why
+def parts(cell: Sequence[str], options: Mapping[str, Any]) -> tuple[str | None, str, list[str]]:
+    """The problem, the step and the places that are meant by [PROBLEM] STEP PLACES, or by [PROBLEM] STEP[PLACES].
 
-    levels = None if depth == "all" else whole_number("--depth", depth, 1, 1000)
-    name, step, places = _parts(cell, words)
-    problem = problem_of(name, words, say)
-    # The gradients are there to be asked for wherever there is something to start them from.
-    result = calculated(name, problem, words, **arithmetic_of(words))
-    id = _step(result.graph, step, problem.has_gradient)
-    index = _index(result.graph, id, places, problem.layout)
-    to_file = output is not None
-    screen, buffer = console(to_file=to_file)
-    shown = view(result, language_of(say, to_file=to_file), layout=problem.layout, width=screen.width)
-    print_why(shown, id, index, DEPTH if depth is None else levels, screen, going_on=depth is None)
-    text = trimmed(buffer.getvalue())
-    if output is None:
-        say.out(text)
-    else:
-        write_file(say, output, text.encode("utf-8"), WHY, force=force)
-    return 0
+    Parameters
+    ----------
+    cell : the words
+    options : what else is given, by parameter name
 
-
-def _parts(cell: Sequence[str], options: Mapping[str, Any]) -> tuple[str | None, str, list[str]]:
-    """[PROBLEM] STEP and the places after it, or STEP[…]."""
+    Raises
+    ------
+    InputError
+        No step is named.
+    """
     words = [word.strip() for word in cell]
     first, rest = words[0], words[1:]
     bracketed = _BRACKETS.fullmatch(words[-1])
@@ -70,7 +50,14 @@ def _is_missing(first: str, rest: Sequence[str], options: Mapping[str, Any]) -> 
     return not given and not rest[0].isdecimal()
 
 
-def _step(graph: Graph, id: str, has_gradient: bool) -> str:
+def step_of(graph: Graph, id: str, *, has_gradient: bool) -> str:
+    """The id of the step or input that is meant.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
     if not has_gradient and id not in graph and means_gradient(id):
         raise InputError(
             "{id} is a gradient, and gradients need something to start from: --upstream MATRIX or --loss TEXT,"
@@ -81,10 +68,20 @@ def _step(graph: Graph, id: str, has_gradient: bool) -> str:
     return named_step(graph, id)
 
 
-def _index(graph: Graph, id: str, places: Sequence[str], layout: str) -> Index:
-    """The cell's index from 0, tokens as rows, after checking it against the shape."""
-    from attncli.render.names import names
+def index_of(
+    graph: Graph, id: str, places: Sequence[str], layout: str, names: Callable[[Axis], Sequence[str]]
+) -> Index:
+    """The cell's index from 0, tokens as rows, after checking it against the shape.
 
+    Parameters
+    ----------
+    names : the names of the lines of an axis
+
+    Raises
+    ------
+    InputError
+        There is no such cell.
+    """
     shape = graph.shape(id)
     turned = layout == "columns"
     axes = graph.axes(id)
@@ -95,8 +92,7 @@ def _index(graph: Graph, id: str, places: Sequence[str], layout: str) -> Index:
     if len(places) != len(shape):
         raise _no_cell(id, places, sizes)
     index = tuple(
-        _place(id, place, axis.size, names(axis, graph.labels), places, sizes)
-        for place, axis in zip(places, shown, strict=True)
+        _place(id, place, axis.size, names(axis), places, sizes) for place, axis in zip(places, shown, strict=True)
     )
     return (*index[:-2], *reversed(index[-2:])) if turned else index
 

@@ -23,15 +23,17 @@ from attncli import __version__
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.outputs import CLASS, cannot_write, check_output, is_folder
 from attncli.core.record import Record
-from attncli.marking.submissions import BESIDE, Submission
+from attncli.marking.submission import Submission
 
+#: What a file of results has beside it.
+BESIDE = ".attncli"
 _BLOCK = 1 << 20
 
 #: A sheet and what it is known by.
-Pairs = Iterator[tuple[Submission, "Sheet"] | None]
+Pairs = Iterator[tuple[Submission, "SheetKey"] | None]
 
 
-class Sheet(Record):
+class SheetKey(Record):
     """A sheet as far as it is known again.
 
     Parameters
@@ -51,7 +53,7 @@ class Sheet(Record):
 class Kept(Record):
     """A result of an earlier run: of which sheet, and where its text stands."""
 
-    sheet: Sheet
+    sheet: SheetKey
     size: int
     text: str
     start: int
@@ -280,7 +282,7 @@ class Ledger:
                     return  # cut off
                 if fingerprint(found) != data[5]:
                     raise self._changed(number)
-                yield Kept(Sheet(*data[:4]), data[4], data[5], start)
+                yield Kept(SheetKey(*data[:4]), data[4], data[5], start)
                 number += 1
 
     def _changed(self, number: int) -> InputError:
@@ -303,7 +305,7 @@ class Ledger:
             self._index.setdefault(entry.sheet.print, deque()).append(entry.changed(start=entry.start - at))
         self.left = len(entries)
 
-    def take(self, sheet: Sheet) -> Kept | None:
+    def take(self, sheet: SheetKey) -> Kept | None:
         """The result of a sheet, where it is known already."""
         found = self._index.get(sheet.print)
         if not found or not _same(sheet, found[0]):
@@ -354,7 +356,7 @@ class Ledger:
         except OSError as error:
             raise cannot_write(self.name, error) from None
 
-    def add(self, text: bytes, sheet: Sheet) -> None:
+    def add(self, text: bytes, sheet: SheetKey) -> None:
         """Write a result, and then what it belongs to."""
         self._put(self._file, text)
         if self._beside is not None:
@@ -412,12 +414,12 @@ class Ledger:
         )
 
 
-def _students(pair: tuple[Submission, Sheet] | None, again: Callable[[], Iterator[str]] | None) -> Iterator[str]:
+def _students(pair: tuple[Submission, SheetKey] | None, again: Callable[[], Iterator[str]] | None) -> Iterator[str]:
     """The students that there are now, as far as they can be known."""
     return again() if again else iter([] if pair is None else [pair[1].student or ""])
 
 
-def _same(sheet: Sheet, entry: Kept) -> bool:
+def _same(sheet: SheetKey, entry: Kept) -> bool:
     """Whether this is the sheet of the result, with a page of feedback if one is asked for now."""
     then = entry.sheet
     same = bool(then.print) and (sheet.print, sheet.student, sheet.number) == (then.print, then.student, then.number)

@@ -1,0 +1,386 @@
+"""Where words go: results to standard output or into a file, one message to standard error, in the reader's language."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attncli.core.message import N_, InputError, Language, Message, unknown
+from attncli.core.outputs import REPORT, RUN, check_output, write_whole
+from attncli.locale import CODES, from_environment, language
+
+# Words.
+
+
+class OutputClosedError(OSError):
+    """Standard output was closed before everything was written."""
+
+
+class OutputError(OSError):
+    """Standard output took no more: the disk it goes to is full, or nobody reads it any longer."""
+
+
+class ClosedOutput(io.TextIOBase):
+    """Stands in for a standard output that was closed before the start: what is written to it is an error."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str, /) -> int:
+        raise OutputClosedError
+
+
+class Say:
+    """The language of one run of the command line, and its two outputs."""
+
+    def __init__(self, code: str, *, asked: bool, instead: str = "en", words: Sequence[str] = ()) -> None:
+        self.code = code
+        #: The command line: which files it names is known from it.
+        self.words = tuple(words)
+        self.instead = instead if instead in CODES else "en"
+        self.asked = asked
+        self._language: Language | None = None
+
+    @classmethod
+    def from_words(cls, words: Sequence[str], environment: Mapping[str, str]) -> Say:
+        """The language named by --lang, else by ATTNCLI_LANG, else by the locale."""
+        usual = from_environment(environment)
+        code, asked = usual, bool(environment.get("ATTNCLI_LANG", "").strip())
+        for i, word in enumerate(words):
+            if word == "--lang" and i + 1 < len(words):
+                code, asked = words[i + 1], True
+            elif word.startswith("--lang="):
+                code, asked = word.partition("=")[2], True
+        return cls(code, asked=asked, instead=usual, words=words)
+
+    def check(self) -> None:
+        """Raise InputError if the language that was asked for does not exist."""
+        if self.code not in CODES:
+            language(self.code)
+
+    @property
+    def language(self) -> Language:
+        """The language; where it is unknown the usual one, and English where the terminal cannot show Chinese."""
+        if self._language is None:
+            code = self.code if self.code in CODES else self.instead
+            if code == "zh" and not _can_show_chinese(encoding()):
+                code = "en"
+            self._language = language(code)
+        return self._language
+
+    def text(self, template: str, **fields: object) -> str:
+        """A text in the language. Templates are marked for the catalogues by this name."""
+        return Message(template, **fields).text(self.language)
+
+    def out(self, text: str) -> None:
+        """Write to standard output, whole; signs that it cannot show are replaced."""
+        self.out_bytes(self.fitted(text).encode(encoding(), "backslashreplace"))
+
+    @staticmethod
+    def fitted(text: str) -> str:
+        """The text with other signs for those that standard output cannot show."""
+        from attncli.render.glyphs import fitted
+
+        known = encoding()
+        if known.lower().startswith("utf"):
+            return text
+        return fitted(text, known).encode(known, "backslashreplace").decode(known)
+
+    @staticmethod
+    def out_bytes(data: bytes) -> None:
+        """Write to standard output.
+
+        Raises
+        ------
+        OutputError, OutputClosedError
+            It takes no more, or was closed.
+        """
+        stream = getattr(sys.stdout, "buffer", None)
+        if sys.stdout is None or stream is None:
+            raise OutputClosedError
+        left = memoryview(data)
+        try:
+            while left:  # with PYTHONUNBUFFERED a pipe takes only what fits into it
+                written = stream.write(left)
+                if not written:
+                    raise OutputError(errno.EAGAIN, os.strerror(errno.EAGAIN))  # a pipe that does not wait is full
+                left = left[written:]
+            stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from error
+
+    def error(self, message: Message) -> int:
+        """One message on standard error; returns the exit status 2."""
+        text = f"attncli: {_visible(message.text(self.language))}\n"
+        if sys.stderr is not None:
+            with contextlib.suppress(OSError, AttributeError):
+                sys.stderr.buffer.write(text.encode(sys.stderr.encoding or "utf-8", "backslashreplace"))
+                sys.stderr.flush()
+        return 2
+
+
+def encoding() -> str:
+    """The encoding of standard output, which may be closed."""
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def _can_show_chinese(encoding: str) -> bool:
+    try:
+        "苹果".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _visible(text: str) -> str:
+    """One line without control characters and without endless words: what came from a file must not drive the terminal."""
+    shown = "".join(c if c.isprintable() else " " if c in "\r\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return re.sub(r"\S{200,}", lambda word: f"{word.group()[:100]}…{word.group()[-20:]}", shown)
+
+
+# The screen.
+
+WIDTH = 80
+NARROWEST = 20
+
+
+def width(*, to_file: bool = False) -> int:
+    """Characters a line has: COLUMNS if it is set, else the terminal's, else 80."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and len(columns) < 10 and int(columns) > 0:
+        return max(NARROWEST, min(int(columns), 1000))
+    if not to_file and is_terminal(sys.stdout):
+        try:
+            # A terminal that was never told its size says 0.
+            return max(NARROWEST, os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH)
+        except (OSError, ValueError):
+            return WIDTH
+    return WIDTH
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether somebody looks at what goes there."""
+    return stream is not None and bool(stream.isatty())
+
+
+class _Buffer(io.StringIO):
+    """Text kept back until all of it is there, with the encoding of the screen it is for."""
+
+    encoding = "utf-8"
+
+
+def console(*, to_file: bool = False) -> tuple[Any, io.StringIO]:
+    """A Rich console for standard output, or for a file, and the text it writes into."""
+    from rich.console import Console
+
+    buffer = _Buffer()
+    buffer.encoding = "utf-8" if to_file else encoding().lower()
+    colours = True if not to_file and is_terminal(sys.stdout) else None
+    # With a height too, Rich does not look at the environment again.
+    return Console(
+        file=buffer, width=width(to_file=to_file), height=25, force_terminal=colours, legacy_windows=False
+    ), buffer
+
+
+def printed(parts: Callable[[Any], Iterable[Any]], *, to_file: bool = False) -> str:
+    """The text of the parts that are made for a screen, or for a file."""
+    from attncli.render.terminal import print_parts, trimmed
+
+    screen, buffer = console(to_file=to_file)
+    print_parts(parts(screen), screen)
+    return trimmed(buffer.getvalue())
+
+
+class TypedLines:
+    """What somebody types, line by line: edited on a terminal, read as it comes from a pipe and shown there, too.
+
+    Raises
+    ------
+    InputError
+        Standard input is closed.
+    """
+
+    #: Bytes of a line that are read, and characters of it that are shown.
+    LONGEST, SHOWN = 200_000, 500
+
+    def __init__(self, say: Say) -> None:
+        if sys.stdin is None:
+            raise InputError("Your answers are read from standard input, which is closed.")
+        self.say = say
+        self.is_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout)
+        if self.is_terminal:
+            with contextlib.suppress(ImportError):
+                import readline  # noqa: F401 - input() then edits the line and remembers the ones before
+
+    def __call__(self, prompt: str) -> str | None:
+        """One line; None at the end of the input."""
+        if self.is_terminal:
+            return self._edited(prompt)
+        data = sys.stdin.buffer.readline(self.LONGEST)
+        line = data.decode("utf-8", "replace").rstrip("\r\n")
+        shown = "".join(sign if sign.isprintable() else " " for sign in line[: self.SHOWN])
+        self.say.out(f"{prompt}{shown}\n")
+        return line if data else None
+
+    def _edited(self, prompt: str) -> str | None:
+        try:
+            return input(self.say.fitted(prompt))
+        except EOFError:
+            self.say.out("\n")
+            return None
+        except UnicodeDecodeError:
+            return "\N{REPLACEMENT CHARACTER}"
+
+
+# Formats and files.
+
+_ENDINGS = {
+    ".json": "json", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".csv": "csv", ".npz": "npz",
+    ".html": "html", ".htm": "html", ".svg": "svg", ".txt": "table", ".xlsx": "xlsx",
+}  # fmt: skip
+#: Formats of a report.
+_REPORTS = ("table", "json", "markdown", "csv")
+
+
+def format_of(format: str | None, target: str | None, known: Sequence[str]) -> str:
+    """The format that is asked for, or that the file's ending means: table, where it means none.
+
+    Raises
+    ------
+    InputError
+        It is none of these; the likely one is suggested.
+    """
+    if format is None:
+        meant = _ENDINGS.get(Path(target).suffix.lower(), "table") if target else "table"
+        if meant not in known:
+            raise InputError(
+                "-o {path}: this ending means {format}, which does not exist here. Choose another ending, or --format {choices}.",
+                path=target,
+                format=meant,
+                choices="|".join(known),
+            )
+        return meant
+    if format not in known:
+        raise unknown(Message(N_("The format")), format, list(known))
+    return format
+
+
+def report_format(format: str | None, target: str | None) -> str:
+    """The same for a report.
+
+    Raises
+    ------
+    InputError
+        Reports do not come in it.
+    """
+    return format_of(format, target, _REPORTS)
+
+
+def language_of(say: Say, *, to_file: bool) -> Language:
+    """The language to write in: a file is UTF-8 whatever the screen can show."""
+    return language(say.code) if to_file else say.language
+
+
+def show(say: Say, result: Any, words: Mapping[str, Any], lesson: Any = None) -> None:
+    """Write a run to the screen or to a file; with a lesson, as a worked example."""
+    from attncli import render
+
+    target = words.get("output")
+    format = format_of(words.get("format"), target, render.formats())
+    if target is not None:
+        check_output(target, RUN, inputs_of(say.words), force=True)  # before long work
+    render_run = render.printer(format)
+    render.check_size(result, format, expand=bool(words.get("expand")))
+    view = view_of(say, result, words, format, lesson, to_file=target is not None)
+    if format == "table" and target is None:
+        from attncli.render.terminal import print_view, trimmed
+
+        screen, buffer = console()
+        print_view(view, screen)
+        say.out(trimmed(buffer.getvalue()))
+        return
+    content: str | bytes = render_run(view)
+    if target is not None:
+        data = content if isinstance(content, bytes) else content.encode("utf-8")
+        write_file(say, target, data, RUN, force=bool(words.get("force")))
+    elif isinstance(content, bytes):
+        if is_terminal(sys.stdout):
+            raise InputError("{format} is not for a screen. Give a file: -o trace.{format}", format=format)
+        say.out_bytes(content)
+    else:
+        say.out(content)
+
+
+def view_of(say: Say, result: Any, words: Mapping[str, Any], format: str, lesson: Any, *, to_file: bool) -> Any:
+    """What is to be shown of a run, as the options say."""
+    from attncli.render.view import view
+
+    return view(
+        result,
+        language_of(say, to_file=to_file),
+        expand=bool(words.get("expand")),
+        layout=result.problem.layout,
+        width=width(to_file=to_file) if format in ("table", "svg") else None,
+        full=bool(words.get("full")),
+        lesson=lesson,
+    )
+
+
+def write_report(say: Say, report: Any, format: str, target: str | None, *, force: bool) -> None:
+    """Write what an experiment, a training or a continuation has found."""
+    from attncli.render.report import RENDERERS
+
+    to_file = target is not None
+    known = "utf-8" if to_file else encoding().lower()
+    text = RENDERERS[format](report, language_of(say, to_file=to_file), width=width(to_file=to_file), encoding=known)
+    write_text(say, text, target, REPORT, force=force)
+
+
+def write_text(say: Say, text: str, target: str | None, kind: str, *, force: bool) -> None:
+    """Write a text that is complete, to the screen or to a file."""
+    if target is None:
+        say.out(text)
+    else:
+        write_file(say, target, text.encode("utf-8", "replace"), kind, force=force)
+
+
+def write_file(
+    say: Say, name: str, data: bytes, kind: str, option: str = "-o", example: str = "trace.md", *, force: bool
+) -> None:
+    """Write a file whole or not at all, over nothing but a file that attncli has written for the same purpose.
+
+    Raises
+    ------
+    InputError
+        It cannot be written there, is one of the inputs, or is somebody else's.
+    """
+    check_output(name, kind, inputs_of(say.words), data[:_TITLE], option=option, force=force)
+    write_whole(name, data, option, example)
+
+
+#: Bytes of what is to be written that are looked at for its title.
+_TITLE = 4096
+#: Options whose values are places to write to.
+_TARGETS = ("-o", "--output", "--save", "--feedback")
+#: Characters of a path beyond which no system has files.
+_LONGEST = 4096
+
+
+def inputs_of(words: Sequence[str]) -> list[str]:
+    """Files that the words of a command line may mean as inputs: FILE, @FILE, NAME=@FILE.npz:MEMBER."""
+    found: list[str] = []
+    before = ""
+    for word in words:
+        if before not in _TARGETS and not word.startswith(_TARGETS):
+            for text in (word, word.partition("=")[2], word.partition("@")[2]):
+                found += [text, f"{text.partition('.npz:')[0]}.npz"] if ".npz:" in text else [text]
+        before = word
+    return [name for name in found if name and len(name) < _LONGEST]

@@ -1,0 +1,235 @@
+"""Files that hold a whole class: JSON Lines and CSV, read line by line. One broken line is one broken sheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import select
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, Any
+
+from attncli.core.limits import MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
+from attncli.core.message import N_, AttnError, InputError, Message, closest
+from attncli.marking.submission import Submission
+from attncli.problems.source import as_text, open_bounded
+
+_BLOCK = 1 << 16
+#: Strange columns for which a likely one is looked for.
+_MOST_LOOKS = 20
+_TOO_LONG = Message(N_("This line has more than {limit} bytes, too many for one sheet."), limit=f"{MOST_SHEET_BYTES:,}")
+
+
+def opened(path: str) -> IO[bytes]:
+    """A file of a class, to be read line by line.
+
+    Raises
+    ------
+    InputError
+        It cannot be opened; names the file.
+    """
+    try:
+        return open_bounded(path, sys.maxsize)
+    except AttnError as error:
+        raise error.at(path) from None
+
+
+def json_lines_of(path: str) -> Iterator[Submission | None]:
+    with opened(path) as file:
+        yield from json_lines(texts_of(file))
+
+
+def json_lines(texts: Iterable[bytes | Message | None]) -> Iterator[Submission | None]:
+    """JSON Lines; one that is too long or not UTF-8 is a broken sheet, and the next line is read."""
+    number = 0
+    for line in texts:
+        if line is None:
+            yield None
+            continue
+        number += 1
+        name = f"#{number}"
+        if isinstance(line, Message):
+            yield Submission("broken", name, fault=line)
+            continue
+        try:
+            text = as_text(line, "").strip()
+        except AttnError as error:
+            yield Submission("broken", name, fault=error.message)
+            continue
+        if text:
+            yield Submission("line", name, text)
+
+
+def texts_of(file: Any, live: bool = False) -> Iterator[bytes | Message | None]:
+    """Lines without their line break; a Message for one that is too long, of which no more is kept than fits.
+
+    Parameters
+    ----------
+    live : somebody may be waiting for the answer to the last line: say None before waiting for the next
+    """
+    rest, dropped = b"", False
+    while True:
+        if live and not _arrived(file):
+            yield None
+        block = file.read1(_BLOCK)
+        *lines, tail = block.split(b"\n")
+        for line in lines:
+            whole, rest = rest + line, b""
+            too_long, dropped = dropped or len(whole) > MOST_SHEET_BYTES, False
+            yield _TOO_LONG if too_long else whole
+        if not dropped:
+            rest += tail
+        if len(rest) > MOST_SHEET_BYTES:
+            rest, dropped = b"", True
+        if not block:
+            break
+    if rest or dropped:
+        yield _TOO_LONG if dropped else rest
+
+
+def _arrived(file: Any) -> bool:
+    """Whether reading would not have to wait."""
+    try:
+        return bool(select.select([file.fileno()], [], [], 0)[0])
+    except io.UnsupportedOperation:
+        return True  # bytes in memory
+    except (OSError, ValueError):
+        return False  # cannot be known here
+
+
+def columns(path: str) -> tuple[str, ...]:
+    """The names of a CSV's columns: student, and a step each.
+
+    Raises
+    ------
+    InputError
+        The first line names no column student, or one twice; names the file.
+    """
+    with opened(path) as file:
+        return _header(path, next(_rows(texts_of(file)), None))
+
+
+def _header(path: str, row: list[str] | Message | None) -> tuple[str, ...]:
+    if row is None:
+        raise InputError(
+            "{path}: the CSV is empty. Its first line names the columns: student, and a column for every step.",
+            path=path,
+        )
+    if isinstance(row, Message):
+        raise InputError("{where}: {what}", where=path, what=row)
+    names = tuple("student" if name.strip().casefold() == "student" else name.strip() for name in row)
+    if "student" not in names:
+        raise InputError(
+            "{path}: the first line names no column student, but: {names}. Name the columns there, with commas between them.",
+            path=path,
+            names=", ".join(name[:40] for name in names[:20]),
+        )
+    if len(names) > MOST_COLUMNS:
+        raise InputError(
+            "{path}: the first line names {count} columns; the limit is {limit}. Keep student and the columns of the steps.",
+            path=path,
+            count=f"{len(names):,}",
+            limit=f"{MOST_COLUMNS:,}",
+        )
+    twice = next((name for name, count in Counter(names).items() if name and count > 1), None)
+    if twice is not None:
+        raise InputError("{path}: the column “{name}” stands twice. Keep one.", path=path, name=twice[:40])
+    return names
+
+
+def csv_rows_of(path: str, known: Callable[[str], bool]) -> Iterator[Submission]:
+    """Rows of a CSV, each with the header. A row may hold line breaks in quotes."""
+    with opened(path) as file:
+        rows = _rows(texts_of(file))
+        names = _header(path, next(rows, None))
+        header = tuple(name if name == "student" or known(name) else "" for name in names)
+        number = 0
+        for row in rows:
+            number += 1
+            if isinstance(row, Message):
+                yield Submission("broken", f"#{number}", fault=row)
+            elif any(cell.strip() for cell in row[len(header) :]):
+                fault = Message(
+                    N_(
+                        "This row has {cells} cells for {columns} columns. Put quotes around a cell that holds a comma."
+                    ),
+                    cells=len(row),
+                    columns=len(header),
+                )
+                name = row[header.index("student")].strip() or f"#{number}"
+                yield Submission("broken", name, fault=fault)
+            elif any(cell.strip() for cell in row):
+                yield Submission("row", f"#{number}", header=header, cells=tuple(row))
+            else:
+                number -= 1  # spreadsheets end with rows of commas
+
+
+def _rows(lines: Iterator[bytes | Message | None]) -> Iterator[list[str] | Message]:
+    """Rows of a CSV; a Message for one that cannot be read.
+
+    A quote that is never closed would swallow every row after it. So where a row does not end, or ends
+    in the middle of a word, only its first line is given up, and the next line begins a row.
+    """
+    waiting: deque[str | Message] = deque()
+    texts = _decoded(lines)
+    while True:
+        line = waiting.popleft() if waiting else next(texts, None)
+        if line is None:
+            return
+        if isinstance(line, Message):
+            yield line
+            continue
+        taken = [line]
+        odd = line.count('"') % 2 == 1
+        while odd and len(taken) < MOST_ROW_LINES:
+            more = waiting.popleft() if waiting else next(texts, None)
+            if more is None:
+                break
+            if isinstance(more, Message):
+                waiting.appendleft(more)
+                break
+            taken.append(more)
+            odd ^= more.count('"') % 2 == 1
+        row = Message(N_("This row has a quote that is not closed.")) if odd else _cells(taken)
+        if isinstance(row, Message):
+            waiting.extendleft(reversed(taken[1:]))
+        yield row
+
+
+def _decoded(lines: Iterator[bytes | Message | None]) -> Iterator[str | Message]:
+    first = True
+    for line in lines:
+        if line is None:
+            continue
+        # What is not UTF-8 becomes surrogates, so that quotes and commas still cut the row.
+        yield line if isinstance(line, Message) else line.decode("utf-8-sig" if first else "utf-8", "surrogateescape")
+        first = False
+
+
+def _cells(lines: Sequence[str]) -> list[str] | Message:
+    text = "\n".join(lines)
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        return Message(N_("This is not UTF-8 text. Save the CSV as UTF-8 (in Excel: CSV UTF-8)."))
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True))
+    except csv.Error as error:
+        return Message(N_("This row cannot be read: {what}."), what=str(error))
+    return rows[0] if rows else []
+
+
+def unknown_columns(path: str, known: Callable[[str], bool], steps: Sequence[str]) -> Message | None:
+    """What to say about columns of a CSV that are no steps of the exercise, or None."""
+    strange = [name for name in columns(path) if name and name != "student" and not known(name)]
+    if not strange:
+        return None
+    names = ", ".join(name[:40] for name in strange[:10]) + (", …" if len(strange) > 10 else "")
+    likely = next((found for name in strange[:_MOST_LOOKS] if (found := closest(name, list(steps))) is not None), None)
+    if likely is None:
+        return Message(N_("{path}: these columns are not steps and are ignored: {names}."), path=path, names=names)
+    return Message(
+        N_("{path}: these columns are not steps and are ignored: {names}. Did you mean “{likely}”?"),
+        path=path,
+        names=names,
+        likely=likely,
+    )
