@@ -99,6 +99,38 @@ def test_hand_products_of_written_numbers_tie_as_on_paper(
     assert hand.round_step(hand.matmul(a, b)).item() == float(expected)
 
 
+#: Numbers of as many decimals as are carried, and factors that make ties of them.
+FACTORS = st.sampled_from(["2.5", "-2", "0.5", "-1.5", "3.5"]).map(Decimal)
+
+
+@settings(max_examples=300)
+@given(st.integers(7, 10), st.lists(st.tuples(st.integers(-(10**9), 10**9), FACTORS), min_size=1, max_size=4))
+@example(8, [(47719833, Decimal("2.5")), (63703011, Decimal("-2"))])
+def test_a_sum_whose_terms_nearly_cancel_ties_as_on_paper(decimals: int, terms: list[tuple[int, Decimal]]) -> None:
+    """0.47719833·2.5 + 0.63703011·(−2) is −0.081064395, a tie that float64 misses."""
+    written_terms = [(written(digits, decimals), factor) for digits, factor in terms]
+    exact = sum((number * factor for number, factor in written_terms), Decimal(0))
+    expected = float(exact.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, context=_WIDE))
+    hand = Hand(decimals)
+    numbers = np.array([[float(number) for number, _ in written_terms]])
+    factors = np.array([[float(factor)] for _, factor in written_terms])
+    assert hand.settle(hand.matmul(numbers, factors))[0, 0] == expected
+    assert hand.settle(hand.sum(numbers * factors.T, -1))[0, 0] == expected
+    rows = np.zeros(len(terms), dtype=int)
+    assert hand.settle(hand.scatter_add(numbers.T * factors, rows, 1))[0, 0] == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [("0.1234567855", "-0.1234567800", 1e-8), ("1.00000005", "0.000000005", 1.00000006)],
+)
+def test_two_numbers_added_tie_as_on_paper(first: str, second: str, expected: float) -> None:
+    hand = Hand(8)
+    a, b = np.array([float(first)]), np.array([float(second)])
+    assert hand.settle(hand.add(a, b))[0] == expected
+    assert hand.settle(hand.subtract(a, -b))[0] == expected
+
+
 def test_hand_refuses_a_rounding_that_does_not_exist() -> None:
     with pytest.raises(InputError, match="Did you mean “even”"):
         Hand(3, "evn")
