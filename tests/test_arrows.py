@@ -42,8 +42,6 @@ STILL = {
     ("attncli.marking.right_pass", "attncli.marking.mark"),
     ("attncli.render.lesson", "attncli.render.terminal"),
     ("attncli.render.explorer", "attncli.render.html"),
-    ("attncli.cli._usage", "attncli.cli.main"),
-    ("attncli.cli._train", "attncli.cli.train"),
 }
 
 
