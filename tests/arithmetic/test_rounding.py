@@ -114,10 +114,10 @@ def test_a_sum_whose_terms_nearly_cancel_ties_as_on_paper(decimals: int, terms: 
     hand = Hand(decimals)
     numbers = np.array([[float(number) for number, _ in written_terms]])
     factors = np.array([[float(factor)] for _, factor in written_terms])
-    assert hand.settle(hand.matmul(numbers, factors))[0, 0] == expected
-    assert hand.settle(hand.sum(numbers * factors.T, -1))[0, 0] == expected
+    assert hand.round_step(hand.matmul(numbers, factors))[0, 0] == expected
+    assert hand.round_step(hand.sum(numbers * factors.T, -1))[0, 0] == expected
     rows = np.zeros(len(terms), dtype=int)
-    assert hand.settle(hand.scatter_add(numbers.T * factors, rows, 1))[0, 0] == expected
+    assert hand.round_step(hand.scatter_add(numbers.T * factors, rows, 1))[0, 0] == expected
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_a_sum_whose_terms_nearly_cancel_ties_as_on_paper(decimals: int, terms: 
 def test_two_numbers_added_tie_as_on_paper(first: str, second: str, expected: float) -> None:
     hand = Hand(8)
     a, b = np.array([float(first)]), np.array([float(second)])
-    assert hand.settle(hand.add(a, b))[0] == expected
-    assert hand.settle(hand.subtract(a, -b))[0] == expected
+    assert hand.round_step(hand.add(a, b))[0] == expected
+    assert hand.round_step(hand.subtract(a, -b))[0] == expected
 
 
 def test_hand_refuses_a_rounding_that_does_not_exist() -> None:
