@@ -71,7 +71,7 @@ def _trace(
         new = prompt if count == 1 else [tokens[count - 2].id]
         title = {
             code: Message(
-                N_("WrittenToken {number}: “{new}” comes in, {cached} tokens are in the cache; “{token}” is chosen"),
+                N_("Token {number}: “{new}” comes in, {cached} tokens are in the cache; “{token}” is chosen"),
                 number=count,
                 new="".join(state.spec.tokens[id] for id in new),
                 cached=token.cached,
