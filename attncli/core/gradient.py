@@ -23,7 +23,7 @@ class Seed(Record):
     """What a loss sends back to an array it looks at: `write(id, symbol)` adds it as a step; `label` tells it from others."""
 
     label: str
-    write: Callable[[str, str], None]
+    write: Callable[[str, str], object]
 
 
 #: By array; none where its gradient is given.

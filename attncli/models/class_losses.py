@@ -8,42 +8,41 @@ takes probabilities. Steps loss.row_max … loss.P, loss.picked, loss.surprise, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph, show_shape
+from attncli.core.graph import Graph, Op, show_shape
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError, unknown
+from attncli.core.record import Record
 from attncli.models.loss_text import ONE, Factor, Measure
 from attncli.ops.elementwise import SCALE
-from attncli.ops.losses import AVERAGE, BATCH_SHARE, CLASS_ERROR, LOG_LOSS, LOG_SLOPE, NEGATIVE_LOG, PICK
+from attncli.ops.losses import BATCH_SHARE, CLASS_ERROR, LOG_LOSS, LOG_SLOPE, NEGATIVE_LOG, PICK
 from attncli.ops.softmax import softmax
+
+_CLASSES = N_("The targets, one {row} for each token: 1 at the class that would have been right, 0 elsewhere.")
+_SOFT = N_("The targets, one {row} for each token: how probable each class should have been.")
+_WEIGHTED = N_("Minus the logarithm of every probability, weighted by how probable the class should have been.")
 
 #: Targets that say: this token does not count. The second is PyTorch's.
 NOT_COUNTED = (-1, -100)
 
-#: Writes the gradient with a factor in front: (id, symbol, factor).
-SendBack: TypeAlias = Callable[[str, str, Factor], None]
-
 
 def add(
-    graph: Graph,
-    part: Measure,
-    matrices: Mapping[str, Matrix],
-    forms: Message,
-    prefix: str,
-    step_id: str,
-    probabilities: str | None,
-) -> SendBack:
-    """Add the steps of one loss over classes, the last called `id`; returns what writes its gradient.
+    graph: Graph, part: Measure, matrices: Mapping[str, Matrix], prefix: str, probabilities: str | None
+) -> tuple[str, bool, Callable[[str, str], None]]:
+    """Add the steps of one loss over classes up to the surprise of each token.
 
     Parameters
     ----------
     part : what is asked for: the array (token class), the targets, and perhaps "mean" or "sum"
     matrices : where the targets are found; the model's own token ids stand for the next token of each
-    forms : the ways to write a loss, for messages
     probabilities : a step that is the softmax of the logits already, or the probabilities themselves
+
+    Returns
+    -------
+    The id of the surprises, whether their mean is taken (else their sum), and what writes the gradient at the array
 
     Raises
     ------
@@ -60,11 +59,36 @@ def add(
             output=part.name,
             shape=show_shape(graph.shape(part.name)),
         )
-    soft = _soft(graph, part, matrices)
-    targets = None if soft is not None else _targets(graph, part.name, part.target, matrices)
-    if targets is not None and not (targets >= 0).any():
+    token, classes = graph.axes(part.name)
+    weights = _soft(graph, part, matrices)
+    soft = weights is not None
+    if weights is None:
+        weights = one_hot(_targets(graph, part.name, part.target, matrices), classes.size)
+    rows = np.flatnonzero(weights.values.any(-1))
+    if not len(rows):
         raise InputError("No token counts: every target is −1. Give at least one a class, counted from 0.")
-    return _Classes(graph, part, prefix, step_id, probabilities, soft, targets, reduction == "mean").written()
+    why = Message(_SOFT if soft else _CLASSES)
+    axes = (token.name, classes.name)
+    y = graph.input(f"{prefix}Y", weights, axes, symbol="Y", differentiable=False, phase="target", why=why)
+    p = probabilities or softmax(graph, part.name, prefix=prefix, result="P", probabilities=True)
+    if soft:
+        surprise = graph.apply(LOG_LOSS, f"{prefix}surprise", p, y, symbol="s", rows=True, why=Message(_WEIGHTED))
+    else:
+        axis = token.name if len(rows) == token.size else _counted(graph, token.name, rows.tolist())
+        picked = graph.apply(PICK, f"{prefix}picked", p, y, symbol="p", count=len(rows), axes=(axis,))
+        surprise = graph.apply(NEGATIVE_LOG, f"{prefix}surprise", picked, symbol="s")
+    slope: tuple[Op, Mapping[str, Any]] = (
+        (LOG_SLOPE, {}) if part.kind == "nll" else (CLASS_ERROR, {"some": len(rows) < token.size})
+    )
+    mean = reduction == "mean"
+    return surprise, mean, _Gradient(graph, prefix, (p, y), slope, len(rows) if mean else 1, part.factor)
+
+
+def _counted(graph: Graph, token: str, rows: Sequence[int]) -> str:
+    """The axis of the tokens that count, called as these are."""
+    if (labels := graph.labels.get(token)) is not None:
+        graph.labels["counted"] = tuple(labels[i] for i in rows)
+    return "counted"
 
 
 def _soft(graph: Graph, part: Measure, matrices: Mapping[str, Matrix]) -> Matrix | None:
@@ -171,80 +195,35 @@ def one_hot(targets: np.ndarray[tuple[int], np.dtype[np.int_]], classes: int) ->
     return Matrix(rows)
 
 
-class _Classes:
-    """One loss over classes: its steps and its gradient."""
+class _Gradient(Record):
+    """What a loss over classes sends back: the error of each token, shared among those that count, times its factor.
 
-    def __init__(
-        self,
-        graph: Graph,
-        part: Measure,
-        prefix: str,
-        step_id: str,
-        probabilities: str | None,
-        soft: Matrix | None,
-        targets: np.ndarray[tuple[int], np.dtype[np.int_]] | None,
-        mean: bool,
-    ) -> None:
-        self.graph, self.part, self.prefix, self.id, self.mean = graph, part, prefix, step_id, mean
-        self.probabilities, self.soft, self.targets = probabilities, soft, targets
-        token, classes = graph.axes(part.name)
-        self.token = token.name
-        counted = np.ones(token.size, dtype=np.bool_) if targets is None else targets >= 0
-        self.rows = np.flatnonzero(counted)
-        self.some = not counted.all()
-        matrix = soft if targets is None else one_hot(targets, classes.size)
-        assert matrix is not None
-        self.weights = matrix
-        said = (
-            N_("The targets, one {row} for each token: how probable each class should have been.")
-            if targets is None
-            else N_("The targets, one {row} for each token: 1 at the class that would have been right, 0 elsewhere.")
-        )
-        names = (token.name, classes.name)
-        self.y = graph.input(
-            f"{prefix}Y", matrix, names, symbol="Y", differentiable=False, phase="target", why=Message(said)
-        )
+    Parameters
+    ----------
+    inputs : ids of the probabilities and of the targets
+    slope : the op of the error, and its parameters
+    among : tokens that a mean is shared among
+    factor : in front of the loss
+    """
 
-    def written(self) -> SendBack:
+    graph: Graph
+    prefix: str
+    inputs: tuple[str, str]
+    slope: tuple[Op, Mapping[str, Any]]
+    among: int
+    factor: Factor
+
+    def __call__(self, step_id: str, symbol: str) -> None:
+        """Write the steps; the last is `step_id`."""
         graph, prefix = self.graph, self.prefix
-        self.p = self.probabilities or softmax(graph, self.part.name, prefix=prefix, result="P", probabilities=True)
-        if self.targets is None:
-            why = Message(
-                N_("Minus the logarithm of every probability, weighted by how probable the class should have been.")
-            )
-            surprise = graph.apply(
-                LOG_LOSS, f"{prefix}surprise", self.p, self.y, symbol="s", rows=True,
-                why=why,
-            )  # fmt: skip
-        else:
-            surprise = self._of_classes()
-        graph.apply(AVERAGE, self.id, surprise, symbol="L" if self.id == "L" else "l", mean=self.mean)
-        return self._send_back
-
-    def _of_classes(self) -> str:
-        graph, prefix, rows = self.graph, self.prefix, self.rows
-        labels = graph.labels.get(self.token)
-        if labels is not None and self.some:
-            graph.labels["counted"] = tuple(labels[i] for i in rows)
-        axis = self.token if not self.some else "counted"
-        picked = graph.apply(PICK, f"{prefix}picked", self.p, self.y, symbol="p", count=len(rows), axes=(axis,))
-        return graph.apply(NEGATIVE_LOG, f"{prefix}surprise", picked, symbol="s")
-
-    def _send_back(self, step_id: str, symbol: str, factor: Factor) -> None:
-        """The error, shared among the tokens, times the factor in front of the loss; `id` is the last of these."""
-        graph, prefix = self.graph, self.prefix
-        share, scaled = self.mean and len(self.rows) > 1, factor.entry != ONE.entry
+        share, scaled = self.among > 1, self.factor.entry != ONE.entry
         last = step_id if not share and not scaled else f"{prefix}error"
-        look = symbol if last == step_id else r"\Delta"
-        if self.part.kind == "nll":
-            graph.apply(LOG_SLOPE, last, self.p, self.y, symbol=look)
-        else:
-            graph.apply(CLASS_ERROR, last, self.p, self.y, symbol=look, some=self.some)
+        op, params = self.slope
+        graph.apply(op, last, *self.inputs, symbol=symbol if last == step_id else r"\Delta", **params)
         if share:
             shared = f"{prefix}shared" if scaled else step_id
-            graph.apply(BATCH_SHARE, shared, last, symbol=r"\Delta_{mean}" if scaled else symbol, count=len(self.rows))
-            last = shared
+            look = r"\Delta_{mean}" if scaled else symbol
+            last = graph.apply(BATCH_SHARE, shared, last, symbol=look, count=self.among)
         if scaled:
             said = Message(N_("The loss counts with its factor, and so does its gradient."))
-            times = Matrix(np.asarray(factor.value), None, (factor.entry,))
-            graph.apply(SCALE, step_id, last, symbol=symbol, factor=times, why=said)
+            graph.apply(SCALE, step_id, last, symbol=symbol, factor=self.factor.matrix, why=said)

@@ -15,8 +15,10 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
+import numpy as np
+
 from attncli.arithmetic.expression import FLOATS, NUMBER, TokenReader, evaluate, parse_entry
-from attncli.core.matrix import Expression
+from attncli.core.matrix import Expression, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, closest
 from attncli.core.record import Record
 
@@ -39,6 +41,14 @@ class Factor(Record):
             return float("nan")
         return value
 
+    @property
+    def matrix(self) -> Matrix:
+        """A number without axes."""
+        return Matrix(np.asarray(self.value), None, (self.entry,))
+
+    def plus(self, other: Factor) -> Factor:
+        return Factor(("+", self.entry, other.entry))
+
     def times(self, other: Factor) -> Factor:
         if self.entry == _ONE:
             return other
@@ -55,6 +65,11 @@ class Factor(Record):
 
 _ONE: Expression = ("num", "1")
 ONE = Factor(_ONE)
+
+
+def whole_number(count: int) -> Factor:
+    """A count as a factor."""
+    return Factor(("num", str(count)))
 
 
 class Measure(Record):
@@ -184,7 +199,7 @@ class _LossReader(TokenReader):
             if minus:
                 more = _scaled(more, ONE.negated())
             if isinstance(whole, Factor) and isinstance(more, Factor):
-                whole = Factor(("+", whole.entry, more.entry))
+                whole = whole.plus(more)
             elif isinstance(whole, Factor) or isinstance(more, Factor):
                 raise self.unreadable(at)  # a number on its own changes no gradient
             else:

@@ -5,18 +5,20 @@ Its gradients are what the backward steps start from: one for every array that t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from attncli.core.gradient import Seed, Seeds, upstream
-from attncli.core.graph import Graph, Step, show_shape
-from attncli.core.matrix import Expression, Matrix
+from attncli.core.graph import Graph, Op, Step, show_shape
+from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
-from attncli.models.loss_text import ONE, Factor, Measure, plain_text, read
+from attncli.models import class_losses
+from attncli.models.loss_text import ONE, Factor, Measure, plain_text, read, whole_number
 from attncli.ops.elementwise import IDENTITY, SCALE
-from attncli.ops.losses import LOG_LOSS, LOG_SLOPE, MEAN_SQUARE, SQUARE_SUM, WEIGHTED_SUM, WEIGHTED_TOTAL
+from attncli.ops.losses import AVERAGE, LOG_LOSS, LOG_SLOPE, MEAN_SQUARE, SQUARE_SUM, WEIGHTED_SUM, WEIGHTED_TOTAL
 from attncli.ops.rows import SUBTRACT
 
 #: A loss with more terms, or longer numbers, stands as Σ G ⊙ O.
@@ -185,7 +187,9 @@ class _Whole:
     """The loss as it grows: its parts, their factors, and what they send back."""
 
     def __init__(self, graph: Graph, matrices: Targets, text: str, *, alone: bool) -> None:
-        self.graph, self.matrices, self.text, self.alone = graph, matrices, text, alone
+        self.graph, self.matrices, self.alone = graph, matrices, alone
+        self.asked = Message(N_("The loss as it was asked for: {loss}."), loss=text)
+        self.text = text
         self.values: list[tuple[str, Factor]] = []
         self.seeds: dict[str, list[Seed]] = {}
 
@@ -207,140 +211,110 @@ class _Whole:
         """The parts with their factors added up to L, where L does not stand yet."""
         if "L" in self.graph:
             return
-        factors = [Matrix(np.asarray(factor.value), None, (factor.entry,)) for _, factor in self.values]
-        written = tuple(_signed_latex(factor) for _, factor in self.values)
+        ids, factors = zip(*self.values, strict=True)
+        notes = {"written": tuple(_signed_latex(factor) for factor in factors)}
         self.graph.apply(
             WEIGHTED_TOTAL,
             "L",
-            *(step_id for step_id, _ in self.values),
+            *ids,
             symbol="L",
-            why=Message(N_("The loss as it was asked for: {loss}."), loss=self.text),
-            factors=tuple(factors),
-            notes={"written": written},
+            why=self.asked,
+            factors=tuple(one.matrix for one in factors),
+            notes=notes,
         )
 
-    def _id(self, factor: Factor, prefix: str, name: str) -> str:
-        """The id of a part's number: L where it is all of the loss."""
-        return "L" if self.alone and factor.entry == ONE.entry else f"{prefix}{name}"
+    def _result(self, op: Op, inputs: Sequence[str], name: str, factor: Factor = ONE, **more: Any) -> None:
+        """A part's number; it is L where it is all of the loss."""
+        step_id = "L" if self.alone and factor.entry == ONE.entry else name
+        self.graph.apply(op, step_id, *inputs, symbol="L" if step_id == "L" else "l", **more)
+        self.values.append((step_id, factor))
 
-    def _seed(self, name: str, label: str, write: Callable[[str, str], None]) -> None:
+    def _target(self, target_id: str, matrix: Matrix, like: str, why: Message, symbol: str | None = None) -> str:
+        """Numbers that the loss holds against the array `like`."""
+        axes = [axis.name for axis in self.graph.axes(like)]
+        return self.graph.input(target_id, matrix, axes, symbol=symbol, differentiable=False, phase="target", why=why)
+
+    def _sends(self, name: str, label: str, write: Callable[[str, str], object]) -> None:
+        """What writes a gradient at the array `name`: as the step of an id, with a symbol."""
         self.seeds.setdefault(name, []).append(Seed(label, write))
 
     def _linear(self, parts: Sequence[Measure], prefix: str) -> None:
         """Σ c ⊙ O: the number in front of each entry is its gradient."""
         graph, name = self.graph, parts[0].name
         shape = graph.shape(name)
-        coefficients, written = np.zeros(shape), dict[tuple[int, ...], Expression]()
-        count = int(np.prod(shape))
-        for part in parts:
-            whole = [tuple(i - 1 for i in part.index)] if part.kind == "entry" else list(np.ndindex(*shape))
-            factor = part.factor
-            if part.kind == "mean":
-                factor = factor.over(Factor(("num", str(count))))
-            for cell in whole:
-                coefficients[cell] += factor.value
-                written[cell] = ("+", written[cell], factor.entry) if cell in written else factor.entry
-        entries = tuple(written.get(cell, ("num", "0")) for cell in np.ndindex(*shape))
-        matrix = Matrix(coefficients, None, entries)
+        matrix = _by_cell(shape, (cell for part in parts for cell in _in_front(part, shape)))
         why = Message(
             N_("Read off the loss L = {loss}: the number in front of each entry of {output}."),
             loss=self.text,
             output=name,
         )
-        alone = self.alone
-        if alone:
+        if self.alone:
             given = upstream(graph, matrix, why)
             self.seeds[name] = []
         else:
-            axes = [axis.name for axis in graph.axes(name)]
-            given = graph.input(
-                f"{prefix}C", matrix, axes, symbol="C", differentiable=False, phase="target", why=why
-            )  # fmt: skip
-            self._seed(name, "linear", lambda step_id, symbol: _passed(graph, step_id, given, symbol, N_(
-                "A sum of entries: each one's gradient is the number in front of it."
-            )))  # fmt: skip
-        step_id = "L" if alone else f"{prefix}linear"
-        graph.apply(
+            given = self._target(f"{prefix}C", matrix, name, why, "C")
+            said = Message(N_("A sum of entries: each one's gradient is the number in front of it."))
+            self._sends(
+                name, "linear", lambda step_id, symbol: graph.apply(IDENTITY, step_id, given, symbol=symbol, why=said)
+            )
+        self._result(
             WEIGHTED_SUM,
-            step_id,
-            name,
-            given,
-            symbol="L" if alone else "l",
+            (name, given),
+            f"{prefix}linear",
             ndim=len(shape),
             notes={"written": _formula(graph.symbol(name), parts)},
-            why=Message(N_("The loss as it was asked for: {loss}."), loss=self.text) if alone else None,
+            why=self.asked if self.alone else None,
         )
-        self.values.append((step_id, ONE))
 
     def _logarithms(self, parts: Sequence[Measure], prefix: str) -> None:
         """−ln of chosen entries."""
         graph, name = self.graph, parts[0].name
         shape = graph.shape(name)
-        numbers, written = np.zeros(shape), dict[tuple[int, ...], Expression]()
-        for part in parts:
-            cell = tuple(i - 1 for i in part.index)
-            factor = part.factor.negated()
-            numbers[cell] += factor.value
-            written[cell] = ("+", written[cell], factor.entry) if cell in written else factor.entry
-        entries = tuple(written.get(cell, ("num", "0")) for cell in np.ndindex(*shape))
-        y = graph.input(
-            f"{prefix}Y", Matrix(numbers, None, entries), [axis.name for axis in graph.axes(name)], symbol="Y",
-            differentiable=False, phase="target",
-            why=Message(N_("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once."), name=name),
-        )  # fmt: skip
-        step_id = self._id(ONE, prefix, "nll")
-        graph.apply(
-            LOG_LOSS, step_id, name, y, symbol="L" if step_id == "L" else "l", ndim=len(shape),
-            notes={"written": _formula(graph.symbol(name), parts, log=True)},
-        )  # fmt: skip
-        self.values.append((step_id, ONE))
-
-        def write(step_id: str, symbol: str) -> None:
-            graph.apply(LOG_SLOPE, step_id, name, y, symbol=symbol)
-
-        self._seed(name, "nll", write)
+        matrix = _by_cell(shape, ((_place(part), part.factor.negated()) for part in parts))
+        why = Message(
+            N_("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once."), name=name
+        )
+        y = self._target(f"{prefix}Y", matrix, name, why, "Y")
+        notes = {"written": _formula(graph.symbol(name), parts, log=True)}
+        self._result(LOG_LOSS, (name, y), f"{prefix}nll", ndim=len(shape), notes=notes)
+        self._sends(name, "nll", lambda step_id, symbol: graph.apply(LOG_SLOPE, step_id, name, y, symbol=symbol))
 
     def _squares(self, part: Measure, prefix: str) -> None:
         """Squared errors or the squares themselves, added up or averaged."""
-        graph, name, factor = self.graph, part.name, part.factor
+        graph, name = self.graph, part.name
         shape = graph.shape(name)
         mean = part.kind == "mean_squares"
-        base = self._error(part, prefix) if part.target else name
-        step_id = self._id(factor, prefix, ("mse" if part.target else "mean_squares") if mean else "squares")
-        why = None
+        base, label, why = name, "L2", None
         if part.target:
+            base, label = self._error(part, prefix), "mse" if mean else "squares"
             why = N_("The loss: the mean of the squared errors.") if mean else N_("The squared errors, added up.")
-        graph.apply(
-            MEAN_SQUARE if mean else SQUARE_SUM, step_id, base, symbol="L" if step_id == "L" else "l", ndim=len(shape),
+        self._result(
+            MEAN_SQUARE if mean else SQUARE_SUM,
+            (base,),
+            f"{prefix}{label if part.target else part.kind}",
+            part.factor,
+            ndim=len(shape),
             why=Message(why) if why else None,
-        )  # fmt: skip
-        self.values.append((step_id, factor))
-        count = int(np.prod(shape)) if mean else 1
-        two = Factor(("num", "2"))
-        slope = factor.times(two.over(Factor(("num", str(count)))) if mean else two)
-        self._seed(
-            name, "L2" if not part.target else "mse" if mean else "squares",
-            lambda step_id, symbol: _square_slope(graph, step_id, base, symbol, slope, count if mean else 0),
-        )  # fmt: skip
+        )
+        count = math.prod(shape) if mean else 0
+        two = whole_number(2)
+        slope = part.factor.times(two.over(whole_number(count)) if mean else two)
+        self._sends(name, label, lambda step_id, symbol: _square_slope(graph, step_id, base, symbol, slope, count))
 
     def _error(self, part: Measure, prefix: str) -> str:
         """How far each entry is from its target."""
         graph = self.graph
         target = target_of(graph, part, self.matrices)
-        given = graph.input(
-            target, self.matrices[target], [axis.name for axis in graph.axes(part.name)], differentiable=False, phase="target",
-            why=Message(N_("The target: what the output should have been.")),
-        ) if target not in graph else target  # fmt: skip
+        if target not in graph:
+            why = Message(N_("The target: what the output should have been."))
+            self._target(target, self.matrices[target], part.name, why)
         step_id = "error" if "error" not in graph else f"{prefix}error"
         why = Message(N_("How far each entry is from its target."))
-        return graph.apply(SUBTRACT, step_id, part.name, given, symbol=r"\Delta", why=why)
+        return graph.apply(SUBTRACT, step_id, part.name, target, symbol=r"\Delta", why=why)
 
     def _classes(self, part: Measure, prefix: str) -> None:
         """Cross-entropy from logits, or minus the logarithm of probabilities that stand there already."""
-        from attncli.models import class_losses
-
-        graph = self.graph
-        twice = weights_of(graph, part.name)
+        twice = weights_of(self.graph, part.name)
         if part.kind == "cross_entropy" and twice is not None and twice.composite is not None:
             raise InputError(
                 "cross_entropy takes softmax of what it is given, but {name} is a softmax already: softmax would be taken"
@@ -350,33 +324,50 @@ class _Whole:
                 logits=twice.composite.source,
                 target=part.target,
             )
-        step_id = self._id(part.factor, prefix, part.kind)
-        probabilities = part.name if part.kind == "nll" else _softmax_of(graph, part.name)
-        send_back = class_losses.add(graph, part, self.matrices, forms(graph), prefix, step_id, probabilities)
-        self.values.append((step_id, part.factor))
-        factor = part.factor
-        self._seed(part.name, part.kind, lambda step_id, symbol: send_back(step_id, symbol, factor))
+        probabilities = part.name if part.kind == "nll" else _softmax_of(self.graph, part.name)
+        surprise, mean, send_back = class_losses.add(self.graph, part, self.matrices, prefix, probabilities)
+        self._result(AVERAGE, (surprise,), f"{prefix}{part.kind}", part.factor, mean=mean)
+        self._sends(part.name, part.kind, send_back)
 
 
-def _passed(graph: Graph, step_id: str, source: str, symbol: str, why: str) -> None:
-    graph.apply(IDENTITY, step_id, source, symbol=symbol, why=Message(why))
+def _place(part: Measure) -> tuple[int, ...]:
+    return tuple(i - 1 for i in part.index)
+
+
+def _in_front(part: Measure, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Factor]]:
+    """The cells that a part adds up, each with the number in front of it."""
+    if part.kind == "entry":
+        yield _place(part), part.factor
+        return
+    factor = part.factor.over(whole_number(math.prod(shape))) if part.kind == "mean" else part.factor
+    for cell in np.ndindex(*shape):
+        yield cell, factor
+
+
+def _by_cell(shape: tuple[int, ...], numbers: Iterable[tuple[tuple[int, ...], Factor]]) -> Matrix:
+    """Numbers at their cells, those of the same cell added up, and 0 elsewhere."""
+    at: dict[tuple[int, ...], Factor] = {}
+    for cell, factor in numbers:
+        at[cell] = at[cell].plus(factor) if cell in at else factor
+    every = [at.get(cell, whole_number(0)) for cell in np.ndindex(*shape)]
+    values = np.array([factor.value for factor in every]).reshape(shape) + 0.0
+    return Matrix(values, None, tuple(factor.entry for factor in every))
 
 
 def _square_slope(graph: Graph, step_id: str, base: str, symbol: str, slope: Factor, count: int) -> None:
     """∂(c a²)/∂a = 2c a."""
     if slope.value == 1.0:
-        why = N_("The slope of a square is twice its base, and the factor in front cancels the 2.")
-        _passed(graph, step_id, base, symbol, why)
+        why = Message(N_("The slope of a square is twice its base, and the factor in front cancels the 2."))
+        graph.apply(IDENTITY, step_id, base, symbol=symbol, why=why)
         return
-    if count:
-        said = Message(
+    why = (
+        Message(
             N_("The slope of a square is twice its base, and the mean shares it among {count} entries."), count=count
         )
-    else:
-        said = Message(N_("The slope of a square is twice its base, times the factor in front of it."))
-    graph.apply(
-        SCALE, step_id, base, symbol=symbol, factor=Matrix(np.asarray(slope.value), None, (slope.entry,)), why=said
+        if count
+        else Message(N_("The slope of a square is twice its base, times the factor in front of it."))
     )
+    graph.apply(SCALE, step_id, base, symbol=symbol, factor=slope.matrix, why=why)
 
 
 def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:
