@@ -164,5 +164,5 @@ def test_nothing_is_evaluated_as_code() -> None:
 def test_the_loss_is_shown_as_it_was_written(text: str, shown: str) -> None:
     graph = problem(text).graph()
     step = graph.steps["L"]
-    formula = step.op.formula(step.params, False).format(*map(graph.symbol, step.inputs))
+    formula = step.formula(False).format(*map(graph.symbol, step.inputs))
     assert as_text(formula) == shown
