@@ -6,7 +6,11 @@ numbers of a calculation the same parts stand in many places.
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
+
+#: A number of SymPy, or of mpmath: libraries without types, loaded only where somebody asks for exact results.
+Number: TypeAlias = Any
 
 #: Digits that are worked out, and those that count: what is smaller is 0.
 WORKED_OUT = 60
@@ -16,26 +20,26 @@ _LEAST = 1e-30
 class Digits:
     """Real numbers of SymPy as numbers of mpmath; every part is worked out once."""
 
-    def __init__(self, sympy: Any) -> None:
+    def __init__(self, sympy: ModuleType) -> None:
         import mpmath
 
         self.sympy = sympy
         self._context = mpmath.mp.clone()
         self._context.dps = WORKED_OUT
-        self._known: dict[Any, Any] = {}
+        self._known: dict[Number, Number] = {}
 
-    def of(self, number: Any) -> Any:
+    def of(self, number: Number) -> Number:
         """The number, to a few dozen digits; 0 where nothing else is certain."""
         value = self._value(number)
         return self._context.mpf(0) if abs(value) < _LEAST else value
 
-    def _value(self, number: Any) -> Any:
+    def _value(self, number: Number) -> Number:
         found = self._known.get(number)
         if found is None:
             found = self._known[number] = self._worked_out(number)
         return found
 
-    def _worked_out(self, number: Any) -> Any:
+    def _worked_out(self, number: Number) -> Number:
         sympy, mp = self.sympy, self._context
         if number.is_Rational:
             return mp.mpf(int(number.p)) / int(number.q)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.arithmetic.digits import Digits
+from attncli.arithmetic.digits import Digits, Number
 from attncli.arithmetic.expression import FLOATS, Operations, evaluate
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.shorten import Shortener, length
@@ -55,7 +55,7 @@ class Exact:
             "exp": sympy.exp,
             "^": self._power,
         }
-        self._settled: dict[Any, Any] = {}
+        self._settled: dict[Number, Number] = {}
         self._endless = (sympy.oo, -sympy.oo, sympy.zoo, sympy.nan)
         self._digits = Digits(sympy)
         self._shortener = Shortener(sympy)
@@ -72,11 +72,11 @@ class Exact:
         self.positive = self._each(lambda number: sympy.Integer(0) if self._size(number) <= 0 else number)
         self.is_positive = self._each(lambda number: sympy.Integer(1 if self._size(number) > 0 else 0))
 
-    def _each(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _each(self, function: Callable[[Number], Number]) -> Callable[[Value], Value]:
         elementwise = np.frompyfunc(function, 1, 1)
         return lambda a: self._array(elementwise(a))
 
-    def _array(self, value: Any) -> Any:
+    def _array(self, value: Value | Number) -> Value:
         """An object array, also where NumPy would unwrap a single number."""
         if isinstance(value, np.ndarray):
             return value
@@ -92,7 +92,7 @@ class Exact:
             out[i] = self._short(evaluate(entry, self._operations))
         return out.reshape(matrix.shape)
 
-    def _decimal(self, text: str) -> Any:
+    def _decimal(self, text: str) -> Number:
         if "inf" in text:
             return -self.sympy.oo if text.startswith("-") else self.sympy.oo
         # 1e-999999999 is 0 as a float64, and a fraction of a billion digits.
@@ -101,7 +101,7 @@ class Exact:
             raise _too_many_digits(text)
         return self.sympy.Rational(text)
 
-    def _power(self, base: Any, power: Any) -> Any:
+    def _power(self, base: Number, power: Number) -> Number:
         """base^power, refused before it is multiplied out where it would have too many digits."""
         if abs(power) > MAX_POWER:
             raise LimitError(
@@ -124,7 +124,7 @@ class Exact:
             out[index] = self._short(value[index])
         return out
 
-    def _short(self, number: Any) -> Any:
+    def _short(self, number: Number) -> Number:
         found = self._settled.get(number)
         if found is None:
             number = self.sympy.sympify(number)
@@ -133,7 +133,7 @@ class Exact:
             self._settled[number] = self._settled[found] = found
         return found
 
-    def _check_size(self, number: Any) -> None:
+    def _check_size(self, number: Number) -> None:
         waiting, operations = [number], 0
         while waiting:
             part = waiting.pop()
@@ -156,7 +156,7 @@ class Exact:
                 limit=f"{MAX_TOGETHER:,}",
             )
 
-    def _is_long(self, number: Any) -> bool:
+    def _is_long(self, number: Number) -> bool:
         return length(number) > _LONG
 
     def _check_time(self) -> None:
@@ -209,7 +209,7 @@ class Exact:
             out[(*index, 0)] = max(rows[index], key=self._size)
         return np.moveaxis(out, -1, axis)
 
-    def _size(self, number: Any) -> Any:
+    def _size(self, number: Number) -> Number:
         self._check_time()
         return self._digits.of(number)
 
@@ -219,7 +219,7 @@ class Exact:
     def where(self, condition: BoolArray, a: Value, b: Value) -> Value:
         return np.where(condition, self._exactly(a), self._exactly(b))
 
-    def _exactly(self, value: Any) -> Any:
+    def _exactly(self, value: Value) -> Value:
         return value if isinstance(value, np.ndarray) else self._array(self.sympy.sympify(value))
 
     def swapaxes(self, a: Value, first: int, second: int) -> Value:
@@ -279,6 +279,6 @@ def _too_many_digits(text: str) -> LimitError:
     )
 
 
-def _digits(number: Any) -> float:
+def _digits(number: Number) -> float:
     """Decimal digits of the longer part of a fraction, without writing it out."""
     return float(max(abs(int(number.p)).bit_length(), int(number.q).bit_length()) * 0.30103)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,14 @@ from attncli.arithmetic.bounds import entry_bounds
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import UNSEEN
 from attncli.core.matrix import EXACT, BoolArray, FloatArray, Matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: The lower and the upper bounds.
+Ends: TypeAlias = "tuple[FloatArray, FloatArray]"
+#: What is done to either bound alike.
+Map: TypeAlias = "Callable[[FloatArray], FloatArray]"
 
 _ONE = np.ones(())
 _INFINITY = np.asarray(np.inf)
@@ -71,7 +79,7 @@ class Interval:
     def ndim(self) -> int:
         return self.lo.ndim
 
-    def contains(self, values: Any) -> BoolArray:
+    def contains(self, values: FloatArray) -> BoolArray:
         """Where `values` lies within the bounds."""
         inside: BoolArray = (self.lo <= values) & (values <= self.hi)
         return inside
@@ -105,7 +113,7 @@ class IntervalArithmetic:
             known = self._entered[id(matrix)] = matrix, _written_bounds(matrix)
         return known[1]
 
-    def written(self, values: FloatArray, decimals: Any) -> Interval:
+    def written(self, values: FloatArray, decimals: int | NDArray[np.int_]) -> Interval:
         """Every number that rounds to the written ones: ± half a unit in the last of `decimals` places."""
         half = 0.5 * 10.0 ** -np.asarray(decimals, dtype=np.float64)
         with np.errstate(invalid="ignore"):
@@ -174,8 +182,9 @@ class IntervalArithmetic:
         return _unbounded_where_undefined(lo - error, hi + error)
 
     def sum(self, a: Interval, axis: int | tuple[int, ...]) -> Interval:
-        def total(x: Any) -> Any:
-            return np.add.reduce(x, axis, keepdims=True)
+        def total(x: FloatArray) -> FloatArray:
+            added: FloatArray = np.add.reduce(x, axis, keepdims=True)
+            return added
 
         axes = (axis,) if isinstance(axis, int) else axis
         return _total(a, total, math.prod(a.shape[i] for i in axes))
@@ -325,7 +334,7 @@ class IntervalArithmetic:
         return a.lo if a.lo is a.hi else a.lo + (a.hi - a.lo) / 2
 
 
-def _wave(a: Interval, function: Any, peak: float, at_zero: float) -> Interval:
+def _wave(a: Interval, function: Map, peak: float, at_zero: float) -> Interval:
     """Bounds of sin or cos: at the ends, unless a peak or a trough lies between.
 
     Parameters
@@ -346,11 +355,11 @@ def _wave(a: Interval, function: Any, peak: float, at_zero: float) -> Interval:
     return Interval(np.where(zero, at_zero, low), np.where(zero, at_zero, high))
 
 
-def _all(marks: Any) -> bool:
+def _all(marks: BoolArray) -> bool:
     return bool(np.count_nonzero(marks) == marks.size)
 
 
-def _put(target: Any, value: Any, where: Any) -> Any:
+def _put(target: FloatArray, value: FloatArray | float, where: BoolArray) -> FloatArray:
     """`target` with `value` in the marked cells, in place unless NumPy made it a bare number."""
     if not isinstance(target, np.ndarray):
         return np.where(where, value, target)
@@ -358,13 +367,13 @@ def _put(target: Any, value: Any, where: Any) -> Any:
     return target
 
 
-def _mapped(a: Interval, function: Callable[[Any], Any]) -> Interval:
+def _mapped(a: Interval, function: Map) -> Interval:
     """A function that keeps order and rounds nothing, on both bounds; points stay points."""
     lo = function(a.lo)
     return Interval(lo, lo if a.lo is a.hi else function(a.hi))
 
 
-def _ends(value: Value) -> tuple[Any, Any]:
+def _ends(value: Value) -> Ends:
     return (value.lo, value.hi) if isinstance(value, Interval) else (value, value)
 
 
@@ -375,7 +384,7 @@ def _size(a: Interval) -> FloatArray:
     return np.maximum(-a.lo, a.hi)
 
 
-def _is_multiple(values: FloatArray, per_unit: Any) -> BoolArray:
+def _is_multiple(values: FloatArray, per_unit: FloatArray) -> BoolArray:
     """Where a value is a multiple of 1/per_unit; true for infinities."""
     scaled = values * per_unit
     marks: BoolArray = np.rint(scaled) == scaled
@@ -397,7 +406,7 @@ def _written_bounds(matrix: Matrix) -> Interval:
     return Interval(lo, hi)
 
 
-def _is_written_exactly(values: FloatArray, places: Any) -> BoolArray:
+def _is_written_exactly(values: FloatArray, places: NDArray[np.int_]) -> BoolArray:
     """Where the float64 is the very number that was written with so many decimals.
 
     A decimal number of d places is a float64 only if it is a multiple of 2^-d; a float64 that is, is the number
@@ -409,7 +418,7 @@ def _is_written_exactly(values: FloatArray, places: Any) -> BoolArray:
     return marks
 
 
-def _is_exact(a: Any, b: Any, size: Any) -> bool:
+def _is_exact(a: FloatArray, b: FloatArray, size: FloatArray) -> bool:
     """Whether float64 arithmetic gets every product of a and b exactly; `size`: absolute products, summed up."""
     for per_unit, limit in _GRIDS:
         if _all(size <= limit) and _all(_is_multiple(a, per_unit)) and _all(_is_multiple(b, per_unit)):
@@ -417,15 +426,16 @@ def _is_exact(a: Any, b: Any, size: Any) -> bool:
     return False
 
 
-def _holds_zero(values: Any) -> bool:
+def _holds_zero(values: FloatArray) -> bool:
     return bool(np.count_nonzero(values) != values.size)
 
 
-def _is_zero(a: Interval) -> Any:
-    return (a.lo == 0) & (a.hi == 0)
+def _is_zero(a: Interval) -> BoolArray:
+    zeros: BoolArray = (a.lo == 0) & (a.hi == 0)
+    return zeros
 
 
-def _hull(a: Interval, b: Interval, function: Any) -> tuple[Any, Any]:
+def _hull(a: Interval, b: Interval, function: Callable[[FloatArray, FloatArray], FloatArray]) -> Ends:
     """Smallest and largest value of a product or quotient, from its corners; NaN anywhere stays NaN."""
     if b.lo is b.hi:
         first, second = function(a.lo, b.lo), function(a.hi, b.lo)
@@ -439,7 +449,7 @@ def _hull(a: Interval, b: Interval, function: Any) -> tuple[Any, Any]:
     return lo, hi
 
 
-def _times_points(a: Interval, b: FloatArray) -> tuple[Any, Any]:
+def _times_points(a: Interval, b: FloatArray) -> Ends:
     """Bounds (not yet widened) of a matrix product with a matrix of points: its signs say which bound counts."""
     above, below = np.maximum(b, 0.0), np.minimum(b, 0.0)
     lo = np.matmul(a.lo, above) + np.matmul(a.hi, below)
@@ -447,12 +457,11 @@ def _times_points(a: Interval, b: FloatArray) -> tuple[Any, Any]:
     return lo, hi
 
 
-def _inner_hulls(a: Interval, b: Interval) -> tuple[Any, Any]:
+def _inner_hulls(a: Interval, b: Interval) -> Ends:
     """Bounds (not yet widened) of a matrix product, from the bounds of every product in it."""
     cells = math.prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2])) * a.shape[-2] * b.shape[-1]
     step = max(1, _AT_ONCE // max(cells, 1))
-    lo: Any = 0.0
-    hi: Any = 0.0
+    lo = hi = np.zeros(())
     for start in range(0, max(a.shape[-1], 1), step):
         part = slice(start, start + step)
         left = Interval(a.lo[..., part, None], a.hi[..., part, None])
@@ -462,7 +471,7 @@ def _inner_hulls(a: Interval, b: Interval) -> tuple[Any, Any]:
     return lo, hi
 
 
-def _total(a: Interval, total: Callable[[Any], Any], terms: int) -> Interval:
+def _total(a: Interval, total: Map, terms: int) -> Interval:
     """Sums of cells, `total` saying which; nothing underflows in a sum."""
     lo = total(a.lo)
     if terms < 2:
@@ -478,21 +487,21 @@ def _total(a: Interval, total: Callable[[Any], Any], terms: int) -> Interval:
     return _unbounded_where_undefined(low, total(a.hi) + total(np.abs(a.hi)) * factor)
 
 
-def _unbounded_where_undefined(low: Any, high: Any) -> Interval:
+def _unbounded_where_undefined(low: FloatArray, high: FloatArray) -> Interval:
     """Overflow on the way to a sum leaves +∞ − ∞ and what lies beyond: no bound."""
     if not _all(np.isfinite(high - low)):
         low, high = _put(low, -np.inf, ~(low < np.inf)), _put(high, np.inf, ~(high > -np.inf))
     return Interval(low, high)
 
 
-def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+def _two_sum(a: FloatArray, b: FloatArray) -> Ends:
     """a + b and the exact error of that; NaN where the sum overflows."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
 
 
-def _with_signs(low: Any, high: Any, a: Interval, b: Interval) -> tuple[Any, Any]:
+def _with_signs(low: FloatArray, high: FloatArray, a: Interval, b: Interval) -> Ends:
     """Bounds of a product or quotient that do not cross 0 where its sign is known."""
     positive = ((a.lo >= 0) & (b.lo >= 0)) | ((a.hi <= 0) & (b.hi <= 0))
     negative = ((a.lo >= 0) & (b.hi <= 0)) | ((a.hi <= 0) & (b.lo >= 0))
@@ -501,7 +510,7 @@ def _with_signs(low: Any, high: Any, a: Interval, b: Interval) -> tuple[Any, Any
     return low, high
 
 
-def _with_infinities(low: Any, high: Any, hi: Any, a: Interval, b: Interval) -> Interval:
+def _with_infinities(low: FloatArray, high: FloatArray, hi: FloatArray, a: Interval, b: Interval) -> Interval:
     """Bounds with the infinities put right.
 
     The neighbour of an overflowed inner bound is the largest float64, which bounds it. An operand that is −∞

@@ -6,9 +6,14 @@ that is a tie when read to 15 significant digits, as many as a float64 holds for
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from attncli.core.matrix import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 #: Where a tie goes.
 ROUNDINGS = ("away", "even")
@@ -23,7 +28,7 @@ _MOST = 0.1
 _WHOLE = 2.0**52
 
 
-def round_decimal(values: Any, decimals: int, ties: str = "away", near: float = 0.0) -> Any:
+def round_decimal(values: ArrayLike, decimals: int, ties: str = "away", near: float = 0.0) -> Any:
     """Round to `decimals` places.
 
     Parameters
@@ -48,7 +53,7 @@ def round_decimal(values: Any, decimals: int, ties: str = "away", near: float = 
         return _signed(whole, below, scaled, values, power)
 
 
-def truncate_decimal(values: Any, decimals: int) -> Any:
+def truncate_decimal(values: ArrayLike, decimals: int) -> Any:
     """Cut off after `decimals` places; a value a few units below a decimal number counts as that number."""
     power = 10.0**decimals
     with np.errstate(all="ignore"):
@@ -58,24 +63,25 @@ def truncate_decimal(values: Any, decimals: int) -> Any:
         return _signed(whole, below, scaled, values, power)
 
 
-def _signed(whole: Any, below: Any, scaled: Any, values: Any, power: float) -> Any:
+def _signed(whole: FloatArray, below: FloatArray, scaled: FloatArray, values: ArrayLike, power: float) -> Any:
     """`whole` units with the sign of `values`; a number of so many places already is itself."""
     size = np.abs(values)
     same = ~(scaled < _WHOLE) | (below / power == size) | ((below + 1) / power == size)
     return np.where(same, values, np.copysign(whole / power, values))[()] + 0.0
 
 
-def _tolerance(scaled: Any, near: float = 0.0) -> Any:
+def _tolerance(scaled: FloatArray, near: float = 0.0) -> FloatArray:
     """How far from a tie a value may lie and still be one, in units of the last place kept."""
     return np.maximum(np.minimum(scaled * _NEAR, _MOST), near)
 
 
-def _tie_goes_up(below: Any, values: Any, ties: str) -> Any:
+def _tie_goes_up(below: FloatArray, values: ArrayLike, ties: str) -> BoolArray | np.bool_:
     """Whether a tie goes away from zero, given the whole units below it."""
     if ties == "away":
         return np.True_
     if ties == "even":
-        return below % 2 == 1
+        odd: BoolArray = below % 2 == 1
+        return odd
     if ties == "floor":
         return np.signbit(values)
     if ties == "ceil":

@@ -11,10 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd, isqrt
-from typing import Any, TypeAlias
+from types import ModuleType
+from typing import TypeAlias
+
+from attncli.arithmetic.digits import Number
 
 #: SymPy numbers with a fraction in front or above, sorted by their text: an exponent, or factors with their powers.
-Parts: TypeAlias = tuple[tuple[Any, Any], ...]
+Parts: TypeAlias = tuple[tuple[Number, Number], ...]
 #: What a term is besides its coefficient: (n of √n, other factors with powers, exponent of e), the last two by the
 #: number that `_Tables` knows them by, 0 for none. To look up a tuple of fractions takes longer than to multiply them.
 Kind: TypeAlias = tuple[int, int, int]
@@ -47,13 +50,13 @@ class _Tables:
     def __init__(self) -> None:
         self.parts: list[Parts] = [()]
         self._numbers: dict[Parts, int] = {(): 0}
-        self._texts: dict[Any, str] = {}
-        self._floats: dict[Any, float] = {}
+        self._texts: dict[Number, str] = {}
+        self._floats: dict[Number, float] = {}
         self._joined: dict[tuple[int, int], int] = {}
         self._inverse: dict[int, int] = {0: 0}
         self._values: dict[int, float] = {0: 0.0}
 
-    def number(self, parts: dict[Any, Any]) -> int:
+    def number(self, parts: dict[Number, Number]) -> int:
         """The number of these parts, those that are none left out."""
         key = tuple(sorted(((part, c) for part, c in parts.items() if c), key=lambda pair: self._text(pair[0])))
         found = self._numbers.get(key)
@@ -62,7 +65,7 @@ class _Tables:
             self.parts.append(key)
         return found
 
-    def _text(self, part: Any) -> str:
+    def _text(self, part: Number) -> str:
         text = self._texts.get(part)
         if text is None:
             text = self._texts[part] = str(part)
@@ -99,7 +102,7 @@ class _Tables:
             found = self._values[exponent] = sum(self._float(part) * float(c) for part, c in self.parts[exponent])
         return found
 
-    def _float(self, part: Any) -> float:
+    def _float(self, part: Number) -> float:
         found = self._floats.get(part)
         if found is None:
             found = self._floats[part] = float(part.evalf(20))
@@ -114,15 +117,15 @@ class Shortener:
     work : products of terms and steps of divisions so far, by which a caller can tell that it is enough
     """
 
-    def __init__(self, sympy: Any) -> None:
+    def __init__(self, sympy: ModuleType) -> None:
         self.sympy = sympy
         self.work = 0
-        self._quotients: dict[Any, Quotient] = {}
+        self._quotients: dict[Number, Quotient] = {}
         self._tables = _Tables()
         self._orders: dict[Kind, tuple[float, int, str]] = {}
         self._most = 0
 
-    def short(self, number: Any) -> Any:
+    def short(self, number: Number) -> Number:
         """The shortest of a few ways to write a finite real number."""
         self._most = self.work + MOST_WORK
         try:
@@ -137,7 +140,7 @@ class Shortener:
         best = min(ways, key=length)
         return number if _LONG < length(best) > length(number) * _MUCH else best
 
-    def _fraction_of(self, part: Any) -> Any:
+    def _fraction_of(self, part: Number) -> Number:
         """One summand, written as one fraction."""
         try:
             quotient = self._quotient(part)
@@ -147,13 +150,13 @@ class Shortener:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def _quotient(self, number: Any) -> Quotient:
+    def _quotient(self, number: Number) -> Quotient:
         known = self._quotients.get(number)
         if known is None:
             known = self._quotients[number] = self._cancelled(self._read(number))
         return known
 
-    def _read(self, number: Any) -> Quotient:
+    def _read(self, number: Number) -> Quotient:
         sympy = self.sympy
         if number.is_Rational:
             return Quotient({_ONE: Fraction(int(number.p), int(number.q))} if number != 0 else {})
@@ -174,7 +177,7 @@ class Shortener:
             return self._powered(number)
         return Quotient({(1, self._tables.number({number: 1}), 0): Fraction(1)})
 
-    def _powered(self, number: Any) -> Quotient:
+    def _powered(self, number: Number) -> Quotient:
         base, power = number.as_base_exp()
         if power.is_Integer:
             inner = self._quotient(base)
@@ -190,7 +193,7 @@ class Shortener:
             return Quotient({(int(base), 0, 0): whole})
         return Quotient({(1, self._tables.number({number: 1}), 0): Fraction(1)})
 
-    def _exponent(self, number: Any) -> int:
+    def _exponent(self, number: Number) -> int:
         """x of e^x, as a sorted sum of (irrational part, fraction)."""
         parts = number.expand().as_coefficients_dict()
         return self._tables.number({part: Fraction(int(c.p), int(c.q)) for part, c in parts.items()})
@@ -336,7 +339,7 @@ class Shortener:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def _built(self, a: Quotient, taken_out: bool) -> Any:
+    def _built(self, a: Quotient, taken_out: bool) -> Number:
         """The SymPy number; `taken_out`: with what all terms above share in front of a bracket."""
         sympy = self.sympy
         below = sympy.Mul(*(self._sum(dict(factor)) ** power for factor, power in a.below.items()))
@@ -347,20 +350,20 @@ class Shortener:
             return sympy.Mul(front, self._sum(inner), 1 / below)
         return self._sum(a.above) / below
 
-    def _sum(self, a: Sum) -> Any:
+    def _sum(self, a: Sum) -> Number:
         return self.sympy.Add(*(self._fraction(c) * self._term(kind) for kind, c in a.items()))
 
-    def _fraction(self, c: Fraction) -> Any:
+    def _fraction(self, c: Fraction) -> Number:
         return self.sympy.Rational(c.numerator, c.denominator)
 
-    def _term(self, kind: Kind) -> Any:
+    def _term(self, kind: Kind) -> Number:
         n, t, x = kind
         sympy, parts = self.sympy, self._tables.parts
         exponent = sympy.Add(*(self._fraction(c) * part for part, c in parts[x]))
         return sympy.Mul(sympy.sqrt(n), *(part**power for part, power in parts[t]), sympy.exp(exponent))
 
 
-def length(number: Any) -> int:
+def length(number: Number) -> int:
     """How long a number is to read: its parts, a minus and a fraction counting as one each."""
     waiting, count = [number], 0
     while waiting:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from attncli.arithmetic import Value
 from attncli.core.graph import Step, Trace
 from attncli.core.record import Record
 
@@ -38,5 +37,5 @@ def first_not_finite(trace: Trace) -> Lost | None:
     return None
 
 
-def _finite(operands: list[Any]) -> bool:
+def _finite(operands: list[Value]) -> bool:
     return all(bool((np.isfinite(operand) | np.isneginf(operand)).all()) for operand in operands)

@@ -19,7 +19,7 @@ from attncli.arithmetic.floating import FLOATING
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError
 from attncli.core.record import Record
-from attncli.core.terms import Index, Term
+from attncli.core.terms import Index, Term, Values
 
 Params: TypeAlias = Mapping[str, Any]
 
@@ -47,7 +47,7 @@ class Op(Record):
     compute : (arithmetic, *operands, **params) -> value
     axes : "i k, j k -> i j": letters that stand for the last axes of each operand and of the result; a leading
         head axis goes through; "1" is an axis of length 1, "a+b" one that joins two, "=name:param" a new one
-        whose length is a parameter; a step may give these two other names
+        whose length is a parameter; a step may give these two other names; a last operand with "?" may be missing
     formula : (params and notes, columns) -> LaTeX with operand places {0}, {1}; `columns`: with tokens as columns
     terms : (step, index, values) -> the arithmetic of one cell
     why : what it does and why, for a step that says nothing more special
@@ -56,10 +56,10 @@ class Op(Record):
     """
 
     name: str
-    compute: Callable[..., Any]
+    compute: Callable[..., Value]
     axes: str | Callable[[Params], str]
     formula: Callable[[Params, bool], str]
-    terms: Callable[[Step, Index, Mapping[str, Any]], Term]
+    terms: Callable[[Step, Index, Values], Term]
     why: str
     backward: tuple[Rule | None, ...] = ()
     numbers: Callable[[Params], str] | None = None
@@ -119,7 +119,7 @@ class Step(Record):
     symbol: str
     op: Op
     inputs: tuple[str, ...]
-    params: Mapping[str, Any]
+    params: Params
     axes: tuple[Axis, ...]
     notes: Notes
     phase: str
@@ -139,10 +139,10 @@ class Step(Record):
 
 
 #: Of a step: id, what computes it, operands, parameters.
-Line: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Mapping[str, Any]]
+Line: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Params]
 
 
-class Trace(Mapping[str, Any]):
+class Trace(Mapping[str, Value]):
     """The numbers of one evaluation, by step id; inputs included."""
 
     def __init__(self, graph: Graph, arithmetic: str, numbers: dict[str, Value]) -> None:
@@ -156,7 +156,7 @@ class Trace(Mapping[str, Any]):
     def __contains__(self, key: object) -> bool:
         return key in self.numbers
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: Value = None) -> Value:
         return self.numbers.get(key, default)
 
     def __iter__(self) -> Iterator[str]:
@@ -454,6 +454,8 @@ def join_axes(
     spec = op.axes if isinstance(op.axes, str) else op.axes(params)
     left, _, right = spec.partition("->")
     wanted = [part.split() for part in left.split(",")] if left.strip() else []
+    if wanted and wanted[-1][-1] == "?":
+        wanted = [*wanted[:-1], wanted[-1][:-1]] if len(operands) == len(wanted) else wanted[:-1]
     bound: dict[str, tuple[Axis, str]] = {}
     heads: Axis | None = None
     misfit = partial(_misfit, op, step_id, operands)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib import format as npy
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 #: The earliest time a zip file can hold; numpy.savez writes the present one.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def npz_bytes(arrays: Mapping[str, Any]) -> bytes:
+def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
     """A file that numpy.load(…, allow_pickle=False) reads: every array under its name, in its own type."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
@@ -25,7 +28,7 @@ def npz_bytes(arrays: Mapping[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def _bytes(array: np.ndarray[Any, Any]) -> bytes:
+def _bytes(array: NDArray[np.generic]) -> bytes:
     out = io.BytesIO()
     npy.write_array(out, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
     return out.getvalue()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from attncli.core.gradient import gradient_id
@@ -93,7 +91,7 @@ class _Loss:
         self.arriving = arriving
 
     def __call__(self, input_id: str | None, values: FloatArray | None) -> float:
-        given: dict[str, Any] = {} if input_id is None else {input_id: values}
+        given: dict[str, FloatArray | None] = {} if input_id is None else {input_id: values}
         target = self.graph.loss or self.graph.output
         result = self.graph.evaluate(given=given, until=target)[target]
         with np.errstate(all="ignore"):

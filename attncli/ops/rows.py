@@ -115,7 +115,7 @@ SUBTRACT = Op(
 # --- divided by its own number ----------------------------------------------------------------------------------------
 
 
-def _share(xp: Arithmetic, a: Value, b: Value, scores: Value | None = None, *, empty: bool = False) -> Value:
+def _share(xp: Arithmetic, a: Value, b: Value, scores: Value | None = None) -> Value:
     """a / b for each row; with `scores` (… i j), rows in which all of them are hidden become 0."""
     share = xp.divide(a, b)
     if scores is None:
@@ -138,21 +138,21 @@ def to_dividend(graph: Graph, step: Step, upstream: str, target: str) -> None:
             "Forward, the {row} was divided by this number, so a change in it counts that much less: divide the gradient too."
         )
     )
-    graph.apply(DIVIDE, target, upstream, *step.inputs[1:], why=why, **step.params)
+    graph.apply(DIVIDE, target, upstream, *step.inputs[1:], why=why)
 
 
 def _to_divisor(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂(a/b)/∂b = −(a/b)/b, added up along the row; 0 for a row that is marked empty."""
     product = graph.apply(MULTIPLY, f"{target}_product", upstream, step.id)
     total = graph.apply(ROW_SUM, f"{target}_total", product)
-    share = graph.apply(DIVIDE, f"{target}_share", total, *step.inputs[1:], **step.params)
+    share = graph.apply(DIVIDE, f"{target}_share", total, *step.inputs[1:])
     graph.apply(SCALE, target, share, factor=as_matrix(-1.0))
 
 
 DIVIDE = Op(
     name="divide",
     compute=_share,
-    axes=lambda params: "i j, i 1, i k -> i j" if params.get("empty") else "i j, i 1 -> i j",
+    axes="i j, i 1, i k ? -> i j",
     formula=fixed(r"\frac{{{0}}}{{{1}}}"),
     terms=_share_terms,
     why=N_("Each entry as a share of its {row}, so every {row} adds up to exactly 1."),

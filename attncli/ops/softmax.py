@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from attncli.core.graph import CompositeRule, Graph, Step, part_of
-from attncli.core.matrix import Matrix
+from attncli.core.matrix import BoolArray, Matrix
 from attncli.core.message import N_, Message
 from attncli.ops.elementwise import EXP, MULTIPLY
 from attncli.ops.rows import BROADCAST, DIVIDE, LOGARITHM, ROW_MAX, ROW_SUM, SUBTRACT
@@ -60,7 +58,6 @@ def softmax(
         why=Message(N_("Add up each {row}: this is what every entry of the {row} is divided by.")),
     )
     hiding = (shifted,) if empty else ()
-    params: dict[str, Any] = {"empty": True} if empty else {}
     return graph.apply(
         DIVIDE,
         f"{prefix}{result}",
@@ -70,7 +67,6 @@ def softmax(
         composite=CompositeRule(source, softmax_gradient),
         is_attention=True,
         why=Message(_PROBABILITIES if probabilities else _WEIGHTS_SOME_EMPTY if empty else _WEIGHTS),
-        **params,
     )
 
 
@@ -170,9 +166,9 @@ def softmax_gradient(graph: Graph, step: Step, upstream: str, target: str) -> No
     )
 
 
-def hidden_rows(mask: Matrix) -> Any:
+def hidden_rows(mask: Matrix) -> BoolArray | None:
     """Rows (bool, … i 1) of a mask or of scores in which everything is −∞; None if there is none."""
-    empty = np.isneginf(mask.values).all(-1, keepdims=True)
+    empty: BoolArray = np.all(np.isneginf(mask.values), -1, keepdims=True)
     return empty if empty.any() else None
 
 

@@ -108,9 +108,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "divide": [
         Sample({"a": A, "b": positive(2, 1)}),
         Sample({"a": H, "b": positive(2, 2, 1)}),
-        Sample(
-            {"a": A * [[1], [0]], "b": [[2.0], [0.0]], "s": [[1.0, -INF, 0.0], [-INF] * 3]}, {"empty": True}, ("b", "s")
-        ),
+        Sample({"a": A * [[1], [0]], "b": [[2.0], [0.0]], "s": [[1.0, -INF, 0.0], [-INF] * 3]}, {}, ("b", "s")),
     ],
     "encode": [Sample({}, {"ids": np.array([0.0, 2.0]), "count": 2}, notes={"tokens": ("我", "你")})],
     "exp": [Sample({"a": A}), Sample({"a": H}), Sample({"a": LOST})],
