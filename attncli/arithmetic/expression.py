@@ -23,6 +23,13 @@ MOST_TOKENS = 100
 #: Characters of one entry: enough for every digit of any float64.
 MOST_CHARACTERS = 1100
 
+#: Signs of a page, of LaTeX and of Chinese input methods, and those of a keyboard that mean the same.
+KEYBOARD = str.maketrans(
+    {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+    | dict.fromkeys("−–—", "-") | dict.fromkeys("×·⋅∗", "*") | dict.fromkeys("\ufeff\u00a0　", " ")
+    | {"、": ",", "÷": "/", "【": "[", "】": "]"}
+)  # fmt: skip
+
 #: A number without its sign.
 NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _TOKEN = rf"\s*(?:{NUMBER}|[A-Za-z]+|[∞√]|[-+*/^()])"

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from attncli.arithmetic.expression import FLOATS, NUMBER, TokenReader, evaluate, parse_entry
+from attncli.arithmetic.expression import FLOATS, KEYBOARD, NUMBER, TokenReader, evaluate, parse_entry
 from attncli.core.matrix import Expression, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, closest
 from attncli.core.record import Record
@@ -95,13 +95,9 @@ class Measure(Record):
 #: What a function's name stands for, and how many names it takes.
 FUNCTIONS = ("sum", "mean", "mse", "cross_entropy", "nll", "ln", "log")
 
-_SIGNS = str.maketrans(
-    {
-        "−": "-", "－": "-", "–": "-", "＋": "+", "·": "*", "×": "*", "⋅": "*", "∗": "*", "÷": "/", "／": "/",
-        "，": ",", "（": "(", "）": ")", "［": "[", "］": "]", "²": "^2", "∑": "Σ", "∥": "‖",
-        "½": "(1/2)", "⅓": "(1/3)", "¼": "(1/4)", "⅔": "(2/3)", "¾": "(3/4)",
-    }
-)  # fmt: skip
+_SIGNS = KEYBOARD | str.maketrans(
+    {"²": "^2", "∑": "Σ", "∥": "‖", "½": "(1/2)", "⅓": "(1/3)", "¼": "(1/4)", "⅔": "(2/3)", "¾": "(3/4)"}
+)
 _LATEX = (
     (r"\$|\\(?:left|right|,|;|!|quad)(?![A-Za-z])", ""),
     (r"\\[dt]?frac\s*(\d)\s*(\d)", r"(\1/\2)"),

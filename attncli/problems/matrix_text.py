@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic.expression import EntryError, parse_entry, shown
+from attncli.arithmetic.expression import KEYBOARD, EntryError, parse_entry, shown
 from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import N_, InputError, Message
 
@@ -20,11 +20,6 @@ MOST_CHARACTERS = 16_000_000
 MOST_CELLS = 1_000_000
 #: Nested brackets: heads, rows, entries.
 DEEPEST = 3
-
-_WIDE = {ord("，"): ",", ord("、"): ",", ord("；"): ";", ord("：") : ":", ord("　"): " ", ord("−"): "-", ord("–"): "-",
-         ord("—"): "-", ord("＿"): "_", ord("？"): "?", ord("×"): "*", ord("·"): "*", ord("÷"): "/", ord("【"): "[", ord("】"): "]",
-         ord("\ufeff"): " ", ord("\u00a0"): " "}  # fmt: skip
-_WIDE.update({code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if code not in _WIDE})
 
 #: Taken once, in this order: the row separator first, since its second backslash may stand before a space or a bracket.
 _LATEX = (
@@ -74,7 +69,7 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
         raise InputError(
             "This text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_CHARACTERS
         )
-    plain = text.translate(_WIDE)
+    plain = text.translate(KEYBOARD)
     if any(sign in plain for sign in ("\\", "$", "^{", "{,}", "&")):
         plain = _without_latex(plain)
     nested = _MatrixReader(plain.strip(), blanks).read()
@@ -101,7 +96,7 @@ def parse_number(text: str) -> Cell:
     InputError
         It is none, or there are several.
     """
-    words = _words(text.translate(_WIDE))
+    words = _words(text.translate(KEYBOARD))
     if len(words) != 1:
         raise EntryError("“{value}” is not one number. Write a number, like 0.5.", value=shown(text))
     return parse_entry(words[0])
