@@ -244,7 +244,7 @@ def deserved(exercise: Exercise, id: str, line: Written, half: bool, people: dic
         return False
     places = min(line.places, d)
     if line.places >= d or there.honest(values, d, 1.5).all():
-        if there.honest(values, d, 1.5).all() or _another_way(exercise, id, values):
+        if there.honest(values, d, 1.5).all() or by_another_way(exercise, id, values):
             return True
         with np.errstate(invalid="ignore"):
             within = np.abs(values - there.full) <= exercise.bound(id) + 10.0**-d
@@ -255,7 +255,7 @@ def deserved(exercise: Exercise, id: str, line: Written, half: bool, people: dic
     return half and bool((there.honest(values, places, 1.5) & ~lost).all())
 
 
-def _another_way(exercise: Exercise, id: str, values: Any) -> bool:
+def by_another_way(exercise: Exercise, id: str, values: Any) -> bool:
     """Another right way: another number taken away from each row, or none; scores of a Q that was scaled early."""
     p, _, short = id.rpartition(".")
     p = f"{p}." if p else ""
@@ -308,10 +308,12 @@ def trivial_rows(values: Any, true: Any) -> bool:
 
 
 def _is_trivial(row: Any) -> bool:
-    if (row == row[0]).all():
+    """Whether a row, or what is visible of it, is one number again and again, a single one, or one-hot."""
+    visible = row[np.isfinite(row)]
+    if not len(visible) or (visible == visible[0]).all():
         return True
     nonzero = row[row != 0]
-    return bool(len(nonzero) == 1 and nonzero[0] == 1) or not np.isfinite(row).all()
+    return bool(len(nonzero) == 1 and nonzero[0] == 1)
 
 
 def _trivial(exercise: Exercise, sheet: Sheet, id: str) -> bool:

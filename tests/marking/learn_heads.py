@@ -248,6 +248,10 @@ def _back(case: Case) -> Iterator[Kind]:
         yield Kind(part, "value-for-gradient", lambda g, n=name: g(n) @ g(f"W_{n}").T)
     for name in "QKV":
         x = _source(case, name)
+        yield Kind(f"G_{name}", "value-for-gradient", lambda g, n=name: join_heads(g(f"{n}_heads")))
+        for other in "QKV".replace(name, ""):
+            if case.inputs[f"W_{other}"].shape[1] == case.inputs[f"W_{name}"].shape[1]:
+                yield Kind(f"G_{name}", "gradients-swapped", lambda g, o=other: join_heads(g(f"G_{o}_heads")), other)
         if f"b_{name}" in case.inputs:
             yield Kind(f"G_b_{name}", "mean-for-sum", lambda g, n=name: g(f"G_{n}").mean(0, keepdims=True))
         yield Kind(f"G_W_{name}", "gradient-not-transposed", lambda g, x=x, n=name: g(x) @ g(f"G_{n}"))

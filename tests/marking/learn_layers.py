@@ -150,10 +150,14 @@ def _norm_kinds(case: Case) -> Iterator[Kind]:
             lambda g: g("X") / g.aside("root", np.sqrt(g.aside("square", (g("X") ** 2).mean(-1, keepdims=True)) + eps)),
         )
     yield Kind(square, "normalised-over-tokens", down)
+    over_all: Line = lambda g: np.full((len(case.inputs["X"]), 1), (g(source) ** 2).mean())  # noqa: E731
+    yield Kind(square, "normalised-over-all", over_all)
     yield Kind("normalised", "normalised-over-tokens", whole)
     yield Kind("normalised", "normalised-over-all", of_all)
     yield Kind(root, "eps-outside-root", lambda g: np.sqrt(g(square)) + eps)
     yield Kind(root, "not-square-rooted", lambda g: g(square) + eps)
+    yield Kind(root, "rooted-twice", lambda g: np.sqrt(g.aside("bare", np.sqrt(g(square))) + eps))
+    yield Kind(root, "variance-squared", lambda g: (g(square) + eps) ** 2)
     outside: Line = lambda g: g(source) / g.aside("root", g.aside("bare", np.sqrt(g(square))) + eps)  # noqa: E731
     yield Kind("normalised", "eps-outside-root", outside)
     yield Kind("normalised", "not-square-rooted", lambda g: g(source) / g.aside("divisor", g(square) + eps))
@@ -172,10 +176,11 @@ def _norm_back(case: Case) -> Iterator[Kind]:
     if "gamma" in case.inputs:
         yield Kind("G_gamma_product", "value-for-gradient", lambda g: g("Y") * g("normalised"))
         yield Kind("G_gamma", "mean-for-sum", lambda g: g("G_gamma_product").sum(0, keepdims=True) / rows)
-        yield Kind("G_normalised", "value-for-gradient", lambda g: g("Y") * g("gamma"))
+    yield Kind("G_normalised", "value-for-gradient", lambda g: g("Y") * (g("gamma") if "gamma" in case.inputs else 1))
     yield Kind(f"G_{root}_product", "value-for-gradient", lambda g: g("normalised") * g("normalised"))
     yield Kind(f"G_{source}_normalised", "value-for-gradient", lambda g: g("normalised") / g(root))
     yield Kind(f"G_{square}_half", "value-for-gradient", lambda g: g(root) / 2)
+    yield Kind(f"G_{square}_half", "gradient-scale-lost", lambda g: g(f"G_{root}"))
     yield Kind("G_X", "norm-paths-missing", lambda g: g("G_normalised") / g(root))
     yield Kind(f"G_{source}", "norm-paths-missing", lambda g: g(f"G_{source}_normalised"), "as written")
     yield from paths(f"G_{source}", [f"G_{source}_normalised", f"G_{source}_{square}"])
@@ -217,6 +222,9 @@ def _angle_kinds(case: Case, width: int, rows: int) -> Iterator[Kind]:
         for base in {100.0, 1000.0, 10000.0, 500000.0} - {case.settings.get("base", 10000.0)}:
             line: Line = lambda g, b=base: _angles(case, width, rows, base=b)  # noqa: E731
             yield Kind("angle", "base-changed", line, f"{base:g}")
+        yield Kind("angle", "position-exponents", lambda g: _angles(case, width, rows, 1.0), "i/d")
+        factor = width / ((width + 1) // 2 - 1)
+        yield Kind("angle", "position-exponents", lambda g: _angles(case, width, rows, factor), "i/(d/2 - 1)")
 
 
 def _draw_positions(rng: random.Random) -> Case:
@@ -244,12 +252,18 @@ def positions_kinds(case: Case) -> Iterator[Kind]:
     base, column = case.settings.get("base", 10000.0), np.arange(width)[None, :]
     at = np.arange(rows)[:, None] + case.settings.get("start", 0.0)
 
-    def by_column(factor: int) -> Line:
-        a = at / base ** (factor * column / width)
-        return lambda g: np.where(column % 2 == 0, np.sin(a), np.cos(a))
+    def by_column(exponent: Any) -> Line:
+        def done(g: Use) -> Any:
+            a = g.aside("angle", at / base ** (exponent / width))
+            return np.where(column % 2 == 0, np.sin(a), np.cos(a))
 
-    yield Kind("PE", "cos-exponent-odd", by_column(1))
-    yield Kind("PE", "exponent-doubled", by_column(2))
+        return done
+
+    yield Kind("PE", "cos-exponent-odd", by_column(column))
+    yield Kind("PE", "exponent-doubled", by_column(2 * column))
+    pair = column - column % 2
+    yield Kind("PE", "position-exponents", by_column(np.where(column % 2 == 0, pair, 2 * column)), "of the cosine")
+    yield Kind("PE", "position-exponents", by_column(np.where(column % 2 == 0, 2 * column, pair)), "of the sine")
     if width > 2:
         yield Kind(
             "PE",

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,10 @@ def wrong_trial(rng: random.Random, case: Case, kind: Kind, exercise: cheats.Exe
     """A sheet with this one mistake; None where the calculation breaks down."""
     decimals = rng.randint(case.least, 6) if exercise is None else exercise.decimals
     carrying, seed, how = rng.choice(CARRYING), rng.getrandbits(32), None
+    ids = [id for id, _ in lines(case)]
+    kept = _kept(rng, ids, kind.place if kind.page or rng.random() < 0.6 else None)
     if exercise is not None:
-        how = manner(rng, decimals)
+        how = manner(rng, decimals, kept)
         how.on_page, how.places = UP if how.on_page == CUT else how.on_page, None
 
     def worker(wrong: dict[str, Line] | None = None) -> Learner:
@@ -148,6 +151,7 @@ def wrong_trial(rng: random.Random, case: Case, kind: Kind, exercise: cheats.Exe
         values = wrong.run()
     except MISFITS:
         values, stopped = {}, True
+        kept.append(kind.place)
     if kind.id == "layout-transposed" or (kind.place not in values and kind.page):
         values = {**right, kind.place: np.asarray(kind.line(_asked(wrong, case, right)))}
     elif stopped:
@@ -158,12 +162,16 @@ def wrong_trial(rng: random.Random, case: Case, kind: Kind, exercise: cheats.Exe
             return None
     if kind.id == "layout-transposed" and min(right[kind.place].shape[-2:]) == 1:
         return None  # a vector may be written either way
-    if kind.id == "decimal-point" and _lost(values[kind.place], right[kind.place], decimals):
+    if kind.id in ("decimal-point", "sign") and _lost(values[kind.place], right[kind.place], decimals):
         return None
     values = _sensible(values, right, kind)
-    kept = _kept(rng, list(values), kind.place if kind.page or rng.random() < 0.6 or stopped else None)
     written: dict[str, str] = {}
-    for id in (id for id in problem(case, decimals).graph().steps if id in values and id in kept):
+    ended = False
+    for id in (id for id in problem(case, decimals).graph().steps if id in values):
+        # Who divided by nothing has no line from there on.
+        ended = ended or bool(np.isnan(values[id]).any())
+        if id not in kept or (ended and id != kind.place):
+            continue
         finite = values[id][np.isfinite(values[id])]
         if np.isnan(values[id]).any() or values[id].ndim < 2 or np.abs(finite).max(initial=0.0) > _LARGE:
             if id == kind.place:
@@ -187,13 +195,13 @@ def _judge_written(trial: Trial, exercise: cheats.Exercise, touched: list[str]) 
     for at, id in enumerate(ids):
         if id not in touched:
             continue
-        values = from_text(trial.written[id])
+        values = _as_asked(from_text(trial.written[id]), exercise.full[id])
         there = exercise.reach[id]
         if values.shape == np.atleast_2d(there.full).shape:
             own = values.reshape(there.full.shape)
             if there.honest(own, trial.decimals, guard=0.0).all():
                 continue
-            if there.honest(own, trial.decimals).all():
+            if there.honest(own, trial.decimals).all() or cheats.by_another_way(exercise, id, own):
                 return  # neither surely right nor surely wrong: nothing is asked of such a sheet
         if not _surely_wrong(exercise, id, values):
             return
@@ -202,11 +210,18 @@ def _judge_written(trial: Trial, exercise: cheats.Exercise, touched: list[str]) 
         trivial = [
             i
             for i in range(at, len(ids))
-            if cheats.trivial_rows(from_text(trial.written[ids[i]]), exercise.full[ids[i]])
+            if cheats.trivial_rows(
+                _as_asked(from_text(trial.written[ids[i]]), exercise.full[ids[i]]), exercise.full[ids[i]]
+            )
         ]
         if trivial:
             trial.after = tuple(ids[at + 1 : trivial[0] + 1])
         return
+
+
+def _as_asked(values: Any, full: Any) -> Any:
+    """A written matrix with its axis of heads, where there is but one."""
+    return values[None] if values.ndim == full.ndim - 1 and len(full) == 1 else values
 
 
 def _surely_wrong(exercise: cheats.Exercise, id: str, values: Any) -> bool:
@@ -232,8 +247,9 @@ def _sensible(values: dict[str, Any], right: dict[str, Any], kind: Kind) -> dict
 
 
 def _lost(slipped: Any, right: Any, decimals: int) -> bool:
-    """Whether nothing is left of a number whose point slipped."""
-    return bool(((slipped != right) & (rounded(slipped, decimals) == 0)).any())
+    """Whether nothing is left of a number whose point or sign slipped, or nothing was there."""
+    nothing = (rounded(slipped, decimals) == 0) | (rounded(right, decimals) == 0)
+    return bool(((slipped != right) & nothing).any())
 
 
 def _before(values: dict[str, Any], place: str) -> Any:
@@ -695,12 +711,13 @@ def _indistinct(
 ) -> set[tuple[str, str]]:
     """Which of these mistakes come to the written numbers too, for somebody who makes them."""
     assert trial.first is not None and trial.kind is not None
-    written = from_text(trial.written[trial.first])
     full = np.atleast_2d(exercise.reach[trial.first].full)
+    written = _as_asked(from_text(trial.written[trial.first]), full)
     found = {(trial.first, id) for id in _near_slips(written, full, 10.0**-trial.decimals)}
-    turned, there = t(written), exercise.reach[trial.first]
-    if turned.shape == full.shape and there.honest(turned.reshape(there.full.shape), trial.decimals).all():
-        found.add((trial.first, "layout-transposed"))
+    there = exercise.reach[trial.first]
+    for id, mended in _mended(written, full):
+        if mended.shape == full.shape and there.honest(mended.reshape(there.full.shape), trial.decimals, 2.0).all():
+            found.add((trial.first, id))
     for kind in kinds(trial.case, slip_seed):
         swapped = kind.id == "gradients-swapped" and kind.place.rpartition(".")[2].startswith("G_W_")
         places = {kind.place, f"G_{kind.place[-1]}"} if swapped else {kind.place}
@@ -712,6 +729,20 @@ def _indistinct(
         if there.honest(written.reshape(there.full.shape), trial.decimals).all():
             found |= {(place, kind.id) for place in places}
     return found
+
+
+def _mended(written: Any, full: Any) -> Iterator[tuple[str, Any]]:
+    """What a line would be without a slip of writing, by the name of the slip."""
+    yield "layout-transposed", t(written)
+    if written.shape != full.shape:
+        return
+    yield "sign", np.copysign(written, full)
+    cells = np.arange(written.size).reshape(written.shape)
+    for pieces in (cells.reshape(-1, 1), _rows(cells), _rows(t(cells))):
+        for a, b in combinations(range(len(pieces)), 2):
+            order = cells.flatten()
+            order[np.concatenate([pieces[a], pieces[b]])] = np.concatenate([pieces[b], pieces[a]])
+            yield "cells-exchanged", written.flatten()[order].reshape(written.shape)
 
 
 def _near_slips(written: Any, full: Any, unit: float) -> Iterator[str]:

@@ -147,13 +147,20 @@ def _mask(case: Case) -> Iterator[Kind]:
 def _share(g: Use, x: Any, axis: Any, label: str = "") -> Any:
     """Softmax along other axes, each of its lines a line that may be rounded."""
     less = g.aside(f"{label}shifted", x - g.aside(f"{label}max", np.max(x, axis=axis, keepdims=True)))
-    e = g.aside(f"{label}exp", np.exp(less))
-    return e / g.aside(f"{label}sum", e.sum(axis=axis, keepdims=True))
+    hidden = np.isneginf(x)
+    e = np.where(hidden, 0.0, g.aside(f"{label}exp", np.exp(less)))
+    return _shares(e, g.aside(f"{label}sum", e.sum(axis=axis, keepdims=True)), hidden.all(axis, keepdims=True))
 
 
 def _over(g: Use, axis: Any) -> Any:
     """The exponentials of the sheet, over sums of other axes."""
-    return g("exp") / g.aside("sum", g("exp").sum(axis, keepdims=True))
+    hidden = np.isneginf(g("shifted")).all(axis, keepdims=True)
+    return _shares(g("exp"), g.aside("sum", g("exp").sum(axis, keepdims=True)), hidden)
+
+
+def _shares(e: Any, total: Any, hidden: Any) -> Any:
+    """Shares of a total; where all is hidden, nothing."""
+    return np.where(hidden, 0.0, e / np.where(hidden, 1.0, total))
 
 
 def softmax_wrong(case: Case) -> Iterator[Kind]:
@@ -245,6 +252,8 @@ def _attention_back(case: Case) -> Iterator[Kind]:
         yield Kind(f"G_X_{name}", "value-for-gradient", lambda g, n=name: g(n) @ g(f"W_{n}").T)
         for other in "QKV".replace(name, ""):
             yield Kind(f"G_W_{name}", "gradients-swapped", lambda g, o=other: g("X").T @ g(f"G_{o}"), other)
+            swapped: Line = lambda g, o=other: g(f"G_{o}") @ g(f"W_{o}").T  # noqa: E731
+            yield Kind(f"G_X_{name}", "gradients-swapped", swapped, other)
         left = [f"G_X_{other}" for other in "QKV" if other != name]
         yield Kind("G_X", "path-missing", lambda g, p=left: g(p[0]) + g(p[1]), name)
         yield Kind("G_X", "path-missing", lambda g, n=name: g(f"G_X_{n}"), f"all but {name}")
