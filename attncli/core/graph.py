@@ -46,7 +46,7 @@ class Op(Record):
     name : what it is called
     compute : (arithmetic, *operands, **params) -> value
     axes : "i k, j k -> i j": letters that stand for the last axes of each operand and of the result; a leading
-        head axis goes through; "1" is an axis of length 1, "a+b" one that joins two, "=name:param" a new one
+        head axis goes through; "1" is an axis of length 1, "a+b" and "a*b" join two, "=name:param" is a new one
         whose length is a parameter; a step may give these two other names; a last operand with "?" may be missing
     formula : (params and notes, columns) -> LaTeX with operand places {0}, {1}; `columns`: with tokens as columns
     terms : (step, index, values) -> the arithmetic of one cell
@@ -490,9 +490,10 @@ def _result_axis(
     if letter.startswith("="):
         name, _, param = letter[1:].partition(":")
         return Axis(next(names, name), int(params[param]), step_id)
-    if "+" in letter:
-        parts = [bound[part][0] for part in letter.split("+")]
-        return Axis(next(names, parts[-1].name), sum(part.size for part in parts), step_id)
+    for sign, together in (("+", sum), ("*", math.prod)):
+        if sign in letter:
+            parts = [bound[part][0] for part in letter.split(sign)]
+            return Axis(next(names, parts[-1].name), together(part.size for part in parts), step_id)
     return bound[letter][0]
 
 

@@ -92,7 +92,7 @@ def _joined_in_order(xp: Arithmetic, a: Value, order: Sequence[int]) -> Value:
 
 def _joined(xp: Arithmetic, a: Value) -> Value:
     *_, heads, _, width = a.shape
-    return MERGE_HEADS.compute(xp, a, heads=heads, width=width, joined=heads * width)
+    return MERGE_HEADS.compute(xp, a, heads=heads, width=width)
 
 
 def _reversed(graph: Graph, step: Step) -> Iterator[Swaps]:

@@ -96,7 +96,6 @@ def joined(graph: Graph, attended: str, prefix: str) -> str:
         symbol="C",
         heads=head.size,
         width=width.size,
-        joined=head.size * width.size,
         axes=("heads·d_v",),
         why=joined_why(head.size, width.size),
     )

@@ -27,7 +27,7 @@ def _split_terms(step: Step, index: Index, values: Values) -> Term:
 def _split_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     axis = graph.axes(step.inputs[0])[-1]
     heads, width = step.params["heads"], step.params["width"]
-    graph.apply(MERGE_HEADS, target, upstream, heads=heads, width=width, joined=axis.size, axes=(axis.name,))
+    graph.apply(MERGE_HEADS, target, upstream, heads=heads, width=width, axes=(axis.name,))
 
 
 SPLIT_HEADS = Op(
@@ -41,10 +41,10 @@ SPLIT_HEADS = Op(
 )
 
 
-def _merge(xp: Arithmetic, a: Value, *, heads: int, width: int, joined: int) -> Value:
+def _merge(xp: Arithmetic, a: Value, *, heads: int, width: int) -> Value:
     """Columns h·width … (h+1)·width−1 of row i: row i of head h of a (head n width), as (n heads·width)."""
     rows_first = xp.swapaxes(a, -3, -2)
-    return xp.reshape(rows_first, (*rows_first.shape[:-2], joined))
+    return xp.reshape(rows_first, (*rows_first.shape[:-2], heads * width))
 
 
 def _merge_terms(step: Step, index: Index, values: Values) -> Term:
@@ -61,7 +61,7 @@ def _merge_gradient(graph: Graph, step: Step, upstream: str, target: str) -> Non
 MERGE_HEADS = Op(
     name="merge_heads",
     compute=_merge,
-    axes="h n d -> n =d:joined",
+    axes="h n d -> n h*d",
     formula=fixed(r"\operatorname{{concat}}({0})"),
     terms=_merge_terms,
     why=N_("The pieces of a {row} are put side by side again, head 1 first."),
