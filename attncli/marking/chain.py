@@ -17,6 +17,7 @@ from attncli.core.matrix import BoolArray
 from attncli.core.message import NoSuchRow
 from attncli.core.side_by_side import side_by_side
 from attncli.marking.habits import Habit, Program
+from attncli.mistakes.routes import softmaxes
 
 #: What goes wrong where operands do not fit the other way round, or an id has no row.
 MISFITS = (ValueError, IndexError, RecursionError, NoSuchRow)
@@ -35,6 +36,7 @@ class Setting(Mapping[str, frozenset[str]]):
         self.places = {id: places(id) for id in (*graph.inputs, *graph.steps)}
         self.axes = {id: len(graph.shape(id)) for id in (*graph.inputs, *graph.steps)}
         self._after = followers(graph)
+        self.softmaxes = tuple(softmaxes(graph))
 
     def __getitem__(self, id: str) -> frozenset[str]:
         return self._after[id]

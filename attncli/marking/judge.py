@@ -28,6 +28,11 @@ _COUNTED = 0.05
 #: Units from the full value, and its share, within which a witness says something about its neighbours.
 _NEARBY = 60.0
 _SHARE = 0.5
+#: Shares of the distance between mixed learners by which a right number may lie beyond them, and an imprecise one; and
+#: within how many of them it is worth while to ask more learners.
+_WIDENED = 0.05
+_BEYOND = 0.2
+_MORE = 3.0
 #: Distances between a program's witnesses, and units of an array's own last place, that a program may be off.
 _DISTANCES = 3.0
 _ULPS = 2.0
@@ -43,6 +48,7 @@ class Line(Record):
     blank : (sheets, …) cells left open; None: none
     has : (sheets,) which of them wrote the step down
     eps : relative precision of the program that wrote it, or None for a person
+    cutter : (sheets,) which of them have been seen to cut off
     """
 
     values: FloatArray
@@ -50,6 +56,7 @@ class Line(Record):
     blank: Any
     has: BoolArray
     eps: float | None = None
+    cutter: Any = np.False_
 
     def of(self, rows: Any) -> Line:
         """The same step of some of the sheets."""
@@ -59,6 +66,7 @@ class Line(Record):
             None if self.blank is None else self.blank[rows],
             self.has[rows],
             self.eps,
+            self.cutter[rows] if np.ndim(self.cutter) else self.cutter,
         )
 
     def at(self, rearranged: Any) -> Line:
@@ -69,6 +77,7 @@ class Line(Record):
             None if self.blank is None else rearranged(self.blank),
             self.has,
             self.eps,
+            self.cutter,
         )
 
     def shown(self, cells: BoolArray) -> BoolArray:
@@ -86,6 +95,7 @@ class Judged(Record):
     near : (sheets,) the distance of the farthest cell from the nearest witness, in units of the last place asked
     spread : (sheets,) how far the witnesses lie apart, in the same units; not more than those near the full value
     exact : (sheets, …) where all of them are one and the same number
+    cuts : (sheets, …) which cells are a witness's number cut off
     """
 
     cells: Any
@@ -93,6 +103,7 @@ class Judged(Record):
     near: FloatArray
     spread: FloatArray
     exact: Any = True
+    cuts: Any = False
 
     @cached_property
     def worst(self) -> Any:
@@ -154,7 +165,7 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
         fine |= line.blank
         near = np.where(line.blank, 0.0, near)
     cells = np.where(right, RIGHT, WRONG).astype(np.int8)
-    spread, exact = np.zeros(len(line.values)), np.True_
+    spread, exact, cuts = np.zeros(len(line.values)), np.True_, np.False_
     if not right.all():
         open_ = ~right
         if rules.widened and len(stack) > 1:
@@ -165,15 +176,16 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
             exact = hi - lo <= unit * _TIE
             spread = _largest(np.where(hi > lo, hi - lo, 0.0) / unit)
         if rules.by_person and open_.any():
-            cut = open_ & _cut_off(line, stack, places)
-            cells[cut] = CUT
-            open_ &= ~cut
+            cuts = _cut_off(line, stack, places)
+            cells[open_ & cuts] = CUT
+            open_ &= ~cuts
         if rules.short and line.places is not None and open_.any():
             cells[open_ & _short(line, stack, rules)] = IMPRECISE
     flat = fine.reshape(len(stack), len(line.values), -1).all(-1)
     witness = np.where(flat.any(0), flat.argmax(0), -1)
     far = _largest(near / unit)
-    return Judged(cells, witness, np.where(np.isnan(far), np.inf, far), spread, np.broadcast_to(exact, cells.shape))
+    far = np.where(np.isnan(far), np.inf, far)
+    return Judged(cells, witness, far, spread, *(np.broadcast_to(one, cells.shape) for one in (exact, cuts)))
 
 
 def _half(stack: Any, unit: Any, rules: Rules) -> Any:
@@ -219,8 +231,8 @@ def _cut_off(line: Line, stack: Any, places: Any) -> Any:
 
 
 def _not_nothing(line: Line) -> Any:
-    """Where a number is not 0, or stands in a line that is not all 0."""
-    some = (np.nan_to_num(line.values) != 0).reshape(len(line.values), -1).any(1)
+    """Where a number is not 0, or stands in a line that is not all 0, or on the sheet of somebody who cuts off."""
+    some = (np.nan_to_num(line.values) != 0).reshape(len(line.values), -1).any(1) | line.cutter
     return (line.values != 0) | some.reshape(-1, *(1,) * (line.values.ndim - 1))
 
 
@@ -239,6 +251,71 @@ def _short(line: Line, stack: Any, rules: Rules) -> Any:
     inward = np.abs(stack) - np.abs(line.values)
     cut = (np.sign(stack) == np.sign(line.values)) & (inward >= -slack) & (inward < unit - slack)
     return fewer & (rounded | (cut if rules.by_person else False)).any(0)
+
+
+def judge_mixed(judged: Judged, line: Line, rows: Any, bounds: tuple[Any, Any], rules: Rules) -> Judged:
+    """The same after learners who mix their habits from line to line and from cell to cell, for some of the sheets.
+
+    Between the smallest and the largest number that they come to, and a little beyond, a number is right where it is
+    rounded; where the whole line may have been cut off it is right as that, with nothing beyond. A number that all plain
+    habits agree on is right only as far as mixed ones really go. Farther off by as much again it is imprecise, which is
+    all that is left of the guaranteed bounds of the contract: within those, but out of reach of every learner, no
+    calculation comes to a number.
+
+    Parameters
+    ----------
+    bounds : the smallest and the largest number, each (rows, …)
+    """
+    lo, hi = bounds
+    unit = 10.0**-rules.decimals
+    values = line.values[rows]
+    half = 0.5 * unit * (1 + _TIE)
+    with np.errstate(all="ignore"):
+        distance = np.where(hi > lo, hi - lo, 0.0)
+        around = np.where(judged.exact[rows] | (not rules.widened), -half * _TIE, distance * _WIDENED)
+        inside = (values >= lo - half - around) & (values <= hi + half + around)
+        farther = distance * _BEYOND
+        beyond = (values >= lo - half - farther) & (values <= hi + half + farther)
+        cut = judged.cuts[rows] | _may_be_cut(values, lo, hi, unit)
+    if line.blank is not None:
+        cut |= line.blank[rows]
+    cut &= cut.reshape(len(cut), -1).all(1).reshape(-1, *(1,) * (cut.ndim - 1)) & _not_nothing(line.of(rows))
+    zero = np.abs(values) < 0.5 * unit
+    fine = ~zero | (lo <= half) & (hi >= -half)
+    part = judged.cells[rows]
+    open_ = part < CUT
+    if line.places is not None:
+        open_ &= (line.places[rows] < 0) | (line.places[rows] >= rules.decimals)
+    part[open_ & beyond & fine & (part == WRONG)] = IMPRECISE
+    part[open_ & cut] = CUT
+    part[open_ & inside & fine] = RIGHT
+    cells = judged.cells.copy()
+    cells[rows] = part
+    return judged.changed(cells=cells)
+
+
+def _may_be_cut(values: Any, lo: Any, hi: Any, unit: float) -> Any:
+    """Where a number between these, cut off at the places asked, is what was written."""
+    whole = np.abs(values / unit - np.rint(values / unit)) < _TIE
+    least = np.where(values > 0, values, values - unit)
+    most = np.where(values < 0, values, values + unit)
+    return (
+        whole
+        & (np.where(values > 0, hi >= least - _TIE * unit, hi > least + _TIE * unit))
+        & (np.where(values < 0, lo <= most + _TIE * unit, lo < most - _TIE * unit))
+    )
+
+
+def is_within_reach(judged: Judged, line: Line, rows: Any, bounds: tuple[Any, Any], rules: Rules) -> BoolArray:
+    """Which of some sheets are not right yet, and no farther off than more such learners may come to."""
+    lo, hi = bounds
+    open_ = judged.cells[rows] < CUT
+    with np.errstate(all="ignore"):
+        reach = np.where(hi > lo, hi - lo, 0.0) * _MORE + 1.5 * 10.0**-rules.decimals
+        near = (line.values[rows] >= lo - reach) & (line.values[rows] <= hi + reach)
+    flat = open_.reshape(len(open_), -1)
+    found: BoolArray = flat.any(1) & (near | ~open_).reshape(len(open_), -1).all(1)
+    return found
 
 
 def _judged_program(line: Line, stack: Any, rules: Rules) -> Judged:

@@ -24,6 +24,7 @@ from attncli.marking.own_pass import OwnPass
 from attncli.marking.papers import Paper, Reader
 from attncli.marking.parts import parts_wrong
 from attncli.marking.right_pass import RightPass
+from attncli.marking.seeds import carried_hull
 from attncli.marking.verdict import Verdicts
 from attncli.mistakes.entry import instead
 from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constant, routes
@@ -158,14 +159,12 @@ class Marker:
         line = first.lines[id].of([row])
         if line.blank is not None or (shifted is not step and shifted.id in first.papers[row].entries):
             return None
-        unit = 10.0 ** -self.setting.places[id]
-        for chain in first.right(line.eps).chains:
-            source = chain.fork(rows=np.array([row])).carried(shifted.inputs[0])[0]
-            taken = other_constant(source, line.values[0], unit, step is not shifted)
-            if taken is not None:
-                swap = instead(shifted, partial(_without, taken), shifted.inputs[0])
-                return Route("other-constant", dict(swap), Message(OTHER_CONSTANT))
-        return None
+        source = carried_hull(first.right(line.eps).chains[0], row, shifted.inputs[0], shifted.id)
+        taken = other_constant(source, line.values[0], 10.0 ** -self.setting.places[id], step is not shifted)
+        if taken is None:
+            return None
+        swap = instead(shifted, partial(_without, taken), shifted.inputs[0])
+        return Route("other-constant", dict(swap), Message(OTHER_CONSTANT))
 
     def _hidden_back(self) -> dict[str, BoolArray]:
         """By backward step, where a score is hidden: a program may set its gradient to 0 there, whatever its weight was."""

@@ -16,9 +16,9 @@ from attncli.core.graph import Swap
 from attncli.core.matrix import BoolArray
 from attncli.marking.chain import MISFITS, Chain, Family
 from attncli.marking.explain import is_near
-from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Rules, judge
+from attncli.marking.judge import CUT, RIGHT, Judged, Line, Rules, is_within_reach, judge, judge_mixed
 from attncli.marking.papers import Paper, stacked, trivial_rows
-from attncli.marking.seeds import hull
+from attncli.marking.seeds import FEW, MANY, hull
 from attncli.marking.verdict import Verdict
 from attncli.mistakes.routes import Route
 
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 
 #: Other right ways that one sheet may go, one after the other.
 _MOST_ROUTES = 3
-#: Distances between the witnesses within which mixed habits are asked.
+#: The chains by which a way is first looked at: in full, and rounded.
+_BOTH = 2
+#: Distances between the witnesses and units beyond these, or so much, within which mixed habits are asked.
 _CLOSE = 4.0
-#: Shares of the distance between mixed learners by which a right number may lie beyond them, and an imprecise one.
-_WIDENED = 0.5
-#: What is put down to the computer at the end of half a unit.
-_TIE = 1e-6
-_BEYOND = 1.5
+_NEAR = 20.0
+_NEARLY = 1e-3
 
 
 class RightPass:
@@ -78,15 +77,18 @@ class RightPass:
 
     def run(self) -> None:
         """Judge every line, going on with right numbers."""
+        cutters = np.zeros(len(self.papers), dtype=np.bool_)
         for id, line in self.lines.items():
             if id in self.marker.graph.inputs:
                 given = self.head(line.eps).raws(id)[:1]
                 self.judged[id] = judge(line, given, self.rules(id).changed(widened=False))
                 continue
+            line = self.lines[id] = line.changed(cutter=cutters)
             judged = judge(line, self.witnesses(id, line.eps), self.rules(id))
             judged = self._reconsidered(id, line, judged, self.right(line.eps).chains[0], {})
             self.judged[id] = judged
             fine = line.has & (judged.worst >= CUT)
+            cutters = cutters | line.has & (judged.worst == CUT)
             if fine.any():
                 where = np.broadcast_to(fine.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape)
                 self._go_on(id, line.values, line.shown(where))
@@ -97,19 +99,31 @@ class RightPass:
         for family in self._right.values():
             family.give(id, values, None if where.all() else where)
 
-    def _reconsidered(self, id: str, line: Line, judged: Judged, full: Chain, kept: Mapping[str, BoolArray]) -> Judged:
+    def _reconsidered(
+        self,
+        id: str,
+        line: Line,
+        judged: Judged,
+        full: Chain,
+        kept: Mapping[str, BoolArray],
+        rules: Rules | None = None,
+    ) -> Judged:
         """The same after asking learners who mix their habits, where a cell is near enough and not right."""
-        if line.eps is not None or not self.rules(id).by_person:
+        rules = rules or self.rules(id)
+        if line.eps is not None or not rules.by_person:
             return judged
-        low = judged.cells < CUT
-        rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= judged.spread * _CLOSE + 2))
-        if not rows.size:
-            return judged
-        try:
-            bounds = hull(full, rows, id, kept)
-        except MISFITS:  # a learner's own T names a row that is not there
-            return judged
-        return _with_mixed(judged, line, low, rows, bounds, self.rules(id))
+        close = np.maximum(judged.spread * _CLOSE + _NEAR, _NEARLY * 10.0**rules.decimals)
+        rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= close))
+        for learners in (FEW, MANY):
+            if not rows.size:
+                return judged
+            try:
+                bounds = hull(full, rows, id, kept, learners)
+            except MISFITS:  # a learner's own T names a row that is not there
+                return judged
+            judged = judge_mixed(judged, line, rows, bounds, rules)
+            rows = rows[is_within_reach(judged, line, rows, bounds, rules)]
+        return judged
 
     def lines_right(self, row: int) -> int:
         """How many lines of a sheet are right."""
@@ -140,28 +154,16 @@ class RightPass:
         left = list(rows)
         eps = self.lines[id].eps
         full = self.right(eps).chains[0]
-        unit = 10.0 ** -self.marker.setting.places[id]
         for route in self.marker.ways_to(id, written, self.swap):
             if not left:
                 return
             index = np.array(left)
-            try:
-                value = full.fork(rows=index).fork(route.swap).raw(id)
-            except MISFITS:
-                continue
-            spread = self.judged[id].spread[index] * unit
-            if not is_near(self.lines[id].of(index), value, spread, self.rules(id)).any():
+            if not self._may_lead_to(id, route, index).any():
                 continue
             witnesses = self.right(eps).fork(route.swap, index).raws(id) + self.head(eps).fork(route.swap).raws(id)
             line, strictly = self.lines[id].of(index), self.rules(id).changed(widened=False, short=False)
             judged = judge(line, witnesses, strictly)
-            if line.eps is None and strictly.by_person and (judged.worst < CUT).any():
-                try:
-                    bounds = hull(full.fork(rows=index).fork(route.swap), np.arange(len(index)), id, {})
-                except MISFITS:
-                    continue
-                low = np.arange(len(index))
-                judged = _with_mixed(judged, line, judged.cells < CUT, low, bounds, strictly)
+            judged = self._reconsidered(id, line, judged, full.fork(rows=index).fork(route.swap), {}, strictly)
             fits = judged.worst >= CUT
             # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
             true = self.marker.rounded(id)
@@ -173,6 +175,19 @@ class RightPass:
             constant = self.marker.own_constant(self, id, row)
             if constant is not None:
                 yield id, constant, [row]
+
+    def _may_lead_to(self, id: str, route: Route, rows: Any) -> BoolArray:
+        """Which of some sheets wrote about what a way leads to, in full and rounded line by line."""
+        line = self.lines[id]
+        unit = 10.0 ** -self.marker.setting.places[id]
+        try:
+            reached = [chain.fork(rows=rows).fork(route.swap).raw(id) for chain in self.right(line.eps).chains[:_BOTH]]
+        except MISFITS:
+            return np.zeros(len(rows), dtype=np.bool_)
+        apart = np.abs(reached[0] - reached[-1])
+        apart = np.where(np.isfinite(apart), apart, 0.0).reshape(len(apart), -1).max(1, initial=0.0)
+        spread = np.maximum(self.judged[id].spread[rows] * unit, apart)
+        return is_near(line.of(rows), reached[0], spread, self.rules(id))
 
     def verdict(self, id: str, row: int) -> Verdict:
         """What this pass has found about one line of one sheet; one object for all that are plainly right alike."""
@@ -191,31 +206,3 @@ class RightPass:
             cells = np.full(self.marker.shapes[id], RIGHT, dtype=np.int8)
             found = self._known[id, how] = Verdict(cells, how=how, off=0.0)
         return found
-
-
-def _with_mixed(judged: Judged, line: Line, low: Any, rows: Any, bounds: tuple[Any, Any], rules: Rules) -> Judged:
-    """Cells that mixed learners come to are right; a little beyond them they are imprecise. A 0 needs a 0."""
-    lo, hi = bounds
-    unit = 10.0**-rules.decimals
-    values = line.values[rows]
-    half = 0.5 * unit * (1 + 1e-7)
-    with np.errstate(all="ignore"):
-        distance = np.where(hi > lo, hi - lo, 0.0)
-        # A number that comes out the same by every habit is right only as far as mixed ones really go.
-        exact = np.broadcast_to(judged.exact, judged.cells.shape)[rows]
-        around = np.where(exact | (not rules.widened), -half * _TIE, distance * _WIDENED)
-        inside = (values >= lo - half - around) & (values <= hi + half + around)
-        # With one decimal a few learners show little of what rounding can do.
-        farther = distance * _BEYOND * (2 if rules.decimals < 2 else 1)
-        beyond = (values >= lo - half - farther) & (values <= hi + half + farther)
-    zero = np.abs(values) < 0.5 * unit
-    reaches = (lo <= half) & (hi >= -half)
-    places = None if line.places is None else line.places[rows]
-    long = np.ones_like(zero) if places is None else (places < 0) | (places >= rules.decimals)
-    cells = judged.cells.copy()
-    part = cells[rows]
-    open_ = low[rows] & (~zero | reaches) & long
-    part[open_ & beyond & (part == WRONG)] = IMPRECISE
-    part[open_ & inside] = RIGHT
-    cells[rows] = part
-    return judged.changed(cells=cells)

@@ -17,15 +17,21 @@ from attncli.arithmetic.floating import Floating
 from attncli.core.graph import Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.marking.chain import Chain
+from attncli.mistakes.routes import Softmax
 
-#: Learners drawn.
-LEARNERS = 48
+#: Learners drawn: at first, and where a number lies so near these that more of them may come to it.
+FEW, MANY = 54, 432
+#: Numbers that are taken away from all scores in place of their maximum.
+_CONSTANTS = (0.0, 1.0, 2.0)
+#: How far from the full value learners are still heard: so many units, or such a share of it.
+_NEARBY = 60.0
+_SHARE = 0.5
 #: What a computer may have lost, in units.
 _LOST = 1e-9
-#: Share of the learners who read a written number off the page.
+#: Share of the numbers that somebody who is of two minds reads off the page.
 _FROM_PAGE = 0.5
-#: Shares of the habits in a cell: all digits, the places asked, one more, two more, cut off.
-_HABITS = (0.5, 0.25, 0.1, 0.05, 0.1)
+#: Shares of the habits in a cell: all digits, the places asked, one more, two more, cut off; of the finer and the coarser.
+_HABITS = ((0.5, 0.25, 0.1, 0.05, 0.1), (0.4, 0.3, 0.1, 0.05, 0.15))
 
 
 class Mixed(Chain):
@@ -36,48 +42,93 @@ class Mixed(Chain):
     base : the full chain of the sheets
     rows : which of its sheets
     kept : by step, which sheets always go on with what they wrote (a wrong line is nothing else)
+    learners : how many of them
     """
 
-    def __init__(self, base: Chain, rows: Any, kept: Mapping[str, BoolArray]) -> None:
-        super().__init__(base.setting, base.habit, base, np.tile(rows, LEARNERS))
+    def __init__(self, base: Chain, rows: Any, kept: Mapping[str, BoolArray], learners: int) -> None:
+        super().__init__(base.setting, base.habit, base, np.tile(rows, learners))
         self.count = len(rows)
-        self.kept = {id: np.tile(which[rows], LEARNERS) for id, which in kept.items()}
+        self.learners = learners
+        self.kept = {id: np.tile(which[rows], learners) for id, which in kept.items()}
         self._own = set(base.graph.steps)
+        self._tops = {one.row_max: one for one in base.setting.softmaxes}
+        self._judged: str | None = None
+
+    def toward(self, id: str) -> Value:
+        """What the learners come to at a step, by ways that cannot be seen there too."""
+        self._judged = id
+        return self.raw(id)
+
+    def raw(self, id: str) -> Value:
+        found = self._raw.get(id)
+        if found is None:
+            found = super().raw(id)
+            softmax = self._tops.get(id)
+            if softmax is not None and self._judged in self.setting[softmax.weights]:
+                found = self._raw[id] = self._with_other_tops(softmax, found)
+        return found
+
+    def _with_other_tops(self, softmax: Softmax, top: Value) -> Value:
+        """The maxima; of some learners whose e^x stands nowhere another number, since any leaves the weights as they are."""
+        ways = np.repeat(_ways(self.learners), self.count)
+        for line in (softmax.row_max, softmax.shifted, softmax.exp, softmax.row_sum):
+            ways = np.where(self._is_written(line), -1, ways)
+        column = ways.reshape(-1, *(1,) * (top.ndim - 1))
+        for way, constant in enumerate(_CONSTANTS):
+            top = np.where(column == way, constant, top)
+        if softmax.before is None:
+            return top
+        before = self.going_on_to(softmax.before, softmax.row_max).max(-1, keepdims=True)
+        return np.where(column == len(_CONSTANTS), before, top)
+
+    def _is_written(self, id: str) -> Any:
+        """Which of the sheets hold a step."""
+        given = self._given_below(id)
+        if given is None:
+            return np.False_
+        where = given[1]
+        return np.True_ if where is None else where.reshape(len(where), -1).any(1)
 
     def done(self, id: str, doing: Step | Swap) -> Value:
-        return self.with_operands(id, doing, [self._going_on_to(i, id) for i in doing.inputs])
+        return self.with_operands(id, doing, [self.going_on_to(i, id) for i in doing.inputs])
 
-    def _going_on_to(self, id: str, consumer: str) -> Value:
+    def going_on_to(self, id: str, consumer: str) -> Value:
         """What the learners put in for a step where another one needs it: one may read it off the page here and use the
         calculator's digits there."""
         if id in self.graph.inputs:
             return self.raw(id)
         given = self._given_below(id)
         shape = self.raw(id).shape[1:]
-        worked_out = _settled(self.raw(id), _plan(id, consumer, shape, self.setting.places[id]), self.count)
+        plan = _plan(id, consumer, shape, self.setting.places[id], self.learners)
+        worked_out = _settled(self.raw(id), plan, self.count)
         if given is None:
             return worked_out
         values, where = given
-        from_page = np.repeat(_draws(f"page {id}", consumer, shape) < _FROM_PAGE, self.count, axis=0)
+        from_page = np.repeat(_reads_page(id, consumer, shape, self.learners), self.count, axis=0)
         kept = self.kept.get(id)
         if kept is not None:
             from_page = from_page | kept.reshape(-1, *(1,) * len(shape))
         return np.where(from_page if where is None else from_page & where, values, worked_out)
 
     def arithmetic(self, id: str) -> Any:
-        return _Beside(_plan("√", id, (), self.setting.places[id]), self.count, self.setting.axes[id])
+        return _Beside(id, self.setting.places[id], self.count, self.learners, self.setting.axes[id])
 
 
 class _Beside(Floating):
-    """Floats whose numbers beside a step (√d_k) are rounded by some of the learners."""
+    """Floats that are rounded by some of the learners where they are noted beside a step (√d_k, a Q that is scaled early)."""
 
-    def __init__(self, plan: tuple[Any, Any, Any], count: int, axes: int) -> None:
-        self.plan, self.count, self.axes = plan, count, axes
+    def __init__(self, id: str, places: int, count: int, learners: int, axes: int) -> None:
+        self.id, self.places, self.count, self.learners, self.axes = id, places, count, learners, axes
 
     def round_intermediate(self, value: Value) -> Value:
         if np.ndim(value):
-            return value
-        return _settled(np.asarray(value), self.plan, self.count).reshape(-1, *(1,) * self.axes)
+            return self.settle(value)
+        plan = _plan("√", self.id, (), self.places, self.learners)
+        return _settled(np.asarray(value), plan, self.count).reshape(-1, *(1,) * self.axes)
+
+    def settle(self, value: Value) -> Value:
+        plan = _plan("beside", self.id, value.shape[1:], self.places, self.learners)
+        return _settled(value, plan, self.count)
 
 
 def _settled(value: Value, plan: tuple[Any, Any, Any], count: int) -> Value:
@@ -89,34 +140,77 @@ def _settled(value: Value, plan: tuple[Any, Any, Any], count: int) -> Value:
 
 
 @lru_cache(maxsize=2048)
-def _plan(id: str, consumer: str, shape: Sequence[int], decimals: int) -> tuple[Any, Any, Any]:
+def _plan(id: str, consumer: str, shape: Sequence[int], decimals: int, learners: int) -> tuple[Any, Any, Any]:
     """(learners, …) which cells keep all digits, the units they are counted in, and what rounding adds (cutting: nothing,
     but what the computer has lost)."""
-    draw = _draws(id, consumer, shape)
-    edges = np.cumsum(_HABITS)
+    draw = _draws(id, consumer, shape, learners)
+    coarse = np.arange(learners) // 9 % 2 == 1
+    edges = np.where(coarse.reshape(-1, *(1,) * len(shape)), *_edges(shape))
     more = (draw >= edges[1]) * 1.0 + ((draw >= edges[2]) & (draw < edges[3])) * 1.0 - (draw >= edges[3]) * 1.0
     return draw < edges[0], 10.0 ** (decimals + more), np.where(draw >= edges[3], _LOST, 0.5 + _LOST)
 
 
+def _edges(shape: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Of the coarser and of the finer habits, the draws at which one ends and the next begins: (habits, 1, …)."""
+    fine, coarse = (np.cumsum(shares).reshape(-1, 1, *(1,) * len(shape)) for shares in _HABITS)
+    return coarse, fine
+
+
 @lru_cache(maxsize=2048)
-def _draws(id: str, consumer: str, shape: Sequence[int]) -> FloatArray:
+def _draws(id: str, consumer: str, shape: Sequence[int], learners: int) -> FloatArray:
     """(learners, …) what decides each cell's habit. A third of the learners keep one habit along a line wherever it is
     used, a third where it is used once, a third none."""
     line = np.random.Generator(np.random.PCG64(zlib.crc32(id.encode())))
     use = np.random.Generator(np.random.PCG64(zlib.crc32(f"{id} for {consumer}".encode())))
     ones = tuple(1 for _ in shape)
-    found = use.random((LEARNERS, *shape))
+    found = use.random((learners, *shape))
     found[::3] = line.random((len(found[::3]), *ones))
     found[1::3] = use.random((len(found[1::3]), *ones))
     found.flags.writeable = False
     return found
 
 
-def hull(base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray]) -> tuple[FloatArray, FloatArray]:
+@lru_cache(maxsize=8)
+def _ways(learners: int) -> Any:
+    """(learners,) which other number each takes away in place of the maximum; −1: the maximum, like all of the first few."""
+    block = np.arange(learners) // 9
+    return np.where((np.arange(learners) >= FEW) & (block // 2 % 2 == 0), block // 4 % (len(_CONSTANTS) + 1), -1)
+
+
+@lru_cache(maxsize=2048)
+def _reads_page(id: str, consumer: str, shape: Sequence[int], learners: int) -> BoolArray:
+    """(learners, …) which cells of a right line are read off the page: of some learners none, of some all."""
+    minds = (np.arange(learners) // 3 % 3).reshape(-1, *(1,) * len(shape))
+    of_two_minds = _draws(f"page {id}", consumer, shape, learners) < _FROM_PAGE
+    return np.where(minds == 2, of_two_minds, minds == 1)
+
+
+def hull(
+    base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int = FEW
+) -> tuple[FloatArray, FloatArray]:
     """The smallest and the largest number that mixed learners come to, for some sheets: two arrays (sheets, …)."""
-    chain = Mixed(base, rows, kept)
+    chain = Mixed(base, rows, kept, learners)
     with np.errstate(all="ignore"):
-        reached = np.broadcast_to(chain.raw(id), (LEARNERS * len(rows), *chain.raw(id).shape[1:]))
-        stack = reached.reshape(LEARNERS, len(rows), *reached.shape[1:])
-        finite = np.isfinite(stack)
-        return np.where(finite, stack, np.inf).min(0), np.where(finite, stack, -np.inf).max(0)
+        reached = chain.toward(id)
+        stack = np.broadcast_to(reached, (learners * len(rows), *reached.shape[1:]))
+        stack = stack.reshape(learners, len(rows), *reached.shape[1:])
+        # Somebody who divided by a number that had rounded to nearly nothing says nothing about the others.
+        full = base.raw(id)
+        full = full if len(full) == 1 else full[rows]
+        far = np.maximum(_NEARBY * 10.0 ** -base.setting.places[id], _SHARE * np.abs(full))
+        return _ends(np.where(np.abs(stack - full) <= far, stack, np.nan))
+
+
+def carried_hull(base: Chain, row: int, id: str, consumer: str) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest number that one sheet's mixed learners put in for a step where another one needs it."""
+    chain = Mixed(base, np.array([row]), {}, FEW)
+    with np.errstate(all="ignore"):
+        return _ends(chain.going_on_to(id, consumer))
+
+
+def _ends(stack: Value) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest along the first axis; −∞ where all are."""
+    finite = np.isfinite(stack)
+    none = ~finite.any(0)
+    lo, hi = np.where(finite, stack, np.inf).min(0), np.where(finite, stack, -np.inf).max(0)
+    return np.where(none, hi, lo), hi

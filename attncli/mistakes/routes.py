@@ -14,9 +14,9 @@ from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.mistakes.entry import backward_of, instead, number, passing, together, with_operands
 
-#: How well a constant must be known to be one, and units that it must be away from the maximum.
+#: How well a constant must be known to be one: so far, or so many units.
 _SURE = 0.25
-_OWN = 8
+_SURE_UNITS = 6
 
 #: Said where another constant was taken away.
 OTHER_CONSTANT = N_("Right: you took away a constant of your own. Any constant leaves the weights as they are.")
@@ -87,6 +87,40 @@ def _shifted_by(graph: Graph, maximum: Step) -> Step | None:
     """The step that takes this maximum away."""
     users = (other for other in graph.steps.values() if maximum.id in other.inputs and other.op.name == "subtract")
     return next(users, None)
+
+
+class Softmax(Record):
+    """The lines of one softmax, as the usual way has them, and where scores are masked before it.
+
+    Parameters
+    ----------
+    before : the scores before they were masked; None where they are not
+    """
+
+    row_max: str
+    shifted: str
+    exp: str
+    row_sum: str
+    weights: str
+    before: str | None
+
+
+def softmaxes(graph: Graph) -> Iterator[Softmax]:
+    """Every softmax that takes away a maximum."""
+    for step in graph.steps.values():
+        shifted = _shifted_by(graph, step) if step.op.name == "row_max" else None
+        exp = shifted and _user(graph, "exp", shifted.id)
+        row_sum = exp and _user(graph, "row_sum", exp.id)
+        weights = row_sum and _user(graph, "divide", row_sum.id)
+        if shifted and exp and row_sum and weights:
+            source = graph.steps.get(shifted.inputs[0])
+            before = source.inputs[0] if source is not None and source.op.name == "mask" else None
+            yield Softmax(step.id, shifted.id, exp.id, row_sum.id, weights.id, before)
+
+
+def _user(graph: Graph, op: str, id: str) -> Step | None:
+    """The step of this kind that works on another one."""
+    return next((step for step in graph.steps.values() if step.op.name == op and id in step.inputs), None)
 
 
 def _zero_a_row(xp: Arithmetic, scores: Value) -> Value:
@@ -236,40 +270,46 @@ def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
 _FILLED = N_("Right: a hidden score gets gradient 0. It was replaced by −∞, so nothing it does reaches the loss.")
 
 
-def other_constant(source: FloatArray, written: FloatArray, unit: float, powers: bool) -> FloatArray | None:
+def other_constant(
+    source: tuple[FloatArray, FloatArray], written: FloatArray, unit: float, powers: bool
+) -> FloatArray | None:
     """The constants, one a line, that were taken away from every visible score in place of the maximum; None where no
     such numbers lead to what was written.
 
     Parameters
     ----------
-    source : (…, queries, keys) the scores that the maximum is taken from; −∞ where hidden
+    source : the least and the largest that each score may have been carried on as, (…, queries, keys) both; −∞ where
+        hidden
     written : (…, queries, keys) the shifted scores, or (`powers`) their e^x, rounded or cut off
     unit : a unit of the last place asked
 
     Returns
     -------
-    (…, queries, 1), each as round as it can be
+    (…, queries, 1), each as round as it can be; one for all lines where one fits them all
     """
-    visible = ~np.isneginf(source)
+    visible = ~np.isneginf(source[1])
     hidden = written == 0 if powers else np.isneginf(written)
     if (hidden & visible & ~powers).any() or (~hidden & ~visible).any() or not visible.any(-1).all():
         return None
     if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
         return None
-    rounded = written - unit / 2, written + unit / 2
-    # Cut off, or worked out from shifted scores that were rounded themselves.
-    cut = (
-        np.where(written > 0, written - unit / 2, written - unit),
-        np.where(written < 0, written + unit / 2, written + unit),
-    )
-    for lo, hi in (rounded, cut):
-        if powers:
-            lo, hi = np.log(np.maximum(lo, 0.0)), np.log(hi)
-        least = np.where(visible, source - hi, -np.inf).max(-1)
-        most = np.where(visible, source - lo, np.inf).min(-1)
-        if _are_constants(least.ravel(), most.ravel(), source.max(-1).ravel(), visible.sum(-1).ravel() > 1, unit):
+    top = source[0].max(-1).ravel() - unit / 2, source[1].max(-1).ravel() + unit / 2
+    for lo, hi in _before_writing(written, unit):
+        if powers:  # of shifted scores that may have been rounded themselves
+            lo, hi = np.log(np.maximum(lo, 0.0)) - unit / 2, np.log(hi) + unit / 2
+        least = np.where(visible, source[0] - hi, -np.inf).max(-1)
+        most = np.where(visible, source[1] - lo, np.inf).min(-1)
+        if _are_constants(least.ravel(), most.ravel(), top, visible.sum(-1).ravel() > 1, unit):
+            if least.max() <= most.min():
+                least, most = np.full_like(least, least.max()), np.full_like(most, most.min())
             return _roundest(least, most)[..., None]
     return None
+
+
+def _before_writing(written: FloatArray, unit: float) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Between what numbers lay before they were written down: rounded, or cut off."""
+    yield written - unit / 2, written + unit / 2
+    yield np.where(written > 0, written, written - unit), np.where(written < 0, written, written + unit)
 
 
 def _roundest(least: FloatArray, most: FloatArray) -> FloatArray:
@@ -281,17 +321,20 @@ def _roundest(least: FloatArray, most: FloatArray) -> FloatArray:
     return found
 
 
-def _are_constants(least: FloatArray, most: FloatArray, top: FloatArray, several: BoolArray, unit: float) -> bool:
+def _are_constants(
+    least: FloatArray, most: FloatArray, top: tuple[FloatArray, FloatArray], several: BoolArray, unit: float
+) -> bool:
     """Whether constants within these bounds, one a line, are such and not the maximum."""
-    if not ((least <= most) & (most - least <= _SURE)).all():
+    wide, common = most - least, most.min() - least.max()
+    sure = max(_SURE, _SURE_UNITS * unit)
+    if (wide < 0).any() or ((wide > sure).any() and not 0 <= common <= sure):
         return False
-    far = _OWN * unit
-    usual = (least <= top + unit / 2) & (most >= top - unit / 2)
-    own = ~usual & ((least > top + far) | (most < top - far))
+    own = (least > top[1]) | (most < top[0])
+    if not own.any():
+        return False
     if several.any():
         # A line with one visible score alone agrees with any number: others must show that a constant was taken.
-        return bool((own & several).any() and (usual | own).all())
-    same = ((least[:, None] <= most) & (most[:, None] >= least)) | (
-        ((least - top)[:, None] <= most - top) & ((most - top)[:, None] >= least - top)
-    )
-    return len(own) > 1 and bool(own.all() and same.all())
+        return bool((own & several).any())
+    low, high = least - top[1], most - top[0]
+    same = ((least[:, None] <= most) & (most[:, None] >= least)) | ((low[:, None] <= high) & (high[:, None] >= low))
+    return len(own) > 1 and bool(same.all())

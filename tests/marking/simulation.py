@@ -530,8 +530,9 @@ def right_sheet(
     stopped = False
     for id in ids:
         finite = values[id][np.isfinite(values[id])]
-        # Who divided by a number that had rounded to nothing has no line from there on.
+        # Who divided by a number that had rounded to nothing has no line from there on; nor has who sees it coming.
         stopped = stopped or bool(np.isnan(values[id]).any() or (values[id] == np.inf).any())
+        stopped = stopped or (bool(way.name) and _rounds_to_nothing(id, values[id], decimals))
         if id not in how.written or id in way.unwritten or stopped or np.abs(finite).max(initial=0.0) > large:
             continue
         value = np.atleast_2d(values[id])
@@ -545,6 +546,14 @@ def right_sheet(
             if f"{p}shifted" not in answers and f"{p}exp" not in answers:
                 del answers[id]
     return how, answers
+
+
+def _rounds_to_nothing(id: str, values: Any, decimals: int) -> bool:
+    """Whether a constant of one's own has left next to nothing of e^x: all zeros, or sums of one digit."""
+    unit, short = 10.0**-decimals, id.rpartition(".")[2]
+    if short == "row_sum":
+        return bool((values < 10 * unit).any())
+    return short == "exp" and bool((values < unit).all(-1).any())
 
 
 def right_side(rng: random.Random, draw: Callable[[random.Random], Case], count: int) -> Side:
