@@ -275,7 +275,7 @@
   const isHidden = (number) => hiding && cells[number].term !== null && !isWord(cells[number]) && !isRight(number);
 
   function pads(numbers) {
-    const texts = numbers.map((number) => (isHidden(number) ? "" : shown(number)));
+    const texts = numbers.map((number) => (isHidden(number) ? "" : edits.get(number)?.text ?? shown(number)));
     const tail = (text) => (text.includes(".") ? text.length - text.indexOf(".") : 0);
     const longest = Math.max(0, ...texts.map(tail));
     return texts.map((text) => (/^-?\d+(\.\d+)?$/.test(text) ? "." .repeat(!text.includes(".") && longest > 0) + "0".repeat(Math.max(0, longest - Math.max(1, tail(text)))) : ""));
@@ -291,6 +291,7 @@
         const edit = edits.get(number);
         element.value = edit ? edit.text : shown(number);
         element.size = Math.max(2, element.value.length);
+        columns.add(columnOf.get(number)[0]);
       } else if (!(hiding && isAsked(number))) {
         element.textContent = shown(number);
         columns.add(columnOf.get(number)[0]);
@@ -303,7 +304,8 @@
       const column = columnOf.get(first);
       pads(column).forEach((pad, i) => {
         const element = elements.get(column[i]);
-        if (element.tagName !== "INPUT") pad ? (element.dataset.pad = pad) : delete element.dataset.pad;
+        const box = canBeChanged(column[i]) ? element.parentElement : element;
+        if (box.tagName !== "INPUT") pad ? (box.dataset.pad = pad) : delete box.dataset.pad;
       });
     }
     for (const number of numbers) for (const copy of copies.get(number) || []) writeCopy(copy, number);

@@ -235,13 +235,13 @@ class Explorer(Fragment):
     def cell(self, item: Item, index: Index, text: str, pad: str) -> str:
         name = escape(cell_name(item.id, index, self.view.layout))
         label = escape(cell_name(item.name, index, self.view.layout))
+        space = f' data-pad="{pad}"' if pad else ""
         if self.can_change(item.id, index):
             return (
-                f'<td class="given"><input data-cell="{name}" aria-label="{label}" value="{escape(text)}" size="{max(len(text), 2)}"'
+                f'<td class="given"{space}><input data-cell="{name}" aria-label="{label}" value="{escape(text)}" size="{max(len(text), 2)}"'
                 ' autocomplete="off" spellcheck="false"></td>'
             )
         share = ' class="share"' if item.weights else ""
-        space = f' data-pad="{pad}"' if pad else ""
         return f'<td{share} data-cell="{name}"{space}>{escape(text)}</td>'
 
     def can_change(self, id: str, index: Index) -> bool:

@@ -359,7 +359,10 @@ def _side_by_side(parts: Sequence[str]) -> str:
 
 
 def _fenced(left: str, inside: str, right: str) -> str:
-    return f"<mrow><mo>{html.escape(left)}</mo>{inside}<mo>{html.escape(right)}</mo></mrow>"
+    """Brackets around something high. Chromium makes them as high only if the font is one for mathematics, so the style
+    draws those that it knows by the class of the row; the signs stay there to be read aloud and copied."""
+    kind = {"[]": ' class="square"', "()": ' class="round"'}.get(left + right, "")
+    return f"<mrow{kind}><mo>{html.escape(left)}</mo>{inside}<mo>{html.escape(right)}</mo></mrow>"
 
 
 def _is_blank(formula: Formula) -> bool:

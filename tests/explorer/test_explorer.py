@@ -370,3 +370,39 @@ def test_steps_that_are_not_shown_are_still_followed(open_page: Open) -> None:
     assert page.text("O[1,1]") == "1.340"
     page.cell("O[1,1]").hover()
     assert page.arithmetic.startswith("O[1,1] = 0.670×2 + 0.330×0 = 1.340")
+
+
+def test_points_of_a_column_stand_under_one_another(open_page: Open) -> None:
+    """Also of numbers that can be changed, and after a change."""
+    page = open_page(html.page(view_of(api.problem(inputs={"Q": "1 2.25; 3.5 10", "K": "1 0; 0.5 1", "V": "2 0; 0 4"}))))
+    where = """name => {
+      const element = document.querySelector(`[data-cell="${CSS.escape(name)}"]`);
+      const style = getComputedStyle(element), right = element.getBoundingClientRect().right;
+      const text = element.tagName === "INPUT" ? element.value : element.firstChild.data;
+      const end = element.tagName === "INPUT" ? right - parseFloat(style.paddingRight) : (() => {
+        const range = document.createRange(); range.selectNodeContents(element); return range.getBoundingClientRect().right; })();
+      const canvas = document.createElement("canvas").getContext("2d"); canvas.font = `${style.fontSize} ${style.fontFamily}`;
+      const tail = text.includes(".") ? text.slice(text.indexOf(".")) : "";
+      return end - canvas.measureText(tail).width;
+    }"""
+
+    def points(*names: str) -> float:
+        places = [page.page.evaluate(where, name) for name in names]
+        return float(max(places) - min(places))
+
+    assert points("Q[1,1]", "Q[2,1]") < 1
+    assert points("Q[1,2]", "Q[2,2]") < 1
+    assert points("scores[1,1]", "scores[2,1]") < 1
+    page.change("Q[1,1]", "1.75")
+    assert points("Q[1,1]", "Q[2,1]") < 1
+
+
+def test_brackets_are_as_high_as_what_they_hold_in_any_font(open_page: Open) -> None:
+    text = html.reading_page(view_of(problem(), arithmetic="exact", expand=True))
+    page = open_page(re.sub(r"font-family: math,[^;]*;", 'font-family: "DejaVu Sans", sans-serif;', text))
+    found = page.page.evaluate("""() => [...document.querySelectorAll("mrow.square")].map(row => {
+      const style = getComputedStyle(row), inside = row.querySelector("mtable").getBoundingClientRect();
+      return [row.getBoundingClientRect().height - inside.height, parseFloat(style.borderLeftWidth), parseFloat(style.borderRightWidth)];
+    })""")
+    assert found
+    assert all(more >= 0 and left >= 0.5 and right >= 0.5 for more, left, right in found)
