@@ -67,18 +67,21 @@ def compare(say: Say, **words: Any) -> int:
 
 def _written(say: Say, found: "Comparison", format: str, *, expand: bool, to_file: bool) -> str:
     from attncli.render import data
-    from attncli.render.comparison import Document
+    from attncli.render.comparison import page
+    from attncli.render.document import say_in
 
     language = language_of(say, to_file=to_file)
     if format == "json":
         return data.comparison_json(found, language)
     if format == "csv":
         return data.comparison_csv(found)
-    document = Document(found, language, expand=expand)
+    blocks, said = page(found, language, expand=expand), say_in(language)
     if format == "markdown":
-        from attncli.render.comparison import as_markdown
+        from attncli.render.markdown import as_markdown
 
-        return as_markdown(document)
-    from attncli.render.comparison import Page
+        return as_markdown(blocks, said)
+    from attncli.render.terminal import Screen
 
-    return printed(lambda screen: Page(document, width=screen.width, encoding=screen.encoding).parts(), to_file=to_file)
+    return printed(
+        lambda screen: Screen(said, width=screen.width, encoding=screen.encoding).printed(blocks), to_file=to_file
+    )

@@ -336,12 +336,27 @@ def view_of(say: Say, result: Any, words: Mapping[str, Any], format: str, lesson
 
 def write_report(say: Say, report: Any, format: str, target: str | None, *, force: bool) -> None:
     """Write what an experiment, a training or a continuation has found."""
-    from attncli.render.report import RENDERERS
-
-    to_file = target is not None
-    known = "utf-8" if to_file else encoding().lower()
-    text = RENDERERS[format](report, language_of(say, to_file=to_file), width=width(to_file=to_file), encoding=known)
+    text = _report_text(report, format, language_of(say, to_file=target is not None), to_file=target is not None)
     write_text(say, text, target, REPORT, force=force)
+
+
+def _report_text(report: Any, format: str, language: Language, *, to_file: bool) -> str:
+    from attncli.render import data
+    from attncli.render.document import say_in
+    from attncli.render.report import page
+
+    if format == "json":
+        return data.report_json(report, language)
+    if format == "csv":
+        return data.report_csv(report, language)
+    if format == "markdown":
+        from attncli.render.markdown import as_markdown
+
+        return as_markdown(page(report), say_in(language))
+    from attncli.render.text import plain_text
+
+    known = "utf-8" if to_file else encoding().lower()
+    return plain_text(page(report), say_in(language), width=width(to_file=to_file), encoding=known)
 
 
 def write_text(say: Say, text: str, target: str | None, kind: str, *, force: bool) -> None:

@@ -92,12 +92,13 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
     """One worksheet or key, on the screen or in a file."""
     from attncli.core.outputs import SHEET
     from attncli.problems.question import question_of
-    from attncli.render.worksheet import PRINTERS, page
+    from attncli.render import SHEETS, sheet_printer
+    from attncli.render.worksheet import page
     from attncli.worksheets.folder import answers_text
 
     target = words["output"]
     ending = ".txt" if target is None else Path(target).suffix.lower()
-    if ending not in (*PRINTERS, ".toml"):
+    if ending not in (*SHEETS, ".toml"):
         raise InputError("-o {path}: a worksheet ends in .html, .tex, .md, .txt or .toml.", path=target)
     if ending == ".toml" and words["key"]:
         raise InputError(
@@ -114,7 +115,7 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
             from attncli.worksheets.key import key_of
 
             key = key_of(marker_of(problem), [one.step for one in question.asked])
-        text = PRINTERS[ending]([page(question, language_of(say, to_file=target is not None), key)])
+        text = sheet_printer(ending)([page(question, language_of(say, to_file=target is not None), key)])
     if target is None:
         say.out(text)
     else:
@@ -127,7 +128,8 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
     from attncli.core.outputs import make_folder, write_whole
     from attncli.problems.numbers import whole_number
     from attncli.problems.question import quoted
-    from attncli.render import worksheet as pages
+    from attncli.render import sheet_printer
+    from attncli.render.worksheet import page
     from attncli.worksheets.folder import check_folder, make_all, write
 
     if words["output"] is None:
@@ -145,12 +147,12 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
         write_whole(str(path), data)
 
     with ExitStack() as stack:
-        made: Any = make_all(order, pages.page, jobs)
+        made: Any = make_all(order, page, jobs)
         if is_terminal(sys.stderr):
             from attncli.render.live import counting
 
             made = counting(made, sys.stderr, stack, 0, len(order.sheets()))
-        sheets = write(folder, order, made, pages, put)
+        sheets = write(folder, order, made, sheet_printer, put)
     hidden = {(proof.step, proof.id) for one in sheets for proof in one.proofs if not proof.is_alone}
     said = say.text("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html.", folder=words["output"], count=len(sheets))  # fmt: skip
     say.out(wrap(said, width()) + "\n" + say.text("To mark: attncli grade {folder} ANSWERS", folder=quoted(words["output"])) + "\n")  # fmt: skip

@@ -5,7 +5,7 @@ A format is a function from a view of a run (view.py) to text, or to bytes where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.core.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_SHOWN_CELLS
@@ -13,6 +13,7 @@ from attncli.core.message import ENGLISH, N_, Language, LimitError, Message, unk
 
 if TYPE_CHECKING:
     from attncli.problems.run import Run
+    from attncli.render.document import Page
     from attncli.render.view import View
 
 
@@ -21,6 +22,10 @@ _FORMATS: Mapping[str, tuple[str, str]] = {
     "csv": ("data", "csv_text"), "html": ("html", "page"), "json": ("data", "json_text"), "latex": ("latex", "document"),
     "markdown": ("markdown", "document"), "npz": ("data", "npz_file"), "svg": ("svg", "picture"), "table": ("terminal", "table_text"),
     "xlsx": ("xlsx", "workbook"),
+}  # fmt: skip
+#: By the ending of a file, what prints worksheets.
+SHEETS: Mapping[str, str] = {
+    ".html": "html", ".htm": "html", ".tex": "latex", ".md": "markdown", ".markdown": "markdown", ".txt": "text",
 }  # fmt: skip
 BINARY = frozenset({"npz", "xlsx"})
 
@@ -44,6 +49,14 @@ def printer(name: str) -> Callable[[View], str | bytes]:
         raise unknown(Message(N_("The format")), name, formats())
     file, function = _FORMATS[name]
     found: Callable[[View], str | bytes] = getattr(importlib.import_module(f"{__name__}.{file}"), function)
+    return found
+
+
+def sheet_printer(ending: str) -> Callable[[Sequence[Page]], str]:
+    """What prints worksheets into a file with this ending."""
+    import importlib
+
+    found: Callable[[Sequence[Page]], str] = importlib.import_module(f"{__name__}.{SHEETS[ending]}").sheets
     return found
 
 

@@ -12,7 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from attncli.core.record import Record
-from attncli.locale.wrap import columns, padded
+from attncli.core.report import Maps, Plot, Span, Spans
+from attncli.locale.wrap import columns, padded, wrap
+from attncli.render.document import Said, Say
+from attncli.render.glyphs import fitted
+from attncli.render.names import printable
 
 #: What tells several lines of one plot apart, in their order; plain letters, so that every font has them.
 MARKS = "*o+x"
@@ -25,6 +29,13 @@ _FROM_LEFT_ASCII = " #"
 #: Shares of 1, from nothing to all.
 _SHADES = " ░▒▓█"
 _SHADES_ASCII = " .:+#"
+#: A picture is not wider than this, however wide the screen.
+WIDEST = 80
+_HEIGHT = 11
+#: Columns that a name beside a map may take.
+_LONGEST_NAME, _SHORTEST_NAME = 10, 2
+#: Between two names, or two signs of a scale.
+_BETWEEN = "  "
 #: A chart has room for itself beside the numbers of its axis.
 _NARROWEST = 8
 
@@ -326,3 +337,62 @@ def _bar(start: float, stop: float, room: int, sign: Signs) -> str:
         filled = 1 if stop > start else 0
     whole, part = divmod(filled, levels)
     return " " * first + sign.left[-1] * whole + (sign.left[part] if part else "")
+
+
+# The pictures of a report.
+
+
+def drawn(part: Plot | Spans | Maps, say: Say, width: int, encoding: str) -> list[str]:
+    """A picture in lines of at most `width` characters, whose signs the encoding has."""
+
+    def fit(words: Said) -> str:
+        return fitted(say(words), encoding)
+
+    match part:
+        case Plot():
+            return _plot(part, fit, width, encoding)
+        case Spans():
+            return _spans(part, width, encoding)
+        case Maps():
+            return _maps(part, fit, width, encoding)
+
+
+def _plot(part: Plot, say: Say, width: int, encoding: str) -> list[str]:
+    marked = list(zip(MARKS[: len(part.trends)], part.trends, strict=True))  # one too many has no mark of its own
+    names = wrap(_BETWEEN.join(f"{mark} {say(trend.name)}" for mark, trend in marked), width).split("\n")
+    ends = f"{say(part.x_name)} = {figure(part.x[0])}", figure(part.x[-1])
+    lines = [Line(trend.values, mark) for mark, trend in marked]
+    return names + plot(
+        lines, min(width, WIDEST), _HEIGHT, x=part.x, log_x=part.log_x, log_y=part.log_y, low=part.low, high=part.high,
+        encoding=encoding, ends=ends,
+    )  # fmt: skip
+
+
+def _spans(part: Spans, width: int, encoding: str) -> list[str]:
+    def bar(span: Span) -> Bar:
+        text = fitted(f"{figure(span.start)} … {figure(span.stop)}", encoding)
+        return Bar(span.name, span.stop, text, span.start)
+
+    return bars(list(map(bar, part.spans)), min(width, WIDEST), encoding=encoding)
+
+
+def _maps(part: Maps, say: Say, width: int, encoding: str) -> list[str]:
+    """As many maps side by side as fit the width, each below its name."""
+    most = max(_SHORTEST_NAME, min(_LONGEST_NAME, width - 2 * len(part.maps[0][1][0]) - 7))
+    names = [f"{number} {shortened(name, most, encoding)}" for number, name in enumerate(part.names, start=1)]
+    maps = [[say(name), *shades(values, names, encoding=encoding)] for name, values in part.maps]
+    wide = max(columns(line) for lines in maps for line in lines)
+    across = max(1, (width + 3) // (wide + 3))
+    out = []
+    for start in range(0, len(maps), across):
+        out += ["   ".join(padded(text, wide) for text in line).rstrip() for line in zip(*maps[start : start + across], strict=True)]
+    steps = [f"{sign * 2} {figure(low)}–{figure(high)}" for sign, low, high in scale_of_shades(encoding)[1:]]
+    return [*out, *wrap(fitted(_BETWEEN.join(steps), encoding), width).split("\n")]
+
+
+def shortened(name: str, most: int, encoding: str) -> str:
+    """A token that keeps its place beside a map or in a table."""
+    text = fitted(printable(name[:100]), encoding)
+    while columns(text) > most:
+        text = text[:-1]
+    return text

@@ -1,26 +1,24 @@
-r"""Numbers, formulas and standing words of the comparison."""
+"""The comparison of attention variants as blocks, and its numbers, formulas and standing words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from attncli.core.message import N_, Language, Listed, Message
-from attncli.core.record import Record
 from attncli.cost.claims import Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import CountLine
 from attncli.cost.product import Product, Ratio
 from attncli.cost.sizes import GROUPS, LATENT, ROTARY, WIDTHS, Assumed
-from attncli.locale.wrap import columns, wrap
-from attncli.render.chart import Bar, bars, figure
-from attncli.render.glyphs import fitted
-from attncli.render.markdown import code, escaped
-from attncli.render.terminal import Lines
+from attncli.render.chart import figure
+from attncli.render.document import Bars, Block, Column, Entry, Heading, Listing, Paragraph, Table
+
+
+def page(comparison: Comparison, language: Language, *, expand: bool = False) -> Iterator[Block]:
+    """From top to bottom, every number worked out before the reader's eyes."""
+    yield from _Page(comparison, language, expand=expand).blocks()
+
 
 NAMES = {"mha": "MHA", "mqa": "MQA", "gqa": "GQA", "mla": "MLA"}
 
@@ -206,44 +204,7 @@ def _pairs(windowed: set[bool]) -> Iterator[Message]:
         )
 
 
-class Heading(Record):
-    """A heading: of level 1 for the whole, 2 for a part, 3 for an entry."""
-
-    text: str
-    level: int = 2
-
-
-class Paragraph(Record):
-    """A sentence or more."""
-
-    text: str
-    aside: bool = False
-
-
-class Grid(Record):
-    """A table: a label and a number for every entry in each line; `own` are the columns of what a model really uses."""
-
-    heads: tuple[tuple[str, ...], ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
-    own: tuple[bool, ...]
-
-
-class Chart(Record):
-    """Bars: a name, a length, and a text."""
-
-    rows: tuple[tuple[str, float, str], ...]
-
-
-class Listing(Record):
-    """Names with a formula or number each; `sign` is ✓, ✗ or empty."""
-
-    rows: tuple[tuple[str, str, str], ...]
-
-
-Block = Heading | Paragraph | Grid | Chart | Listing
-
-
-class Document:
+class _Page:
     """A comparison in one language."""
 
     def __init__(self, comparison: Comparison, language: Language, *, expand: bool = False) -> None:
@@ -261,7 +222,7 @@ class Document:
         for model in self.comparison.models:
             yield Paragraph(self._sizes(model))
         if any(self._assumed(model) for model in self.comparison.models):
-            yield Paragraph(self.say(N_("* not given, but taken as said at the end")), aside=True)
+            yield Paragraph(self.say(N_("* not given, but taken as said at the end")), tone="aside")
         yield self._grid()
         yield from self._used()
         yield Heading(self.say(N_("KV cache per token")))
@@ -273,7 +234,7 @@ class Document:
             yield from self._products()
         yield Heading(self.say(N_("What is counted")))
         for message in counted(self.comparison):
-            yield Paragraph(self.say(message), aside=True)
+            yield Paragraph(self.say(message), tone="aside")
         yield from self._sources()
 
     def title(self) -> str:
@@ -308,7 +269,7 @@ class Document:
                 used = Message(
                     N_("{model} itself uses {variant}."), model=entry.model.title, variant=self._head(entry)[-1]
                 )
-                yield Paragraph(self.say(used), aside=True)
+                yield Paragraph(self.say(used), tone="aside")
 
     def _sources(self) -> Iterator[Block]:
         """Where the sizes come from, and why those are what they are that nobody gave."""
@@ -318,15 +279,15 @@ class Document:
         for model in self.comparison.models:
             if model.source:
                 entries = ", ".join(f"{key} {value}" for key, value in model.config.items())
-                yield Paragraph(self._after(model.title, model.source), aside=True)
-                yield Paragraph(entries, aside=True)
+                yield Paragraph(self._after(model.title, model.source), tone="aside")
+                yield Paragraph(entries, tone="aside")
             if model.source and model.given:
                 given = Listed(LETTERS[name] for name in model.given)
-                yield Paragraph(self.say(Message(N_("Given by you instead: {sizes}."), sizes=given)), aside=True)
+                yield Paragraph(self.say(Message(N_("Given by you instead: {sizes}."), sizes=given)), tone="aside")
             assumed = [self._reason(model, one) for one in self._assumed(model)]
             if assumed:
                 what = Message(N_("* Not given, so taken: {sizes}."), sizes=Listed(assumed, N_("{one}; {another}")))
-                yield Paragraph(self.say(what), aside=True)
+                yield Paragraph(self.say(what), tone="aside")
 
     def _reason(self, model: ComparedModel, assumed: Assumed) -> str:
         """A size that nobody gave, and why it is what it is."""
@@ -348,15 +309,16 @@ class Document:
         variant = NAMES[entry.count.variant]
         return (entry.model.title, variant) if self.several else (variant,)
 
-    def _grid(self) -> Grid:
+    def _grid(self) -> Table:
         entries = self.comparison.entries
         columns = [self._column(entry) for entry in entries]
         labels = self._labels()
         kept = [i for i in range(len(labels)) if any(column[i] not in ("", "–") for column in columns)]
-        return Grid(
-            tuple(self._head(entry) for entry in entries),
-            tuple((labels[i], tuple(column[i] for column in columns)) for i in kept),
-            tuple(entry.own for entry in entries),
+        label = Column(("",) * (1 + self.several), is_number=False)
+        return Table(
+            (label, *(Column(self._head(entry), strong=entry.own) for entry in entries)),
+            tuple((labels[i], *(column[i] for column in columns)) for i in kept),
+            labelled=True,
         )
 
     def _labels(self) -> list[str]:
@@ -401,8 +363,8 @@ class Document:
             *part("absorbed"),
         ]
 
-    def _chart(self) -> Chart:
-        return Chart(
+    def _chart(self) -> Bars:
+        return Bars(
             tuple(
                 (
                     " ".join(self._head(entry)),
@@ -422,7 +384,7 @@ class Document:
             self.comparison.entries,
             key=lambda entry: (self.comparison.models.index(entry.model), order.index(entry.count.variant)),
         )
-        yield Listing(tuple(("", " ".join(self._head(entry)), equation(entry.count.cache)) for entry in entries))
+        yield Listing(tuple(Entry(equation(entry.count.cache), " ".join(self._head(entry))) for entry in entries))
         for latent in self.comparison.latent:
             c, r = latent.proportions
             fields = {
@@ -465,16 +427,16 @@ class Document:
         for claim in self.comparison.claims:
             yield Heading(self.say(claim.text), 3)
             yield Listing(tuple(self._finding(finding) for finding in claim.findings))
-            yield Paragraph(self.say(claim.verdict), aside=True)
+            yield Paragraph(self.say(claim.verdict), tone="aside")
 
-    def _finding(self, finding: Finding) -> tuple[str, str, str]:
+    def _finding(self, finding: Finding) -> Entry:
         sign = "✓" if finding.holds else "✗"
         text = quotient(finding.ratio)
         if finding.where is not None:
             text = self.say(Message(N_("{text} ({where})"), text=text, where=finding.where))
         if finding.reading is not None:
             text = self._after(finding.reading, text)
-        return sign, "", self._about(finding.model, text)
+        return Entry(self._about(finding.model, text), sign=sign, tone="right" if finding.holds else "false")
 
     def _same(self) -> Iterator[Block]:
         """One model with kv_heads 1, between, and heads, against heads computed one by one."""
@@ -509,10 +471,9 @@ class Document:
         }
         yield Listing(
             tuple(
-                (
-                    "",
-                    f"kv_heads = {row.kv_heads}",
+                Entry(
                     f"{_apart(row.difference)}  {self._after(NAMES[row.variant], self.say(whose[row.variant]))}",
+                    f"kv_heads = {row.kv_heads}",
                 )
                 for row in shown
             )
@@ -524,7 +485,7 @@ class Document:
             heads=same.heads,
             apart=number(same.apart),
         )
-        yield Paragraph(self.say(apart), aside=True)
+        yield Paragraph(self.say(apart), tone="aside")
 
     def _products(self) -> Iterator[Block]:
         """Every product that is counted, of one layer, and the totals."""
@@ -541,7 +502,7 @@ class Document:
                 if not lines:
                     continue
                 yield Heading(f"{' '.join(self._head(entry))} · {self.say(label)}", 3)
-                yield Listing(tuple(("", line.name, equation(line.count)) for line in lines))
+                yield Listing(tuple(Entry(equation(line.count), line.name) for line in lines))
                 total = Message(
                     N_("Together, times l = {layers}: {total}"),
                     layers=entry.count.sizes.layers,
@@ -550,117 +511,3 @@ class Document:
                 yield Paragraph(self.say(total))
 
 
-def as_markdown(document: Document) -> str:
-    """A document with tables."""
-    parts = [text for block in document.blocks() if (text := "\n".join(_markdown_lines(block)))]
-    return "\n\n".join(parts) + "\n"
-
-
-def _markdown_lines(block: Block) -> Iterator[str]:
-    if isinstance(block, Heading):
-        yield f"{'#' * block.level} {escaped(block.text)}"
-    elif isinstance(block, Paragraph):
-        yield escaped(block.text)
-    elif isinstance(block, Grid):
-        yield _row(["", *(" ".join(head) for head in block.heads)])
-        yield _row(["---", *("---:" for _ in block.heads)])
-        for label, cells in block.rows:
-            yield _row([escaped(label.strip()), *cells])
-    elif isinstance(block, Listing):
-        for sign, name, text in block.rows:
-            words = [sign, f"**{escaped(name)}**" if name else "", code(text) if name else escaped(text)]
-            yield "- " + " ".join(word for word in words if word)
-    elif isinstance(block, Chart):
-        return  # the numbers stand in the table
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-#: Spaces between two columns.
-_GAP = 2
-#: Columns that the label of a line keeps, however narrow the screen is.
-_LEAST_LABEL = 6
-
-
-class Page:
-    """One comparison laid out for one console."""
-
-    def __init__(self, document: Document, *, width: int, encoding: str) -> None:
-        self.document = document
-        self.width = width
-        self.encoding = encoding
-
-    def parts(self) -> Iterator[RenderableType]:
-        """From top to bottom."""
-        for block in self.document.blocks():
-            yield from self._block(block)
-
-    def _fit(self, text: str) -> str:
-        return fitted(text, self.encoding)
-
-    def _block(self, block: Block) -> Iterator[RenderableType]:
-        if isinstance(block, Heading):
-            yield from self._heading(block)
-        elif isinstance(block, Paragraph):
-            yield self._lines(block.text, "dim" if block.aside else "")
-        elif isinstance(block, Grid):
-            yield from self._grid(block)
-        elif isinstance(block, Chart):
-            rows = [Bar(self._fit(name), length, text) for name, length, text in block.rows]
-            yield Lines(bars(rows, min(self.width, 80), encoding=self.encoding), "cyan")
-            yield Text()
-        else:
-            yield from self._listing(block)
-
-    def _lines(self, text: str, style: str = "", first: str = "", rest: str = "") -> Lines:
-        return Lines(wrap(self._fit(text), self.width, first, rest).split("\n"), style)
-
-    def _heading(self, heading: Heading) -> Iterator[RenderableType]:
-        if heading.level > 1:
-            yield Text()
-        yield self._lines(heading.text, {1: "bold", 2: "bold underline", 3: "bold"}[heading.level])
-
-    def _grid(self, grid: Grid) -> Iterator[RenderableType]:
-        """As many columns side by side as fit, the others below with the labels again."""
-        wide = [
-            max([*map(columns, head), *(columns(self._fit(cells[i])) for _, cells in grid.rows)])
-            for i, head in enumerate(grid.heads)
-        ]
-        label = max(columns(text) for text, _ in grid.rows)
-        label = max(_LEAST_LABEL, min(label, self.width - max(wide) - _GAP))
-        start = 0
-        while start < len(wide):
-            stop, used = start, label
-            while stop < len(wide) and (stop == start or used + _GAP + wide[stop] <= self.width):
-                used += _GAP + wide[stop]
-                stop += 1
-            yield Text()
-            yield self._band(grid, label, range(start, stop))
-            start = stop
-
-    def _band(self, grid: Grid, label: int, shown: range) -> RenderableType:
-        table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=False)
-        table.add_column(width=label, overflow="fold")
-        for i in shown:
-            table.add_column(justify="right", no_wrap=True, style="bold" if grid.own[i] else "")
-        for line in range(len(grid.heads[0])):
-            table.add_row("", *(Text(self._fit(grid.heads[i][line]), "bold cyan") for i in shown))
-        for text, cells in grid.rows:
-            if all(cells[i] == "–" for i in shown):
-                continue
-            style = "dim" if text.startswith(" ") else ""
-            table.add_row(Text(self._fit(text), style), *(Text(self._fit(cells[i]), style) for i in shown))
-        return table
-
-    def _listing(self, listing: Listing) -> Iterator[RenderableType]:
-        """Names in a column, with formulas beside them that go on under their own beginning."""
-        wide = max(columns(self._fit(name)) for _, name, _ in listing.rows)
-        for sign, name, text in listing.rows:
-            mark = f"{self._fit(sign)} " if sign else ""
-            first = f"  {mark}{self._fit(name)}{' ' * (wide - columns(self._fit(name)) + 2)}" if wide else f"  {mark}"
-            rest = " " * columns(first)
-            if columns(first) > self.width // 2:
-                rest = " " * 4
-            yield self._lines(text, {"✓": "green", "✗": "red"}.get(sign, ""), first, rest)

@@ -1,4 +1,4 @@
-r"""JSON with full float64 precision (FORMATS), on one line."""
+"""Data formats (FORMATS): JSON on one line, CSV in long form, NumPy's .npz; of runs, comparisons and reports, every number in full."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 
 from attncli.core.matrix import FloatArray
-from attncli.core.message import Language, Message
+from attncli.core.message import Language, Localized, Message
 from attncli.core.npz import npz_bytes
+from attncli.core.report import Maps, Report
 from attncli.cost.claims import Claim
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import CountLine
 from attncli.render.comparison import counted, numbers, rounded, symbols
-from attncli.render.lesson import compared, json_data
+from attncli.render.document import Say, say_in
 from attncli.render.numbers import number_text, plain
+from attncli.render.report import filled
+from attncli.render.run import compared, notice, prompt
 from attncli.render.view import Item, View
 
 
@@ -41,11 +44,29 @@ def json_text(view: View) -> str:
 
 
 def _lesson(view: View) -> dict[str, Any]:
-    """What a worked example says beside its steps."""
-    data = json_data(view)
-    compared_with = compared(view)
-    if compared_with is not None and view.lesson is not None:
-        data["contrast"] = {"changes": view.lesson.changes, "steps": [_step(item) for item in compared_with[1]]}
+    """The fields of a lesson; nothing where there is none."""
+    if view.lesson is None:
+        return {}
+    data: dict[str, Any] = {}
+    for key, message in (("prompt", prompt(view)), ("notice", notice(view))):
+        if message is not None:
+            data[key] = view.say(message)
+    if view.lesson.problem.source:
+        data["source"] = view.say(Localized(view.lesson.problem.source))
+    data["compared"] = [
+        {
+            "step": one.step,
+            "how": one.how,
+            "ok": one.ok,
+            "printed": one.printed,
+            "computed": one.computed,
+            "message": None if one.message is None else view.say(one.message),
+        }
+        for one in view.lesson.checks
+    ]
+    items = compared(view)
+    if items is not None:
+        data["contrast"] = {"changes": view.lesson.changes, "steps": [_step(item) for item in items]}
     return data
 
 
@@ -107,7 +128,7 @@ def csv_text(view: View) -> str:
 
 
 def _cells(item: Item) -> Iterator[tuple[object, ...]]:
-    for block in item.blocks:
+    for block in item.panels:
         head = "" if block.head is None else block.head
         values = block.values.astype(np.float64)
         for (i, j), value in np.ndenumerate(values):
@@ -245,3 +266,68 @@ def _whole(value: Any) -> Any:
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else float(value)
     return value
+
+
+# Reports.
+
+
+def report_json(report: Report, language: Language) -> str:
+    """The report as one JSON object on one line, its numbers in full."""
+    say = _say_filled(language)
+    data = {
+        "schema": 1,
+        "experiment": report.experiment,
+        "title": say(report.title),
+        "seed": report.seed,
+        "settings": {name: _said(value, say) for name, value in report.settings.items()},
+        "tables": [
+            {
+                "id": table.id,
+                "title": say(table.title),
+                "columns": [column.id for column in table.columns],
+                "rows": [[_said(cell, say) for cell in row] for row in table.rows],
+            }
+            for table in report.tables
+        ],
+        "maps": [
+            {"name": say(name), "values": _said(np.asarray(values).tolist(), say)}
+            for part in report.parts
+            if isinstance(part, Maps)
+            for name, values in part.maps
+        ],
+        "said": [say(message) for message in report.said],
+    }
+    return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def report_csv(report: Report, language: Language) -> str:
+    """The tables and maps in long form, a row a cell: table, row (from 1), column, value in full."""
+    say = _say_filled(language)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("table", "row", "column", "value"))
+    for table in report.tables:
+        for i, row in enumerate(table.rows, start=1):
+            for column, cell in zip(table.columns, row, strict=True):
+                text = spreadsheet_text(say(cell)) if isinstance(cell, (str, Message)) else repr(cell)
+                writer.writerow((table.id, i, column.id, text))
+    for part in report.parts:
+        if isinstance(part, Maps):
+            for name, values in part.maps:
+                for (i, j), value in np.ndenumerate(np.asarray(values)):
+                    writer.writerow((spreadsheet_text(say(name)), i + 1, j + 1, repr(float(value))))
+    return out.getvalue()
+
+
+def _say_filled(language: Language) -> Say:
+    say = say_in(language)
+    return lambda words: say(filled(words) if isinstance(words, Message) else words)
+
+
+def _said(value: Any, say: Say) -> Any:
+    """A value for JSON; infinities are "inf" and "-inf", NaN is "nan", as in every output of attncli."""
+    if isinstance(value, Message):
+        return say(value)
+    if isinstance(value, (list, tuple)):
+        return [_said(part, say) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -16,7 +16,7 @@ from attncli.core.terms import Index
 from attncli.render.arithmetic import EQUAL, LATEX_SIGNS, term_latex
 from attncli.render.names import cell_name
 from attncli.render.numbers import number_latex, number_text
-from attncli.render.view import Block, Item, View
+from attncli.render.view import Item, Panel, View
 
 #: amsmath's bmatrix has at most this many columns unless told otherwise.
 _MOST_COLUMNS = 10
@@ -54,7 +54,7 @@ def values_width(values: Any, decimals: int) -> int:
     return sum(widths) + 2 * len(widths) + 2
 
 
-def equation(view: View, item: Item, block: Block, width: int) -> str:
+def equation(view: View, item: Item, block: Panel, width: int) -> str:
     """The symbol, its formula, the formula with the matrices put in, and the result.
 
     Lines up under the first = where it is longer than `width` characters; the matrices are put in where
@@ -76,7 +76,7 @@ def equation(view: View, item: Item, block: Block, width: int) -> str:
     return f"\\begin{{aligned}}\n{upright(item.symbol)} &= {lines} \\\\\n  &{last} {result}\n\\end{{aligned}}"
 
 
-def block_sign(view: View, item: Item, block: Block) -> str:
+def block_sign(view: View, item: Item, block: Panel) -> str:
     """`=` between a formula with its matrices and the result if it is true of every cell as printed, else `≈`."""
     if view.run.trace.arithmetic == "exact":
         return EQUAL
@@ -88,18 +88,18 @@ def block_sign(view: View, item: Item, block: Block) -> str:
 def about(view: View, width: int) -> tuple[Message, ...]:
     """Why there are ≈ in a document, if there are any: equations true only with digits that are not printed."""
     found = any(
-        (view.expand and view.is_about(item)) or any(_is_about(view, item, block, width) for block in item.blocks)
+        (view.expand and view.is_about(item)) or any(_is_about(view, item, block, width) for block in item.panels)
         for item in view.steps
     )
     return (view.why_about(),) if found else ()
 
 
-def _is_about(view: View, item: Item, block: Block, width: int) -> bool:
+def _is_about(view: View, item: Item, block: Panel, width: int) -> bool:
     put_in, taken = with_matrices(view, item, block)
     return bool(put_in) and taken <= width - len(item.name) - 3 and block_sign(view, item, block) != EQUAL
 
 
-def with_matrices(view: View, item: Item, block: Block) -> tuple[str, int]:
+def with_matrices(view: View, item: Item, block: Panel) -> tuple[str, int]:
     """The formula with its operands' numbers, and how wide they are; empty where an operand has other heads or many rows."""
     step = item.step
     if step is None or not step.inputs:
@@ -120,7 +120,7 @@ def with_matrices(view: View, item: Item, block: Block) -> tuple[str, int]:
     return template.replace(r"\operatorname{", r"\mathrm{").format(*operands), taken
 
 
-def _operand(view: View, id: str, item: Item, block: Block) -> Any:
+def _operand(view: View, id: str, item: Item, block: Panel) -> Any:
     """An operand's numbers as shown beside `block`: its own head of them; None where the heads do not match."""
     values = view.run.trace.numbers[id]
     if values.ndim == 3:
@@ -130,7 +130,7 @@ def _operand(view: View, id: str, item: Item, block: Block) -> Any:
     return np.swapaxes(values, 0, 1) if view.layout == "columns" and values.ndim == 2 else values
 
 
-def arithmetic(view: View, item: Item, block: Block) -> Iterator[str]:
+def arithmetic(view: View, item: Item, block: Panel) -> Iterator[str]:
     r"""Every cell of a block: S_{1,2} = 1 \times 0 + 2 \times 1 = 2."""
     if item.step is None:
         return
@@ -159,3 +159,8 @@ def _cell(view: View, item: Item, index: Index) -> str:
     source, place = term.parts
     assert isinstance(source, str) and isinstance(place, tuple)
     return f"{_cell_symbol(graph.symbol(source), place, view.layout)} = {result}"
+
+
+def is_named(view: View, item: Item) -> bool:
+    """Whether its rows or columns carry names that were given (tokens), not just numbers."""
+    return any(axis.name in view.run.graph.labels for axis in view.run.graph.axes(item.id))

@@ -17,9 +17,9 @@ from attncli.problems.question import Question, question_of, quoted
 from attncli.problems.run import Run
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, sign, term_text
 from attncli.render.formula import as_text
-from attncli.render.lesson import source_line
 from attncli.render.names import cell_name, printable
 from attncli.render.numbers import constant_text, number_text
+from attncli.render.run import source_line
 from attncli.render.terminal import Page
 from attncli.render.view import View, items, view
 

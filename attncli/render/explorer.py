@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -22,11 +22,13 @@ from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
 from attncli.render.arithmetic import OPENED
 from attncli.render.command import Command, command
+from attncli.render.document import Block as Part
+from attncli.render.document import Heading, Steps
 from attncli.render.html import Fragment, anchor, padding, tag
-from attncli.render.names import cell_name, printable
+from attncli.render.names import cell_name, clean, printable
 from attncli.render.numbers import constant_text, plain
-from attncli.render.run import clean
-from attncli.render.view import Block, Item, View
+from attncli.render.run import NOTES
+from attncli.render.view import Item, Panel, View
 
 #: Numbers up to which a page calculates anew at every change.
 MOST_CELLS = 3_000
@@ -171,13 +173,17 @@ class Explorer(Fragment):
         yield from super().top_of_page()
         yield f"{self.tools()}</header>\n"
 
-    def part(self, title: Message, items: Any, layout: str = "") -> str:
-        """A part with a short name besides its heading, for the board."""
-        phase = items[0].phase
-        short = _SHORT.get(phase)
-        inside = super().part(title, items, layout)
-        mark = f'<span class="short" aria-hidden="true">{self.say(short)}</span>' if short is not None else ""
-        return inside.replace('<div class="steps', f'{mark}<div class="steps', 1)
+    def section(self, heading: Heading, blocks: Sequence[Part]) -> str:
+        """A part of the calculation with a short name besides its heading, for the board; the rest is hidden with the answers."""
+        text = super().section(heading, blocks)
+        first = blocks[0]
+        if isinstance(first, Steps) and first.steps[0].view is self.view:
+            short = _SHORT.get(first.steps[0].item.phase)
+            mark = f'<span class="short" aria-hidden="true">{self.say(short)}</span>' if short is not None else ""
+            return text.replace('<div class="steps', f'{mark}<div class="steps', 1)
+        edited = self.say(N_("These sentences are about the original numbers, before your changes."))
+        note = f'<p class="only-edited">{edited}</p>\n' if heading.text is NOTES else ""
+        return f'<div class="answers">\n{note}{text}</div>\n'
 
     def tools(self) -> str:
         """Two views, what can be done, and the place where a link or command is handed out."""
@@ -210,7 +216,7 @@ class Explorer(Fragment):
         ]
         if item.why is not None:
             out.append(f"<p>{self.say(item.why)}</p>\n")
-        tables = "".join(self.table(item, block) for block in item.blocks)
+        tables = "".join(self.table(item, block) for block in item.panels)
         out.append(f'<div class="matrices">\n{tables}</div>\n')
         if item.step is not None:
             summary = self.say(N_("The arithmetic of every cell"))
@@ -221,7 +227,7 @@ class Explorer(Fragment):
     def attributes(self) -> str:
         return ' role="grid"'
 
-    def cells(self, item: Item, block: Block) -> np.ndarray[Any, Any]:
+    def cells(self, item: Item, block: Panel) -> np.ndarray[Any, Any]:
         """The numbers of one matrix as table cells that carry their names."""
         columns = [
             [
@@ -248,21 +254,8 @@ class Explorer(Fragment):
         """Whether a number was given as such; what is hidden stays so, because it decides which steps there are."""
         return id in self.command.inputs and math.isfinite(self.view.run.trace.numbers[id][index])
 
-    def notes(self) -> Iterator[str]:
-        text = self.say(N_("These sentences are about the original numbers, before your changes."))
-        for part in super().notes():
-            yield f'<div class="answers">\n<p class="only-edited">{text}</p>\n{part}</div>\n'
-
-    def lesson(self) -> Iterator[str]:
-        for part in super().lesson():
-            yield f'<div class="answers">\n{part}</div>\n'
-
     def of_contrast(self, view: View) -> Fragment:
         return _Still(view, top=self.top, contents=False)
-
-    def verification(self) -> Iterator[str]:
-        for part in super().verification():
-            yield f'<div class="answers">\n{part}</div>\n'
 
     # --- what is calculated with --------------------------------------------------------------------------------------
 

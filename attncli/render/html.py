@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,26 +10,30 @@ from typing import Any
 import numpy as np
 
 from attncli.core.message import N_, Message
-from attncli.render import lesson
+from attncli.render import document
 from attncli.render.arithmetic import LATEX_SIGNS
-from attncli.render.equations import about, block_sign, values_latex, values_width, with_matrices
-from attncli.render.formula import as_mathml
-from attncli.render.names import localized
-from attncli.render.numbers import padded
-from attncli.render.run import (
-    GRADIENT,
-    INPUTS,
-    NOTES,
-    VERDICT,
-    VERIFICATION,
-    WORST,
-    clean,
-    ending,
-    head,
-    parts,
-    verified,
+from attncli.render.document import (
+    Column,
+    Fields,
+    Gap,
+    Grid,
+    Grids,
+    Heading,
+    Listing,
+    Page,
+    Paragraph,
+    Said,
+    Steps,
+    Symbol,
+    Table,
 )
-from attncli.render.view import Block, Item, View
+from attncli.render.equations import about, block_sign, values_latex, values_width, with_matrices
+from attncli.render.formula import as_mathml, as_text
+from attncli.render.names import clean, localized
+from attncli.render.numbers import padded
+from attncli.render.run import page as page_of
+from attncli.render.run import source
+from attncli.render.view import Item, Panel, View
 
 _NAMES = {"en": "English", "zh": "中文"}
 _TAGS = {"en": "en", "zh": "zh-Hans"}
@@ -124,43 +128,52 @@ class Fragment:
         return f'<h{level} class="{name}">{inside}</h{level}>\n'
 
     def body(self) -> Iterator[str]:
-        view = self.view
         yield from self.top_of_page()
         if self.contents:
             yield self.list_of_steps()
-        if view.inputs:
-            yield self.part(INPUTS, view.inputs, " matrices")
-        for title, items in parts(view):
-            yield self.part(title, items)
-        yield from self.notes()
-        yield from self.verification()
-        yield from self.lesson()
+        for heading, blocks in _sections(page_of(self.view, *self.remarks())):
+            yield self.section(heading, blocks)
 
-    def lesson(self) -> Iterator[str]:
-        """The printed numbers of a worked example, its second run, and what to notice."""
-        view = self.view
-        lines = "".join(f"<li>{self.say(message)}</li>\n" for _, message in lesson.printed(view))
-        if lines:
-            yield self.remarks(lesson.PRINTED, f'<ul class="notes">\n{lines}</ul>\n')
-        compared = lesson.compared(view)
-        if compared is not None and view.contrast is not None:
-            changes, steps, said = compared
-            other = self.of_contrast(view.contrast)
-            inside = "".join(other.item(item) for item in steps)
-            rest = "".join(f"<p>{self.say(line)}</p>\n" for line in said)
-            yield self.remarks(
-                lesson.COMPARISON, f'<p>{self.say(changes)}</p>\n<div class="steps">\n{inside}</div>\n{rest}'
-            )
-        notice = lesson.notice(view)
-        if notice is not None:
-            yield self.remarks(lesson.NOTICE, f"<p>{self.say(notice)}</p>\n")
+    def section(self, heading: Heading, blocks: Sequence[document.Block]) -> str:
+        inside = "".join(map(self.block, blocks))
+        return f"<section>\n{self.heading(1, 'part', self.say(heading.text))}{inside}</section>\n"
+
+    def block(self, block: document.Block) -> str:
+        match block:
+            case Paragraph():
+                return f"<p>{self.say(block.text)}</p>\n"
+            case Listing():
+                lines = "".join(f"<li>{self.say(entry.text)}</li>\n" for entry in block.entries)
+                return f'<ul class="notes">\n{lines}</ul>\n'
+            case Table():
+                return self.words(block)
+            case Steps():
+                return self.steps(block)
+        raise TypeError(type(block).__name__)
+
+    def steps(self, block: Steps) -> str:
+        inside = "".join(
+            (self if step.view is self.view else self.of_contrast(step.view)).item(step.item) for step in block.steps
+        )
+        return f'<div class="steps{" matrices" * block.aside}">\n{inside}</div>\n'
+
+    def words(self, table: Table) -> str:
+        """A table of words, its first cells naming the rows."""
+        heads = "".join(f'<th scope="col">{"".join(map(self.say, column.head))}</th>' for column in table.columns)
+        lines = "\n".join(
+            f'<tr class="line">{"".join(map(self.cell_of_words, row, table.columns))}</tr>' for row in table.rows
+        )
+        inside = f'<thead><tr class="line">{heads}</tr></thead>\n<tbody>{lines}</tbody>'
+        return f'<div class="scroll"><table class="matrix">{inside}</table></div>\n'
+
+    def cell_of_words(self, cell: Said | Symbol, column: Column) -> str:
+        if isinstance(cell, Symbol):
+            return f'<th scope="row">{as_mathml(cell.latex)}</th>'
+        return f"<td>{self.say(cell)}</td>" if column.is_number else f'<td class="words">{self.say(cell)}</td>'
 
     def of_contrast(self, view: View) -> Fragment:
         """How the second run is written."""
         return Fragment(view, top=self.top, contents=False)
-
-    def remarks(self, title: Message, inside: str) -> str:
-        return f"<section>\n{self.heading(1, 'part', self.say(title))}{inside}</section>\n"
 
     def top_of_page(self) -> Iterator[str]:
         yield self.switch()
@@ -172,9 +185,9 @@ class Fragment:
         asked = [localized(view.run.problem.prompt, view.language.code) for view in self.views]
         if any(asked):
             yield f'<p class="question">{self.both(asked)}</p>\n'
-        source = lesson.source(self.view)
-        if source is not None:
-            yield f"<p><small>{self.say(source)}</small></p>\n"
+        where = source(self.view)
+        if where is not None:
+            yield f"<p><small>{self.say(where)}</small></p>\n"
         if self.reason is not None:
             yield f'<p class="reason">{self.say(self.reason)}</p>\n'
 
@@ -193,17 +206,13 @@ class Fragment:
         )
         return f'<nav class="contents" aria-label="Contents · 目录"><ol>{links}</ol></nav>\n'
 
-    def part(self, title: Message, items: Any, layout: str = "") -> str:
-        inside = "".join(self.item(item) for item in items)
-        return f'<section>\n{self.heading(1, "part", self.say(title))}<div class="steps{layout}">\n{inside}</div>\n</section>\n'
-
     def item(self, item: Item) -> str:
         """A step: its formula as heading, what it means, its matrices, the arithmetic."""
         id = f' id="{anchor(item)}"' if self.contents else ""
         out = [f'<section class="step"{id}>\n', self.step_title(item)]
         if item.why is not None:
             out.append(f"<p>{self.say(item.why)}</p>\n")
-        tables = "".join(self.table(item, block) for block in item.blocks)
+        tables = "".join(self.table(item, block) for block in item.panels)
         out.append(f'<div class="matrices">\n{tables}</div>\n')
         if item.step is not None:
             out.append(self.arithmetic(item))
@@ -216,11 +225,11 @@ class Fragment:
         formula = f"{item.symbol} = {item.formula_latex}" if item.formula else item.symbol
         return self.heading(2, "step-title formula", f"{number}{as_mathml(formula, 'large')}{code}")
 
-    def table(self, item: Item, block: Block) -> str:
+    def table(self, item: Item, block: Panel) -> str:
         """The numbers with the names of rows and columns; attention weights shaded."""
         count, columns = block.values.shape
         shape = f"{count}×{columns}" if block.ndim > 1 else str(columns)
-        words = f" · {self.say(head(block))}" if block.head is not None else ""
+        words = f" · {self.say(block.title)}" if block.title is not None else ""
         lines = [f"<caption>{as_mathml(item.symbol)}{words} · {shape}</caption>"]
         named = any(block.rows)
         if any(block.columns):
@@ -242,7 +251,7 @@ class Fragment:
         """What a table says of itself besides its caption."""
         return ""
 
-    def cells(self, item: Item, block: Block) -> np.ndarray[Any, Any]:
+    def cells(self, item: Item, block: Panel) -> np.ndarray[Any, Any]:
         """The numbers of one matrix as table cells."""
         columns = [self.column(item, column) for column in block.values.T]
         return np.array(columns, dtype=object).T.reshape(block.values.shape)
@@ -282,36 +291,29 @@ class Fragment:
 
     def equations(self, item: Item) -> Iterator[str]:
         """The formula with its matrices, for each head, where it fits."""
-        for block in item.blocks:
+        for block in item.panels:
             put_in, taken = with_matrices(self.view, item, block)
             if put_in and taken + values_width(block.values, item.decimals) <= _WIDTH:
                 sign = LATEX_SIGNS[block_sign(self.view, item, block)]
                 yield f"{item.symbol} = {put_in} {sign} {values_latex(block.values, item.decimals)}"
 
-    def ending(self) -> Iterator[Message]:
-        """The notes, and why there is a ≈ in the arithmetic, if there is one."""
+    def remarks(self) -> Iterator[Message]:
+        """Why there is a ≈ in the arithmetic, if there is one."""
         view = self.view
-        yield from ending(view)
         shown = [item for item in view.steps if view.expand or item.values.size <= _MOST_CELLS]
         if about(view, _WIDTH) or any(view.is_about(item) for item in shown):
             yield view.why_about()
 
-    def notes(self) -> Iterator[str]:
-        lines = "".join(f"<li>{self.say(message)}</li>\n" for message in self.ending())
-        if lines:
-            yield f'<section>\n{self.heading(1, "part", self.say(NOTES))}<ul class="notes">\n{lines}</ul>\n</section>\n'
 
-    def verification(self) -> Iterator[str]:
-        rows = list(verified(self.view))
-        if not rows:
-            return
-        heads = "".join(f'<th scope="col">{self.say(word)}</th>' for word in (GRADIENT, WORST, VERDICT))
-        lines = "\n".join(
-            f'<tr class="line"><th scope="row">{as_mathml(symbol)}</th><td>{worst}</td><td class="words">{self.say(verdict)}</td></tr>'
-            for symbol, worst, verdict in rows
-        )
-        table = f'<table class="matrix"><thead><tr class="line">{heads}</tr></thead>\n<tbody>{lines}</tbody></table>'
-        yield f'<section>\n{self.heading(1, "part", self.say(VERIFICATION))}<div class="scroll">{table}</div>\n</section>\n'
+def _sections(blocks: Iterable[document.Block]) -> Iterator[tuple[Heading, list[document.Block]]]:
+    """Headings with what stands below each; what stands above all of them is the page's own business."""
+    found: list[tuple[Heading, list[document.Block]]] = []
+    for block in blocks:
+        if isinstance(block, Heading) and block.level > 1:
+            found.append((block, []))
+        elif found:
+            found[-1][1].append(block)
+    yield from found
 
 
 def anchor(item: Item) -> str:
@@ -343,3 +345,59 @@ def _exact(item: Item, value: Any) -> str:
         return as_mathml(item.latex(value))
     except ValueError:  # a function that MathML here does not know
         return escape(item.text(value))
+
+
+# Worksheets.
+
+
+def sheets(pages: Sequence[Page]) -> str:
+    """Pages to print, A4, in one file that needs nothing from outside."""
+    lang = _TAGS.get(pages[0].code, pages[0].code)
+    style = Path(__file__).with_name("worksheet.css").read_text(encoding="utf-8")
+    title = escape(pages[0].title)
+    body = "\n".join(map(_sheet, pages))
+    return (
+        f'<!DOCTYPE html>\n<html lang="{lang}">\n<head>\n<meta name="generator" content="attncli-worksheet">\n'
+        '<meta charset="utf-8">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _sheet(page: Page) -> str:
+    body = "\n".join(map(_sheet_block, filter(lambda block: not isinstance(block, Gap), page.blocks)))
+    return f'<section class="sheet{" key" if page.is_key else ""}">\n{body}\n</section>'
+
+
+def _sheet_block(block: document.Block) -> str:
+    match block:
+        case Heading():
+            return f"<h{block.level}>{escape(str(block.text))}</h{block.level}>"
+        case Paragraph():
+            return f"<p>{escape(str(block.text))}</p>"
+        case Fields():
+            return f'<div class="fields">{"".join(f"<span>{escape(field)}</span>" for field in block.names)}</div>'
+        case Grids():
+            return "\n".join([f'<div class="grids{" asked" * block.asked}">', *map(_grid, block.grids), "</div>"])
+    raise TypeError(type(block).__name__)
+
+
+def _grid(grid: Grid) -> str:
+    symbol = "" if as_text(grid.symbol) == grid.name else f" {as_mathml(grid.symbol)}"
+    lines = [
+        "<figure>",
+        f"<figcaption><code>{escape(grid.name)}</code>{symbol} <small>{escape(grid.note)}</small></figcaption>",
+        "<table>",
+    ]
+    if any(grid.columns):
+        head = "".join(f"<th>{escape(name)}</th>" for name in (*([""] if any(grid.rows) else []), *grid.columns))
+        lines.append(f"<tr>{head}</tr>")
+    for name, row in zip(grid.rows, grid.cells, strict=True):
+        lead = f"<th>{escape(name)}</th>" if any(grid.rows) else ""
+        cells = "".join('<td class="box"></td>' if cell is None else f"<td>{escape(cell)}</td>" for cell in row)
+        lines.append(f"<tr>{lead}{cells}</tr>")
+    lines.append("</table>")
+    if grid.below:
+        lines.append(f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in grid.below)}</ul>")
+    return "\n".join([*lines, "</figure>"])

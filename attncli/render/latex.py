@@ -1,30 +1,34 @@
-"""A LaTeX fragment for a worksheet or paper: to be put into a document that loads amsmath."""
+"""LaTeX: a fragment of a run, to be put into a document that loads amsmath; worksheets as documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from unicodedata import east_asian_width
 
 from attncli.core.message import N_, Message
-from attncli.render import lesson
+from attncli.locale.wrap import columns
 from attncli.render.arithmetic import escaped
-from attncli.render.equations import about, arithmetic, equation, values_latex, values_width
-from attncli.render.formula import as_latex
-from attncli.render.run import (
-    GRADIENT,
-    INPUTS,
-    NOTES,
-    VERDICT,
-    VERIFICATION,
-    WORST,
-    clean,
-    ending,
-    head,
-    is_named,
-    parts,
-    verified,
+from attncli.render.document import (
+    Block,
+    Fields,
+    Grid,
+    Grids,
+    Heading,
+    Listing,
+    Page,
+    Paragraph,
+    Said,
+    Say,
+    Step,
+    Steps,
+    Symbol,
+    Table,
 )
-from attncli.render.view import Block, Item, View
+from attncli.render.equations import about, arithmetic, equation, is_named, values_latex, values_width
+from attncli.render.formula import as_latex, as_text
+from attncli.render.names import clean
+from attncli.render.run import page
+from attncli.render.view import Item, Panel, View
 
 #: Characters that fit between the margins of a page, and rows that fit well on one.
 _WIDTH = 66
@@ -43,68 +47,91 @@ _MATHS = {
 
 def document(view: View) -> str:
     """The run as a LaTeX fragment."""
-    return "\n\n".join(_fragment(view)) + "\n"
+    return f"{_PACKAGES}\n{_printed(page(view, *about(view, _WIDTH)), view.say)}\n"
 
 
-def _fragment(view: View) -> Iterator[str]:
-    yield f"{_PACKAGES}\n\\section*{{{text(view.title())}}}"
-    for message in (lesson.prompt(view), lesson.source(view)):
-        if message is not None:
-            yield text(view.say(message))
-    if view.inputs:
-        yield _heading(view.say(INPUTS))
-        for item in view.inputs:
-            yield from _item(view, item)
-    for title, items in parts(view):
-        yield _heading(view.say(title))
-        for item in items:
-            yield from _item(view, item)
-    lines = [view.say(message) for message in (*ending(view), *about(view, _WIDTH))]
-    if lines:
-        yield _heading(view.say(NOTES))
-        yield _listed([text(line) for line in lines])
-    yield from _verification(view)
-    yield from _lesson(view)
+def sheets(pages: Sequence[Page]) -> str:
+    """Worksheets as a LaTeX document; Chinese needs XeLaTeX or LuaLaTeX."""
+    body = "\n\\clearpage\n".join(_printed(page.blocks, str) for page in pages)
+    chinese = any(one.code == "zh" for one in pages) or any(columns(sign) == 2 for sign in set(body))
+    font = "\\usepackage[UTF8,scheme=plain]{ctex}\n" if chinese else "\\usepackage[T1]{fontenc}\n"
+    engine = "XeLaTeX, LuaLaTeX" if chinese else "pdfLaTeX, XeLaTeX, LuaLaTeX"
+    return (
+        f"% attncli-worksheet: {engine}\n\\documentclass[11pt,a4paper]{{article}}\n"
+        f"\\usepackage[margin=16mm]{{geometry}}\n{font}\\usepackage{{amsmath,array}}\n"
+        "\\setlength{\\parindent}{0pt}\\setlength{\\parskip}{4pt}\\pagestyle{empty}\\raggedright\n"
+        "\\newcommand{\\blank}{\\rule[-2.5mm]{0pt}{8mm}\\hspace*{14mm}}\n"
+        f"\\begin{{document}}\n{body}\n\\end{{document}}\n"
+    )
 
 
-def _lesson(view: View) -> Iterator[str]:
-    """The printed numbers of a worked example, its second run, and what to notice."""
-    lines = [text(view.say(message)) for _, message in lesson.printed(view)]
-    if lines:
-        yield _heading(view.say(lesson.PRINTED))
-        yield _listed(lines)
-    compared = lesson.compared(view)
-    if compared is not None and view.contrast is not None:
-        changes, steps, said = compared
-        yield _heading(view.say(lesson.COMPARISON))
-        yield text(view.say(changes))
-        for item in steps:
-            yield from _item(view.contrast, item)
-        yield from (text(view.say(line)) for line in said)
-    notice = lesson.notice(view)
-    if notice is not None:
-        yield _heading(view.say(lesson.NOTICE))
-        yield text(view.say(notice))
+def _printed(blocks: Iterable[Block], say: Say) -> str:
+    latex = Latex(say)
+    return "\n\n".join(piece for block in blocks for piece in latex.pieces(block))
 
 
-def _heading(words: str) -> str:
-    return f"\\subsection*{{{text(words)}}}"
+class Latex:
+    """Prints blocks, each as pieces that stand apart."""
+
+    def __init__(self, say: Say) -> None:
+        self.say = say
+
+    def words(self, said: Said) -> str:
+        return text(self.say(said))
+
+    def pieces(self, block: Block) -> Iterator[str]:
+        match block:
+            case Heading():
+                yield rf"\{'sub' * (block.level - 1)}section*{{{self.words(block.text)}}}"
+            case Paragraph():
+                yield self.words(block.text)
+            case Listing():
+                yield _listed([self.words(entry.text) for entry in block.entries])
+            case Table():
+                yield self.table(block)
+            case Steps():
+                for step in block.steps:
+                    yield from self.step(step)
+            case Grids():
+                yield from self.grids(block)
+            case Fields():
+                yield r"\quad ".join(rf"{text(field)}\enspace\underline{{\hspace{{45mm}}}}" for field in block.names)
+
+    def table(self, table: Table) -> str:
+        lines = [" & ".join(" ".join(map(self.words, column.head)) for column in table.columns) + r" \\ \hline"]
+        lines += [" & ".join(map(self.cell, row)) + r" \\" for row in table.rows]
+        layout = "".join("r" if column.is_number else "l" for column in table.columns)
+        body = "\n  ".join(lines)
+        return f"\\begin{{center}}\n\\begin{{tabular}}{{{layout}}}\n  {body}\n\\end{{tabular}}\n\\end{{center}}"
+
+    def cell(self, cell: Said | Symbol) -> str:
+        return f"${as_latex(cell.latex)}$" if isinstance(cell, Symbol) else self.words(cell)
+
+    def step(self, step: Step) -> Iterator[str]:
+        view, item = step.view, step.item
+        shape = item.shape.replace("×", r" \times ")
+        id = "" if item.id == item.symbol else rf"\quad \texttt{{{text(item.id)}}}"
+        why = f"\n{self.words(item.why)}" if item.why is not None else ""
+        yield rf"\paragraph{{${as_latex(item.symbol)}${id} \quad ${shape}$}}{why}"
+        for block in item.panels:
+            if block.title is not None:
+                yield rf"\noindent\textbf{{{self.words(block.title)}}}"
+            yield from _displays(view, item, block)
+            if view.expand and item.step is not None:
+                yield _listed([f"${line}$" for line in arithmetic(view, item, block)])
+
+    def grids(self, block: Grids) -> Iterator[str]:
+        """Side by side; answers one below the other, with the remarks on them."""
+        if not block.asked or any(grid.has_boxes for grid in block.grids):
+            yield "\\qquad\n".join(map(_grid, block.grids))
+            return
+        for grid in block.grids:
+            yield _grid(grid)
+            if grid.below:
+                yield f"{{\\small{_listed([text(line) for line in grid.below])}}}"
 
 
-def _item(view: View, item: Item) -> Iterator[str]:
-    shape = item.shape.replace("×", r" \times ")
-    id = "" if item.id == item.symbol else rf"\quad \texttt{{{text(item.id)}}}"
-    why = f"\n{text(view.say(item.why))}" if item.why is not None else ""
-    yield rf"\paragraph{{${as_latex(item.symbol)}${id} \quad ${shape}$}}{why}"
-    for block in item.blocks:
-        if block.head is not None:
-            yield rf"\noindent\textbf{{{text(view.say(head(block)))}}}"
-        yield from _displays(view, item, block)
-        if view.expand and item.step is not None:
-            yield _listed([f"${line}$" for line in arithmetic(view, item, block)])
-
-
-def _displays(view: View, item: Item, block: Block) -> Iterator[str]:
+def _displays(view: View, item: Item, block: Panel) -> Iterator[str]:
     """The equation; a matrix that leaves the page in parts; names of rows and columns where there are some."""
     named = is_named(view, item)
     pieces = list(_pieces(item, block, named))
@@ -112,13 +139,13 @@ def _displays(view: View, item: Item, block: Block) -> Iterator[str]:
         yield _display(equation(view, item, block, _WIDTH))
     elif item.formula:
         yield _display(f"{as_latex(item.symbol)} = {as_latex(item.formula)}")
-    for rows, columns in pieces:
+    for rows, across in pieces:
         if len(pieces) > 1:
-            yield rf"\noindent {text(view.say(_where(rows, columns)))}"
+            yield rf"\noindent {text(view.say(_where(rows, across)))}"
         if named:
-            yield _display(_named(item, block, rows, columns))
+            yield _display(_named(item, block, rows, across))
         elif len(pieces) > 1:
-            values = block.values[rows.start : rows.stop, columns.start : columns.stop]
+            values = block.values[rows.start : rows.stop, across.start : across.stop]
             yield _display(values_latex(values, item.decimals))
 
 
@@ -136,7 +163,7 @@ def _where(rows: range, columns: range) -> Message:
     )
 
 
-def _pieces(item: Item, block: Block, named: bool) -> Iterator[tuple[range, range]]:
+def _pieces(item: Item, block: Panel, named: bool) -> Iterator[tuple[range, range]]:
     """Ranges of rows and columns that fit on a page."""
     count_rows, count_columns = block.values.shape
     room = _WIDTH - max(map(_cells, block.rows), default=0) if named else _WIDTH
@@ -158,7 +185,7 @@ def _cells(words: str) -> int:
     return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in words)
 
 
-def _named(item: Item, block: Block, rows: range, columns: range) -> str:
+def _named(item: Item, block: Panel, rows: range, columns: range) -> str:
     """The numbers with the names of their rows and columns around them."""
     named = any(block.rows)
     lead = [""] if named else []
@@ -180,15 +207,19 @@ def _listed(lines: list[str]) -> str:
     return f"\\begin{{itemize}}\\setlength{{\\itemsep}}{{0pt}}\n{items}\n\\end{{itemize}}"
 
 
-def _verification(view: View) -> Iterator[str]:
-    rows = list(verified(view))
-    if not rows:
-        return
-    yield _heading(view.say(VERIFICATION))
-    lines = [" & ".join(text(view.say(word)) for word in (GRADIENT, WORST, VERDICT)) + r" \\ \hline"]
-    lines += [rf"${as_latex(symbol)}$ & {worst} & {text(view.say(verdict))} \\" for symbol, worst, verdict in rows]
-    body = "\n  ".join(lines)
-    yield f"\\begin{{center}}\n\\begin{{tabular}}{{lrl}}\n  {body}\n\\end{{tabular}}\n\\end{{center}}"
+def _grid(grid: Grid) -> str:
+    symbol = "" if as_text(grid.symbol) == grid.name else f" ${as_latex(grid.symbol)}$"
+    lead = any(grid.rows)
+    rows = [" & ".join(([""] if lead else []) + [text(name) for name in grid.columns]) + r" \\ \hline"]
+    for name, row in zip(grid.rows, grid.cells, strict=True):
+        cells = ["\\blank" if cell is None else text(cell) for cell in row]
+        rows.append(" & ".join(([text(name)] if lead else []) + cells) + r" \\ \hline")
+    layout = ("r|" if lead else "|") + "r|" * len(grid.columns)
+    body = "\n  ".join(rows)
+    return (
+        f"\\begin{{tabular}}[t]{{@{{}}l@{{}}}}\\texttt{{{text(grid.name)}}}{symbol} {{\\small {text(grid.note)}}}\\\\[1mm]\n"
+        f"\\begin{{tabular}}{{{layout}}}\n  {body}\n\\end{{tabular}}\\end{{tabular}}"
+    )
 
 
 def text(words: str) -> str:

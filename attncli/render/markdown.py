@@ -3,120 +3,169 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from attncli.core.message import N_, Message
-from attncli.render import lesson
-from attncli.render.equations import about, arithmetic, equation
-from attncli.render.formula import as_latex
-from attncli.render.run import (
-    GRADIENT,
-    INPUTS,
-    NOTES,
-    VERDICT,
-    VERIFICATION,
-    WORST,
-    clean,
-    ending,
-    head,
-    is_named,
-    parts,
-    verified,
+from attncli.core.report import Maps, Plot, Spans
+from attncli.render.chart import drawn
+from attncli.render.document import (
+    Block,
+    Entry,
+    Fields,
+    Grid,
+    Grids,
+    Heading,
+    Lines,
+    Listing,
+    Numbers,
+    Page,
+    Paragraph,
+    Said,
+    Say,
+    Step,
+    Steps,
+    Symbol,
+    Table,
+    Verdicts,
 )
-from attncli.render.view import Block, Item, View
+from attncli.render.equations import about, arithmetic, equation, is_named
+from attncli.render.formula import as_latex, as_text
+from attncli.render.names import clean
+from attncli.render.run import page
+from attncli.render.view import Panel, View
 
 #: Characters up to which an equation stands on one line.
 _WIDTH = 96
 _SPECIAL = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 _AT_START = re.compile(r"^([#+=-]|\d+(?=[.)]))")
+_BLANK = "\\_" * 12
+#: Characters that a picture is wide.
+_PICTURE = 80
 
 
 def document(view: View) -> str:
     """The run as a Markdown document."""
-    return "\n\n".join(_blocks(view)) + "\n"
+    return as_markdown(page(view, *about(view, _WIDTH)), view.say)
 
 
-def _blocks(view: View) -> Iterator[str]:
-    yield f"# {escaped(view.title())}"
-    for message in (lesson.prompt(view), lesson.source(view)):
-        if message is not None:
-            yield escaped(view.say(message))
-    if view.inputs:
-        yield f"## {view.say(INPUTS)}"
-        for item in view.inputs:
-            yield from _item(view, item)
-    for title, items in parts(view):
-        yield f"## {view.say(title)}"
-        for item in items:
-            yield from _item(view, item)
-    lines = [view.say(message) for message in (*ending(view), *about(view, _WIDTH))]
-    if lines:
-        yield f"## {view.say(NOTES)}"
-        yield "\n".join(f"- {escaped(line)}" for line in lines)
-    yield from _verification(view)
-    yield from _lesson(view)
+def as_markdown(blocks: Iterable[Block], say: Say) -> str:
+    """Blocks as a Markdown document."""
+    return "\n\n".join(piece for block in blocks for piece in Markdown(say).pieces(block)) + "\n"
 
 
-def _lesson(view: View) -> Iterator[str]:
-    """The printed numbers of a worked example, its second run, and what to notice."""
-    lines = [view.say(message) for _, message in lesson.printed(view)]
-    if lines:
-        yield f"## {view.say(lesson.PRINTED)}"
-        yield "\n".join(f"- {escaped(line)}" for line in lines)
-    compared = lesson.compared(view)
-    if compared is not None and view.contrast is not None:
-        changes, steps, said = compared
-        yield f"## {view.say(lesson.COMPARISON)}"
-        yield escaped(view.say(changes))
-        for item in steps:
-            yield from _item(view.contrast, item)
-        yield from (escaped(view.say(line)) for line in said)
-    notice = lesson.notice(view)
-    if notice is not None:
-        yield f"## {view.say(lesson.NOTICE)}"
-        yield escaped(view.say(notice))
+def sheets(pages: Sequence[Page]) -> str:
+    """Worksheets: a table for every matrix, an empty cell for every box."""
+    return "\n---\n\n".join(as_markdown(page.blocks, str) for page in pages)
 
 
-def _item(view: View, item: Item) -> Iterator[str]:
-    id = "" if item.id == item.symbol else f" · {code(item.id)}"
-    yield f"### ${as_latex(item.symbol)}${id} · {item.shape}"
-    if item.why is not None:
-        yield escaped(view.say(item.why))
-    for block in item.blocks:
-        if block.head is not None:
-            yield f"#### {view.say(head(block))}"
-        yield f"$$\n{equation(view, item, block, _WIDTH)}\n$$"
-        if is_named(view, item):
-            yield _table(view, item, block)
-        if view.expand and item.step is not None:
-            yield "\n".join(f"- ${line}$" for line in arithmetic(view, item, block))
+class Markdown:
+    """Prints blocks, each as pieces that stand apart."""
+
+    def __init__(self, say: Say) -> None:
+        self.say = say
+
+    def words(self, said: Said) -> str:
+        return escaped(self.say(said))
+
+    def pieces(self, block: Block) -> Iterator[str]:
+        match block:
+            case Heading():
+                yield f"{'#' * block.level} {self.words(block.text)}"
+            case Paragraph():
+                yield f"**{self.words(block.text)}**" if block.tone == "strong" else self.words(block.text)
+            case Lines():
+                yield "  \n".join(self.words(line.text) for line in block.lines)
+            case Listing():
+                yield "\n".join(map(self.entry, block.entries))
+            case Table():
+                yield "\n".join(self.table(block))
+            case Steps():
+                for step in block.steps:
+                    yield from self.step(step)
+            case Grids():
+                for grid in block.grids:
+                    yield from self.grid(grid)
+            case Fields():
+                yield " ".join(f"{escaped(field)} {_BLANK}" for field in block.names)
+            case Verdicts():
+                yield "\n".join(self.verdicts(block)).rstrip("\n")
+            case Plot() | Spans() | Maps():
+                yield "```text\n" + "\n".join(drawn(block, self.say, _PICTURE, "utf-8")) + "\n```"
+
+    def entry(self, entry: Entry) -> str:
+        name = f"**{self.words(entry.name)}**" if entry.name else ""
+        text = code(self.say(entry.text)) if entry.name else self.words(entry.text)
+        return "- " + " ".join(filter(None, (entry.sign, name, text)))
+
+    def table(self, table: Table) -> Iterator[str]:
+        yield _row([" ".join(map(self.words, column.head)) for column in table.columns])
+        yield _row(["---:" if column.is_number else "---" for column in table.columns])
+        for row in table.rows:
+            yield _row([self.cell(cell, column.is_number) for cell, column in zip(row, table.columns, strict=True)])
+
+    def cell(self, cell: Said | Symbol, is_number: bool) -> str:
+        if isinstance(cell, Symbol):
+            return f"${as_latex(cell.latex)}$"
+        # A number has nothing in it that Markdown reads.
+        return self.say(cell) if is_number else self.words(self.say(cell).strip())
+
+    def step(self, step: Step) -> Iterator[str]:
+        view, item = step.view, step.item
+        id = "" if item.id == item.symbol else f" · {code(item.id)}"
+        yield f"### ${as_latex(item.symbol)}${id} · {item.shape}"
+        if item.why is not None:
+            yield self.words(item.why)
+        for block in item.panels:
+            if block.title is not None:
+                yield f"#### {self.words(block.title)}"
+            yield f"$$\n{equation(view, item, block, _WIDTH)}\n$$"
+            if is_named(view, item):
+                yield _matrix(block, item.text)
+            if view.expand and item.step is not None:
+                yield "\n".join(f"- ${line}$" for line in arithmetic(view, item, block))
+
+    def grid(self, grid: Grid) -> Iterator[str]:
+        symbol = "" if as_text(grid.symbol) == grid.name else f" ${as_latex(grid.symbol)}$"
+        yield f"**{escaped(grid.name)}**{symbol} ({escaped(grid.note)})"
+        lead = [""] if any(grid.rows) else []
+        lines = [[*lead, *map(escaped, grid.columns)], [*("---" for _ in lead), *("---:" for _ in grid.columns)]]
+        for name, row in zip(grid.rows, grid.cells, strict=True):
+            lines.append([*([escaped(name)] if lead else []), *(cell or "&emsp;&emsp;" for cell in row)])
+        yield "\n".join(map(_row, lines))
+        if grid.below:
+            yield "\n".join(f"- {escaped(line)}" for line in grid.below)
+
+    def verdicts(self, block: Verdicts) -> Iterator[str]:
+        """A list whose entries hold what there is to say: sentences, and matrices as code."""
+        for verdict in block.verdicts:
+            yield f"- {verdict.sign} {code(verdict.name)}: {escaped(verdict.words)}"
+            last: Paragraph | Numbers | None = None
+            for part in verdict.body:
+                if not (isinstance(part, Numbers) and isinstance(last, Numbers)):
+                    yield ""
+                if isinstance(part, Numbers):
+                    yield f"      {''.join(text for text, _ in part.pieces).rstrip()}"
+                else:
+                    yield f"  {self.words(part.text)}"
+                last = part
+            if last is not None:
+                yield ""
 
 
-def _table(view: View, item: Item, block: Block) -> str:
+def _matrix(block: Panel, text: Callable[[Any], str]) -> str:
     """The numbers with the names of their rows and columns."""
     named = any(block.rows)
     lines = [_row(([""] if named else []) + [escaped(name) for name in block.columns])]
     lines.append(_row((["---"] if named else []) + ["---:"] * len(block.columns)))
     for name, row in zip(block.rows, block.values, strict=True):
-        numbers = [item.text(value) for value in row]
+        numbers = list(map(text, row))
         lines.append(_row([f"**{escaped(name)}**" if name else "", *numbers] if named else numbers))
     return "\n".join(lines)
 
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _verification(view: View) -> Iterator[str]:
-    rows = list(verified(view))
-    if not rows:
-        return
-    yield f"## {view.say(VERIFICATION)}"
-    yield view.say(Message(N_("Every input number was moved a little both ways, and the slope of the loss measured.")))
-    lines = [_row([view.say(word) for word in (GRADIENT, WORST, VERDICT)]), _row(["---", "---:", "---"])]
-    lines += [_row([f"${as_latex(symbol)}$", worst, view.say(verdict)]) for symbol, worst, verdict in rows]
-    yield "\n".join(lines)
 
 
 def escaped(text: str) -> str:

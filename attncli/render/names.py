@@ -80,3 +80,8 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or unicodedata.category(c) == "Zs" else "\N{REPLACEMENT CHARACTER}" for c in text
     )
+
+
+def clean(text: str) -> str:
+    """Text from a file on one line and without control characters."""
+    return printable(" ".join(text.split()))

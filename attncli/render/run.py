@@ -1,23 +1,21 @@
-r"""Words that the written formats share: headings, names of heads, the check against finite differences."""
+"""A run as blocks: its inputs, its steps, what to take away, the check of its gradients, and what a worked example says."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from attncli.core.gradient import gradient_id
 from attncli.core.graph import part_of
-from attncli.core.message import N_, Message
-from attncli.render.names import printable
-from attncli.render.view import Block, Item, View
+from attncli.core.message import N_, Listed, Localized, Message
+from attncli.problems.published import PrintedCheck
+from attncli.render import document
+from attncli.render.document import Column, Entry, Heading, Listing, Paragraph, Step, Steps, Symbol, Table
+from attncli.render.view import Item, View
 
 INPUTS = Message(N_("Inputs"))
 NOTES = Message(N_("Notes"))
-VERIFICATION = Message(N_("Checked against finite differences"))
-GRADIENT = Message(N_("Gradient"))
-WORST = Message(N_("Largest relative error"))
-VERDICT = Message(N_("Verdict"))
 
 _PHASES = {
     "forward": N_("Forward: from the inputs to the result"),
@@ -28,13 +26,32 @@ _PHASES = {
 _PART = {"upstream": "backward", "target": "forward"}
 
 
-def clean(text: str) -> str:
-    """Text from a file on one line and without control characters."""
-    return printable(" ".join(text.split()))
+def page(view: View, *remarks: Message) -> Iterator[document.Block]:
+    """A run for a format that is read as a page.
+
+    Parameters
+    ----------
+    remarks : on the format's own layout, behind the notes
+    """
+    yield Heading(view.title(), 1)
+    for said in (prompt(view), source(view)):
+        if said is not None:
+            yield Paragraph(said)
+    for title, items in parts(view):
+        yield Heading(title)
+        yield _steps(view, items, aside=title is INPUTS)
+    notes = [*ending(view), *remarks]
+    if notes:
+        yield Heading(NOTES)
+        yield Listing(tuple(map(Entry, notes)))
+    yield from _verification(view)
+    yield from lesson(view)
 
 
 def parts(view: View) -> Iterator[tuple[Message, list[Item]]]:
-    """The steps by part: a heading and its steps, in order."""
+    """The inputs, and the steps by part: a heading and its steps, in order."""
+    if view.inputs:
+        yield INPUTS, list(view.inputs)
     for phase, items in groupby(_with_part(view.steps), key=lambda pair: pair[0]):
         yield Message(_PHASES[phase]), [item for _, item in items]
 
@@ -44,9 +61,8 @@ def _with_part(items: Iterable[Item]) -> Iterator[tuple[str, Item]]:
         yield _PART.get(item.phase, item.phase), item
 
 
-def head(block: Block) -> Message:
-    """“Head 2”."""
-    return Message(N_("Head {number}"), number=block.head)
+def _steps(view: View, items: Iterable[Item], *, aside: bool = False) -> Steps:
+    return Steps(tuple(Step(view, item) for item in items), aside)
 
 
 def ending(view: View) -> tuple[Message, ...]:
@@ -55,17 +71,28 @@ def ending(view: View) -> tuple[Message, ...]:
     return (*view.notes, *view.summary, *(found.warnings if found else ()))
 
 
-def verified(view: View) -> Iterator[tuple[str, str, Message]]:
-    """Every checked gradient: its LaTeX symbol, the largest relative error, and whether it agrees."""
+def _verification(view: View) -> Iterator[document.Block]:
+    """Every checked gradient: the largest relative error, and whether it agrees."""
     found = view.run.verification
-    for entry in found.checked if found else ():
-        verdict = Message(N_("agrees")) if entry.ok else Message(N_("differs"))
-        yield view.run.graph.symbol(gradient_id(entry.id)), f"{entry.worst:.1e}", verdict
-
-
-def is_named(view: View, item: Item) -> bool:
-    """Whether its rows or columns carry names that were given (tokens), not just numbers."""
-    return any(axis.name in view.run.graph.labels for axis in view.run.graph.axes(item.id))
+    if found is None or not found.checked:
+        return
+    yield Heading(Message(N_("Checked against finite differences")))
+    yield Paragraph(
+        Message(N_("Every input number was moved a little both ways, and the slope of the loss measured."))
+    )
+    heads = (N_("Gradient"), N_("Largest relative error"), N_("Verdict"))
+    yield Table(
+        tuple(Column((Message(head),), is_number=i == 1) for i, head in enumerate(heads)),
+        tuple(
+            (
+                Symbol(view.run.graph.symbol(gradient_id(entry.id))),
+                f"{entry.worst:.1e}",
+                Message(N_("agrees")) if entry.ok else Message(N_("differs")),
+            )
+            for entry in found.checked
+        ),
+        labelled=True,
+    )
 
 
 _KNOWN = {
@@ -98,3 +125,98 @@ def _about(part: str) -> Message | None:
     if kind not in _KNOWN:
         return None
     return Message(_KNOWN[kind], part=part)
+
+
+# A worked example.
+
+_HOW = {
+    "carried": N_("rounded values carried on"),
+    "truncated": N_("cut off, not rounded"),
+    "shape": N_("shape"),
+}
+_WRONG = N_("wrong in the source")
+
+
+def prompt(view: View) -> Message | None:
+    """The exercise in words."""
+    texts = view.run.problem.prompt
+    return Localized(texts) if view.lesson is not None and texts else None
+
+
+def source(view: View) -> Message | None:
+    """Where the numbers come from."""
+    return None if view.lesson is None else source_line(view.lesson.problem.source)
+
+
+def source_line(texts: Mapping[str, str]) -> Message | None:
+    return Message(N_("Source: {source}"), source=Localized(texts)) if texts else None
+
+
+def lesson(view: View) -> Iterator[document.Block]:
+    """The printed numbers of a worked example, its second run for comparison, and what to notice."""
+    lines = tuple(printed(view))
+    if lines:
+        yield Heading(Message(N_("The numbers in the source")))
+        yield Listing(lines)
+    items = compared(view)
+    if items is not None and view.lesson is not None and view.contrast is not None:
+        yield Heading(Message(N_("For comparison")))
+        yield Paragraph(Message(N_("The same with {changes}:"), changes=view.lesson.changes))
+        yield _steps(view.contrast, items)
+        yield from (Paragraph(line) for line in view.contrast.summary if line.kind != "result")
+    remark = notice(view)
+    if remark is not None:
+        yield Heading(Message(N_("What to notice")))
+        yield Paragraph(remark)
+
+
+def printed(view: View) -> Iterator[Entry]:
+    """The printed numbers with a tick or a cross; those printed digit for digit as they stand above in one line."""
+    checks = view.lesson.checks if view.lesson is not None else ()
+    shown = {item.id: _digits(item) for item in (*view.inputs, *view.steps)}
+    same = [
+        one
+        for one in checks
+        if one.ok and one.how == "rounded" and " ".join(one.printed.split()) == shown.get(one.step)
+    ]
+    if same and len(same) == len(checks):
+        yield Entry(Message(N_("✓ all {count} exactly as in the source"), count=len(same)), tone="right")
+    elif same:
+        steps = Listed(one.step for one in same)
+        yield Entry(Message(N_("✓ exactly as in the source: {steps}"), steps=steps), tone="right")
+    for checked in checks:
+        if checked not in same:
+            yield from _checked(checked)
+
+
+def _digits(item: Item) -> str:
+    """A step's numbers as they are shown, written as a problem file writes a matrix."""
+    heads = ["; ".join(" ".join(map(item.text, row)) for row in block.values) for block in item.panels]
+    return " | ".join(heads).replace("−∞", "-inf").replace("∞", "inf")
+
+
+def _checked(checked: PrintedCheck) -> Iterator[Entry]:
+    numbers = "; ".join(line.strip() for line in checked.printed.strip().splitlines())
+    line = f"{'✓' if checked.ok else '✗'} {checked.step}: {numbers}"
+    tone = "right" if checked.ok else "wrong"
+    if checked.how != "rounded" or not checked.ok:
+        how = Message(_HOW.get(checked.how, _WRONG))
+        yield Entry(Message("{line}  ({how})", line=line, how=how), tone=tone)
+    else:
+        yield Entry(Message("{line}", line=line), tone=tone)
+    if checked.message is not None:
+        yield Entry(checked.message)
+
+
+def compared(view: View) -> Sequence[Item] | None:
+    """The steps of the second run."""
+    if view.lesson is None or view.contrast is None:
+        return None
+    return [item for item in view.contrast.steps if not view.lesson.steps or item.id in view.lesson.steps]
+
+
+def notice(view: View) -> Message | None:
+    """What to notice."""
+    return Localized(view.lesson.observations) if view.lesson is not None and view.lesson.observations else None
+
+

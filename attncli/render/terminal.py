@@ -17,13 +17,21 @@ from rich.text import Text
 
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
-from attncli.locale.wrap import wrap
+from attncli.locale.wrap import columns, wrap
+from attncli.render import document
+from attncli.render.chart import WIDEST, Bar, bars
+from attncli.render.document import Bars, Block, Gap, Heading, Listing, Paragraph, Said, Say, Steps, Symbol
+from attncli.render.formula import as_text
 from attncli.render.glyphs import fitted
-from attncli.render.lesson import after, before
 from attncli.render.names import cell_name
 from attncli.render.numbers import number_text, padded
-from attncli.render.run import opened_parts
-from attncli.render.view import Block, Item, View
+from attncli.render.run import lesson, opened_parts, prompt, source
+from attncli.render.view import Item, Panel, View
+
+_HEADINGS = {1: "bold", 2: "bold underline", 3: "bold"}
+_TONES = {"strong": "bold", "aside": "dim", "right": "green", "wrong": "bold red", "false": "red", "remark": "yellow"}
+#: Columns that the label of a line keeps, however narrow the screen is.
+_LEAST_LABEL = 6
 
 
 class Lines:
@@ -66,7 +74,7 @@ class Column(Record):
 class MatrixTables:
     """The tables of one block of a step, for one console."""
 
-    def __init__(self, view: View, item: Item, block: Block, *, width: int, encoding: str, colour: bool) -> None:
+    def __init__(self, view: View, item: Item, block: Panel, *, width: int, encoding: str, colour: bool) -> None:
         self.view = view
         self.item = item
         self.block = block
@@ -212,14 +220,99 @@ def print_parts(parts: Iterable[RenderableType], console: Console) -> None:
     console.print(Group(*parts), markup=False, highlight=False, emoji=False)
 
 
-class Page:
+class Screen:
+    """Prints blocks for one console."""
+
+    def __init__(self, say: Say, *, width: int, encoding: str) -> None:
+        self.said = say
+        self.width = width
+        self.encoding = encoding
+
+    def fit(self, words: Said) -> str:
+        return fitted(self.said(words), self.encoding)
+
+    def cell(self, cell: Said | Symbol) -> str:
+        return self.fit(as_text(cell.latex) if isinstance(cell, Symbol) else cell)
+
+    def lines(self, words: Said, style: str = "", first: str = "", rest: str = "") -> Lines:
+        """Words broken into lines as their language allows; lines that are there already stay."""
+        lines = [
+            line if not first and columns(line) <= self.width else wrap(line, self.width, first, rest)
+            for line in self.fit(words).split("\n")
+        ]
+        return Lines("\n".join(lines).split("\n"), style)
+
+    def printed(self, blocks: Iterable[Block]) -> Iterator[RenderableType]:
+        for block in blocks:
+            yield from self.block(block)
+
+    def block(self, block: Block) -> Iterator[RenderableType]:
+        match block:
+            case Gap():
+                yield Text()
+            case Heading():
+                if block.level > 1:
+                    yield Text()
+                yield self.lines(block.text, _HEADINGS[block.level])
+            case Paragraph():
+                yield self.lines(block.text, _TONES.get(block.tone, ""))
+            case Listing():
+                yield from self.listing(block)
+            case document.Table():
+                yield from self.table(block)
+            case Bars():
+                rows = [Bar(self.fit(name), length, text) for name, length, text in block.rows]
+                yield Lines(bars(rows, min(self.width, WIDEST), encoding=self.encoding), "cyan")
+                yield Text()
+
+    def listing(self, listing: Listing) -> Iterator[RenderableType]:
+        """Names in a column, with formulas beside them that go on under their own beginning."""
+        wide = max(columns(self.fit(entry.name)) for entry in listing.entries)
+        for entry in listing.entries:
+            style = _TONES.get(entry.tone, "")
+            if not (entry.name or entry.sign):
+                yield self.lines(entry.text, style)
+                continue
+            name, mark = self.fit(entry.name), f"{self.fit(entry.sign)} " if entry.sign else ""
+            first = f"  {mark}{name}{' ' * (wide - columns(name) + 2)}" if wide else f"  {mark}"
+            rest = " " * (columns(first) if columns(first) <= self.width // 2 else 4)
+            yield self.lines(entry.text, style, first, rest)
+
+    def table(self, table: document.Table) -> Iterator[RenderableType]:
+        """As many columns side by side as fit, the others below with the labels again."""
+        labels = [self.cell(row[0]) for row in table.rows]
+        cells = [[self.cell(cell) for cell in row[1:]] for row in table.rows]
+        heads = [[self.fit(line) for line in column.head] for column in table.columns[1:]]
+        wide = [max(map(columns, [*head, *(row[i] for row in cells)])) for i, head in enumerate(heads)]
+        label = max(_LEAST_LABEL, min(max(map(columns, labels)), self.width - max(wide) - _GAP))
+        start = 0
+        while start < len(wide):
+            stop, used = start, label
+            while stop < len(wide) and (stop == start or used + _GAP + wide[stop] <= self.width):
+                used += _GAP + wide[stop]
+                stop += 1
+            yield Text()
+            band = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=False)
+            band.add_column(width=label, overflow="fold")
+            for column in table.columns[1 + start : 1 + stop]:
+                band.add_column(justify="right", no_wrap=True, style="bold" if column.strong else "")
+            for line in range(len(heads[0])):
+                band.add_row("", *(Text(head[line], "bold cyan") for head in heads[start:stop]))
+            for text, row in zip(labels, cells, strict=True):
+                if any(cell != "–" for cell in row[start:stop]):
+                    style = "dim" if text.startswith(" ") else ""
+                    band.add_row(Text(text, style), *(Text(cell, style) for cell in row[start:stop]))
+            yield band
+            start = stop
+
+
+class Page(Screen):
     """One run laid out for one console."""
 
     def __init__(self, view: View, console: Console) -> None:
+        super().__init__(view.say, width=console.width, encoding=console.encoding)
         self.view = view
         self.console = console
-        self.width = console.width
-        self.encoding = console.encoding
         self.given: dict[str, str] = {}
         self.colour = console.color_system is not None and not console.no_color
 
@@ -263,8 +356,9 @@ class Page:
         view = self.view
         if titled:
             yield self.text(view.title(), "bold")
-        if view.lesson is not None:
-            yield from before(view, self.console)
+        asked = prompt(view)
+        if asked is not None:
+            yield self.say(asked)
         if view.inputs and len(view.run.shown) == len(view.run.graph.steps):
             yield Text()
             yield from self.inputs()
@@ -293,8 +387,24 @@ class Page:
 
     def _closing(self) -> Iterator[RenderableType]:
         yield from self._ending()
-        if self.view.lesson is not None:
-            yield from after(self.view, self.console)
+        yield from self.parts_of_lesson()
+
+    def block(self, block: Block) -> Iterator[RenderableType]:
+        if not isinstance(block, Steps):
+            yield from super().block(block)
+            return
+        for step in block.steps:
+            yield Text()
+            yield from Page(step.view, self.console).item(step.item, None)
+
+    def parts_of_lesson(self) -> Iterator[RenderableType]:
+        """What a worked example says after its steps, and where its numbers come from."""
+        for block in lesson(self.view):
+            yield from self.block(block)
+        where = source(self.view)
+        if where is not None:
+            yield Text()
+            yield self.say(where, "dim")
 
     def inputs(self) -> Iterator[RenderableType]:
         """What is given, side by side as far as it fits."""
@@ -349,7 +459,7 @@ class Page:
     def _matrices(self, item: Item) -> list[MatrixTables]:
         return [
             MatrixTables(self.view, item, block, width=self.width, encoding=self.encoding, colour=self.colour)
-            for block in item.blocks
+            for block in item.panels
         ]
 
     def side_by_side(self, items: tuple[Item, ...]) -> Iterator[RenderableType]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attncli.problems.lesson import Lesson
 
 
-class Block(Record):
+class Panel(Record):
     """One matrix to show: a step's, or one head of it.
 
     Parameters
@@ -38,6 +38,11 @@ class Block(Record):
     head: int | None
     turned: bool
     ndim: int
+
+    @property
+    def title(self) -> Message | None:
+        """“Head 2”, where there are heads."""
+        return None if self.head is None else Message(N_("Head {number}"), number=self.head)
 
     def index(self, i: int, j: int) -> Index:
         """The index in the step's own array of cell (i, j) as shown."""
@@ -57,7 +62,7 @@ class Item(Record):
     numbers: str
     inputs: tuple[str, ...]
     values: Any
-    blocks: tuple[Block, ...]
+    panels: tuple[Panel, ...]
     why: Message | None
     decimals: int
     weights: bool
@@ -81,7 +86,7 @@ class Item(Record):
     @property
     def array(self) -> Any:
         """The numbers as shown: with tokens as columns, the last two axes exchanged."""
-        turned = self.blocks[0].turned and self.values.ndim > 1
+        turned = self.panels[0].turned and self.values.ndim > 1
         return np.swapaxes(self.values, -1, -2) if turned else self.values
 
     @property
@@ -139,7 +144,7 @@ class View(Record):
         """Every cell's name and arithmetic: ("S[1,2]", "1×0 + 2×1 = 2")."""
         if item.step is None:
             return
-        for block in item.blocks:
+        for block in item.panels:
             for i, j in np.ndindex(*block.values.shape):
                 index = block.index(i, j)
                 yield cell_name(item.name, index, self.layout), self.cell_arithmetic(item.id, index)
@@ -280,7 +285,7 @@ def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, st
         numbers,
         step.inputs if step else (),
         values,
-        tuple(_blocks(values, node.axes, run.graph.labels, turned)),
+        tuple(panels_of(values, node.axes, run.graph.labels, turned)),
         node.why,
         run.places(node.id),
         bool(step and step.is_attention),
@@ -288,20 +293,20 @@ def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, st
     )
 
 
-def _blocks(
+def panels_of(
     values: Any, axes: tuple[Axis, ...], labels: Mapping[str, tuple[str, ...]], turned: bool
-) -> Iterator[Block]:
+) -> Iterator[Panel]:
     if values.ndim == 1:
-        yield Block(values[None, :], ("",), names(axes[0], labels), None, False, 1)
+        yield Panel(values[None, :], ("",), names(axes[0], labels), None, False, 1)
         return
     rows, columns = names(axes[-2], labels), names(axes[-1], labels)
     heads = values if values.ndim == 3 else [values]
     for number, head in enumerate(heads, start=1):
         own = number if values.ndim == 3 else None
         if turned:
-            yield Block(np.swapaxes(head, 0, 1), columns, rows, own, True, values.ndim)
+            yield Panel(np.swapaxes(head, 0, 1), columns, rows, own, True, values.ndim)
         else:
-            yield Block(head, rows, columns, own, False, values.ndim)
+            yield Panel(head, rows, columns, own, False, values.ndim)
 
 
 def summary(run: Run) -> Iterator[Message]:

@@ -17,9 +17,9 @@ import numpy as np
 from attncli.core.message import N_, InputError, LimitError, Message
 from attncli.core.terms import Index, Term
 from attncli.render.command import changeable
-from attncli.render.names import localized
-from attncli.render.run import clean, ending, head, parts
-from attncli.render.view import Block, Item, View
+from attncli.render.names import clean, localized
+from attncli.render.run import ending, parts
+from attncli.render.view import Item, Panel, View
 from attncli.render.view import view as view_of
 
 #: What stands for −∞, and from where on a number means it.
@@ -58,18 +58,12 @@ class Sheet:
             view = view_of(run, view.language, layout=view.layout)
         self.view = view
         self.given = changeable(run)
-        self.items = [item for _, items in self.parts() for item in items]
+        self.items = [item for _, items in parts(view) for item in items]
         #: Row and column of every matrix's first number, by id and head; counted from 0.
         self.places: dict[tuple[str, int | None], tuple[int, int]] = {}
         self.turned: dict[str, bool] = {}
         self.texts: list[tuple[int, int, str, str]] = []
         self._lay_out()
-
-    def parts(self) -> list[tuple[Message, list[Item]]]:
-        from attncli.render.run import INPUTS
-
-        first = [(INPUTS, list(self.view.inputs))] if self.view.inputs else []
-        return [*first, *parts(self.view)]
 
     def _lay_out(self) -> None:
         view = self.view
@@ -78,7 +72,7 @@ class Sheet:
         row = self._write(row, asked, "text") if asked else row
         row = self._write(row, view.say(_LEGEND), "faint")
         number = 0
-        for title, items in self.parts():
+        for title, items in parts(view):
             row = self._write(row + 1, view.say(title), "part")
             for item in items:
                 number += item.step is not None
@@ -96,13 +90,13 @@ class Sheet:
         row = self._write(row, f"{number}. {formula}" if item.step is not None else formula, "step")
         if item.why is not None:
             row = self._write(row, self.view.say(item.why), "faint")
-        for block in item.blocks:
-            if block.head is not None:
-                row = self._write(row, self.view.say(head(block)), "faint")
+        for block in item.panels:
+            if block.title is not None:
+                row = self._write(row, self.view.say(block.title), "faint")
             row = self._block(row, item, block)
         return row + 1
 
-    def _block(self, row: int, item: Item, block: Block) -> int:
+    def _block(self, row: int, item: Item, block: Panel) -> int:
         count, columns = block.values.shape
         if row + count + 2 > _MOST_ROWS or columns + 1 > _MOST_COLUMNS:
             raise LimitError(
@@ -172,7 +166,7 @@ class Sheet:
             else:
                 sheet.write_formula(row, column, formula, fixed, "")
         if item.weights:
-            for block in item.blocks:
+            for block in item.panels:
                 row, column = self.places[item.id, block.head]
                 last = row + block.values.shape[0] - 1, column + block.values.shape[1] - 1
                 shades = {"min_type": "num", "min_value": 0, "max_type": "num", "max_value": 1}

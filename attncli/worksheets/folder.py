@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from attncli import __version__
 from attncli.core.message import AttnError, InputError
@@ -78,12 +78,8 @@ def _short(seed: str, student: str) -> str:
     return hashlib.sha256(f"{seed}/{student}".encode()).hexdigest()[:8]
 
 
-class Formats(Protocol):
-    """What writes all pages of a set as one file."""
-
-    def html(self, pages: Sequence[Any]) -> str: ...
-    def latex(self, pages: Sequence[Any]) -> str: ...
-    def markdown(self, pages: Sequence[Any]) -> str: ...
+#: By the ending of a file, what prints the pages of a set into it.
+Printer = Callable[[str], Callable[[Sequence[Any]], str]]
 
 
 def make(job: Job, page: Callable[..., Any]) -> Made:
@@ -140,13 +136,13 @@ def _start() -> None:
 
 
 def write(
-    folder: Path, order: SetOrder, made: Iterable[Made], formats: Formats, put: Callable[[Path, bytes], None]
+    folder: Path, order: SetOrder, made: Iterable[Made], printer: Printer, put: Callable[[Path, bytes], None]
 ) -> list[Made]:
     """Write the folder of a set (FORMATS).
 
     Parameters
     ----------
-    formats : how pages become files
+    printer : what prints pages, by the ending of a file
     put : what writes a file
     """
     sheets = list(made)
@@ -157,10 +153,10 @@ def write(
             put(answers, one.answers.encode())
     pages = [one.page for one in sheets]
     for name, text in (
-        ("sheets.html", formats.html(pages)),
-        ("sheets.tex", formats.latex(pages)),
-        ("sheets.md", formats.markdown(pages)),
-        ("teacher/key.html", formats.html([one.key for one in sheets])),
+        ("sheets.html", printer(".html")(pages)),
+        ("sheets.tex", printer(".tex")(pages)),
+        ("sheets.md", printer(".md")(pages)),
+        ("teacher/key.html", printer(".html")([one.key for one in sheets])),
         ("teacher/certificate.json", _certificates(sheets)),
         ("students.csv", _students(sheets)),
         ("set.toml", set_text(order, [one.id for one in sheets])),

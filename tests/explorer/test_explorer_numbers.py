@@ -79,7 +79,7 @@ def assert_says_the_same(page: Opened, problem: Problem) -> None:
     said = page.page.evaluate(_SAID)
     assert page.message == ""  # no term that does not come to attncli's number
     for item in (*shown.inputs, *shown.steps):
-        for block in item.blocks:
+        for block in item.panels:
             for i, j in np.ndindex(*block.values.shape):
                 assert said["texts"][name_of(shown, item.id, block.index(i, j))] == item.text(block.values[i, j])
         for name, text in shown.arithmetic(item):

@@ -41,7 +41,7 @@ def _first_cells(shown: View) -> Iterator[tuple[str, str]]:
     """The first cells of every step: as --expand writes them, and in LaTeX."""
     for item in shown.steps:
         if item.step is not None:
-            text, latex = shown.arithmetic(item), arithmetic(shown, item, item.blocks[0])
+            text, latex = shown.arithmetic(item), arithmetic(shown, item, item.panels[0])
             for (name, line), formula in islice(zip(text, latex, strict=False), _OF_A_STEP):
                 yield f"{name} = {line}", f"${formula}$"
 

@@ -131,7 +131,7 @@ def test_page_is_well_nested_and_complete(shown: View) -> None:
         assert {"id": f"attncli-{item.id}"}.items() <= next(
             (a for a in page.all("section") if a.get("id") == f"attncli-{item.id}"), {}
         ).items()
-        for block in item.blocks:
+        for block in item.panels:
             for value in block.values.ravel():
                 expected = item.text(value)
                 if item.values.dtype == object:
@@ -142,7 +142,7 @@ def test_page_is_well_nested_and_complete(shown: View) -> None:
 def test_every_table_says_what_it_is(shown: View) -> None:
     page = Page(read_only(shown))
     items = (*shown.inputs, *shown.steps)
-    assert len(page.all("caption")) == sum(len(item.blocks) for item in items)
+    assert len(page.all("caption")) == sum(len(item.panels) for item in items)
     assert all(cell.get("scope") in ("row", "col") for cell in page.all("th"))
 
 

@@ -130,5 +130,5 @@ def test_wide_matrix_is_cut_into_pages_not_digits(seen: Callable[..., View]) -> 
 
 def test_every_head_is_there(seen: Callable[..., View]) -> None:
     text = written("latex", seen("heads"))
-    with_heads = [item for item in (*seen("heads").inputs, *seen("heads").steps) if len(item.blocks) == 2]
+    with_heads = [item for item in (*seen("heads").inputs, *seen("heads").steps) if len(item.panels) == 2]
     assert text.count(r"\textbf{Head 2}") == len(with_heads) > 5

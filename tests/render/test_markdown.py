@@ -39,7 +39,7 @@ def test_every_step_has_its_blocks(shown: View) -> None:
     text = written("markdown", shown)
     blocks = blocks_of(text)
     items = (*shown.inputs, *shown.steps)
-    assert len(blocks) == sum(len(item.blocks) for item in items)
+    assert len(blocks) == sum(len(item.panels) for item in items)
     assert all(map(balanced, blocks))
     left = BLOCK.sub("", text)
     assert "$$" not in left
@@ -51,7 +51,7 @@ def test_every_step_has_its_blocks(shown: View) -> None:
 def test_every_number_of_every_matrix_is_there(shown: View) -> None:
     blocks = iter(blocks_of(unbroken(written("markdown", shown))))
     for item in (*shown.inputs, *shown.steps):
-        for block in item.blocks:
+        for block in item.panels:
             last = re.findall(r"(?:\\begin\{bmatrix\}|\\begin\{array\}\{r+\}) (.*?) \\end", next(blocks))[-1]
             rows = [row.split(" & ") for row in last.split(r" \\ ")]
             assert rows == [[item.latex(value) for value in row] for row in block.values]
@@ -139,7 +139,7 @@ def test_other_language(shown_zh: View) -> None:
 
 def test_wide_matrix_is_complete(seen: Callable[..., View]) -> None:
     view = seen("wide")
-    block = next(item for item in view.steps if item.id == "A").blocks[0]
+    block = next(item for item in view.steps if item.id == "A").panels[0]
     assert block.values.shape == (2, 24)
     found = [block for block in blocks_of(written("markdown", view)) if block.startswith(r"\begin{aligned}")]
     assert any("{" + "r" * 24 + "}" in text for text in found)

@@ -16,9 +16,8 @@ from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.problems.published import check
 from attncli.problems.run import run
-from attncli.render.lesson import _digits
 from attncli.render.names import operands
-from attncli.render.run import opened_parts
+from attncli.render.run import _digits, opened_parts
 from attncli.render.view import view
 
 STACKS = ("e8-encoder-block", "e9-decoder-block", "e10-transformer", "f1-bare-gpt", "f2-gpt-block")
@@ -107,7 +106,7 @@ def test_heads_are_told_as_many_as_there_are(heads: int) -> None:
 
 def test_positions_are_named_as_they_are_counted() -> None:
     item = view(run(library.load("e2-positions"))).steps[-1]
-    assert item.blocks[0].rows == ("p=0", "p=1", "p=2")
+    assert item.panels[0].rows == ("p=0", "p=1", "p=2")
 
 
 def test_a_list_has_the_comma_of_its_language() -> None:

@@ -1,0 +1,201 @@
+"""What stands on a page or a screen, before any format: blocks in reading order.
+
+Data become blocks by a builder (run.py, sheet.py, comparison.py, report.py, worksheet.py), which knows neither a console nor
+a file, and blocks become text by the printer of a format (terminal.py, markdown.py, latex.py, html.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from attncli.core.message import Language, Message
+from attncli.core.record import Record
+from attncli.core.report import Maps, Plot, Spans
+from attncli.render.names import printable
+
+if TYPE_CHECKING:
+    from attncli.render.view import Item, View
+
+#: Words of a page: a message, which every printer says in its language, or a text that has none (a name, a number).
+Said = Message | str
+Say = Callable[[Said], str]
+
+
+def say_in(language: Language) -> Say:
+    """Says messages in a language, without signs that nothing may print."""
+
+    def say(words: Said) -> str:
+        text = words.text(language) if isinstance(words, Message) else words
+        return "\n".join(map(printable, text.split("\n")))
+
+    return say
+
+
+class Symbol(Record):
+    """A formula among words, in LaTeX."""
+
+    latex: str
+
+
+class Gap(Record):
+    """An empty line of a screen; the blocks of a page are apart anyway."""
+
+
+class Heading(Record):
+    """A heading: of level 1 for the whole, 2 for a part, 3 for an entry."""
+
+    text: Said
+    level: int = 2
+
+
+class Paragraph(Record):
+    """A sentence or more; `tone` says what they are ("aside", "strong", "right", "wrong", "remark"), not how that looks."""
+
+    text: Said
+    tone: str = ""
+
+
+class Lines(Record):
+    """Sentences one below the other."""
+
+    lines: tuple[Paragraph, ...]
+
+
+class Entry(Record):
+    """A line of a list: a sign (✓, ✗, or none), a name, and a text; a text with a name is a formula or number."""
+
+    text: Said
+    name: Said = ""
+    sign: str = ""
+    tone: str = ""
+
+
+class Listing(Record):
+    """A list, one entry a line."""
+
+    entries: tuple[Entry, ...]
+
+
+class Column(Record):
+    """A column of a table: what stands above it, line by line, and whether numbers stand in it.
+
+    Parameters
+    ----------
+    joined : it belongs to the column before it
+    strong : it stands out
+    """
+
+    head: tuple[Said, ...]
+    is_number: bool = True
+    joined: bool = False
+    strong: bool = False
+
+
+class Table(Record):
+    """Words and numbers in rows; with `labelled`, the first column says what each row is."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Said | Symbol, ...], ...]
+    labelled: bool = False
+
+
+class Bars(Record):
+    """Bars from 0: a name, a length, and a text each. A page has their numbers in a table beside them."""
+
+    rows: tuple[tuple[str, float, str], ...]
+
+
+class Step(Record):
+    """A step or an input of a run: its formula, its numbers, what it means, and where it was asked for its arithmetic."""
+
+    view: View
+    item: Item
+
+
+class Steps(Record):
+    """Steps that belong together; `aside` where they stand next to one another as far as there is room (inputs)."""
+
+    steps: tuple[Step, ...]
+    aside: bool = False
+
+
+class Grid(Record):
+    """A matrix with a name on a worksheet.
+
+    Parameters
+    ----------
+    name : of the step ("scores"); symbol : LaTeX
+    note : its shape and what it is worth
+    rows, columns : names of its lines
+    cells : what stands in them; None: a box to fill in
+    below : remarks under it
+    """
+
+    name: str
+    symbol: str
+    note: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str | None, ...], ...]
+    below: tuple[str, ...] = ()
+
+    @property
+    def has_boxes(self) -> bool:
+        return any(cell is None for row in self.cells for cell in row)
+
+
+class Grids(Record):
+    """Matrices next to one another as far as there is room."""
+
+    grids: tuple[Grid, ...]
+    asked: bool = False
+
+
+class Fields(Record):
+    """Lines to write on: a name, a class."""
+
+    names: tuple[str, ...]
+
+
+class Numbers(Record):
+    """A line of a matrix, which is never broken: texts, and whether each is wrong."""
+
+    pieces: tuple[tuple[str, bool], ...]
+
+
+class Verdict(Record):
+    """A step on a marked sheet: a sign and its tone, the step, the verdict in words, and what there is to say about it."""
+
+    sign: str
+    tone: str
+    name: str
+    words: str
+    body: tuple[Paragraph | Numbers, ...] = ()
+
+
+class Verdicts(Record):
+    """A marked sheet, step by step."""
+
+    verdicts: tuple[Verdict, ...]
+
+
+#: A plot, ranges or maps of a report are drawn from its own numbers.
+Picture = Plot | Spans | Maps
+Block = (
+    Gap | Heading | Paragraph | Lines | Listing | Table | Bars | Steps | Grids | Fields | Verdicts | Picture
+)
+
+
+class Page(Record):
+    """Blocks that make a whole sheet of paper; `code`: of its language; `is_key`: nothing is to be filled in."""
+
+    code: str
+    blocks: tuple[Block, ...]
+    is_key: bool = False
+
+    @property
+    def title(self) -> str:
+        heading = self.blocks[0]
+        assert isinstance(heading, Heading) and isinstance(heading.text, str)
+        return heading.text
