@@ -147,7 +147,7 @@ class Screen:
         """The part, from top to bottom."""
         match part:
             case Text():
-                yield self.page.paragraph(part.message, _PART_STYLES.get(part.kind, ""))
+                yield self.page.lines(part.message, _PART_STYLES.get(part.kind, ""))
             case WholeExercise():
                 yield from self._question(part)
             case Result():
@@ -159,7 +159,7 @@ class Screen:
                 yield from self._arithmetic(part)
             case Wanted() if not part.again:
                 yield self.page.text("")
-                yield self.page.paragraph(self._wanted(part))
+                yield self.page.lines(self._wanted(part))
 
     def _matrices(self, ids: tuple[str, ...]) -> Iterator[RenderableType]:
         run = self._run(self.exercise.values())
@@ -169,18 +169,18 @@ class Screen:
         asked = question_of(self.problem)
         yield self.page.text("")
         if self.problem.prompt:
-            yield self.page.paragraph(Localized(self.problem.prompt))
+            yield self.page.lines(Localized(self.problem.prompt))
             yield self.page.text("")
         yield from self._matrices(asked.given)
         yield from (self.page.text(f"{id} = {text}") for id, text in asked.texts.items())
         if asked.settings:
             settings = ", ".join(f"{id} = {value}" for id, value in asked.settings.items())
-            yield self.page.paragraph(Message(N_("Settings: {settings}"), settings=settings))
+            yield self.page.lines(Message(N_("Settings: {settings}"), settings=settings))
         if asked.loss is not None:
-            yield self.page.paragraph(Message(N_("Loss: L = {loss}"), loss=asked.loss))
+            yield self.page.lines(Message(N_("Loss: L = {loss}"), loss=asked.loss))
         if part.shown:
             yield self.page.text("")
-            yield self.page.paragraph(Message(N_("Worked out already:")))
+            yield self.page.lines(Message(N_("Worked out already:")))
             yield from self._matrices(part.shown)
 
     def _wanted(self, part: Wanted) -> Message:
@@ -218,7 +218,7 @@ class Screen:
         relation = sign(part.term, show, result, places)
         yield self.page.text(f"  {name} = {text} {relation} {result}")
         if relation == ABOUT:
-            yield self.page.paragraph(WHY_ABOUT_IN_MARKS, "italic dim")
+            yield self.page.lines(WHY_ABOUT_IN_MARKS, "italic dim")
 
 
 def prompt_text(part: Wanted) -> str:

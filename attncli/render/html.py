@@ -114,6 +114,10 @@ class Fragment:
         """A message in every language, one of them shown."""
         return self.both([view.say(message) for view in self.views])
 
+    def said(self, words: Said) -> str:
+        """Words of a block: a message in every language, a name or number as it is."""
+        return self.say(words) if isinstance(words, Message) else escape(clean(words))
+
     def both(self, texts: list[str]) -> str:
         texts = [escape(clean(text)) for text in texts]
         if len(set(texts)) == 1:
@@ -136,14 +140,14 @@ class Fragment:
 
     def section(self, heading: Heading, blocks: Sequence[document.Block]) -> str:
         inside = "".join(map(self.block, blocks))
-        return f"<section>\n{self.heading(1, 'part', self.say(heading.text))}{inside}</section>\n"
+        return f"<section>\n{self.heading(1, 'part', self.said(heading.text))}{inside}</section>\n"
 
     def block(self, block: document.Block) -> str:
         match block:
             case Paragraph():
-                return f"<p>{self.say(block.text)}</p>\n"
+                return f"<p>{self.said(block.text)}</p>\n"
             case Listing():
-                lines = "".join(f"<li>{self.say(entry.text)}</li>\n" for entry in block.entries)
+                lines = "".join(f"<li>{self.said(entry.text)}</li>\n" for entry in block.entries)
                 return f'<ul class="notes">\n{lines}</ul>\n'
             case Table():
                 return self.words(block)
@@ -159,7 +163,7 @@ class Fragment:
 
     def words(self, table: Table) -> str:
         """A table of words, its first cells naming the rows."""
-        heads = "".join(f'<th scope="col">{"".join(map(self.say, column.head))}</th>' for column in table.columns)
+        heads = "".join(f'<th scope="col">{"".join(map(self.said, column.head))}</th>' for column in table.columns)
         lines = "\n".join(
             f'<tr class="line">{"".join(map(self.cell_of_words, row, table.columns))}</tr>' for row in table.rows
         )
@@ -169,7 +173,7 @@ class Fragment:
     def cell_of_words(self, cell: Said | Symbol, column: Column) -> str:
         if isinstance(cell, Symbol):
             return f'<th scope="row">{as_mathml(cell.latex)}</th>'
-        return f"<td>{self.say(cell)}</td>" if column.is_number else f'<td class="words">{self.say(cell)}</td>'
+        return f"<td>{self.said(cell)}</td>" if column.is_number else f'<td class="words">{self.said(cell)}</td>'
 
     def of_contrast(self, view: View) -> Fragment:
         """How the second run is written."""

@@ -23,6 +23,7 @@ from attncli.render.document import (
     Steps,
     Symbol,
     Table,
+    say_in,
 )
 from attncli.render.equations import about, arithmetic, equation, is_named, values_latex, values_width
 from attncli.render.formula import as_latex, as_text
@@ -47,7 +48,7 @@ _MATHS = {
 
 def document(view: View) -> str:
     """The run as a LaTeX fragment."""
-    return f"{_PACKAGES}\n{_printed(page(view, *about(view, _WIDTH)), view.say)}\n"
+    return f"{_PACKAGES}\n{_printed(page(view, *about(view, _WIDTH)), say_in(view.language))}\n"
 
 
 def sheets(pages: Sequence[Page]) -> str:

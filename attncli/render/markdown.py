@@ -27,6 +27,7 @@ from attncli.render.document import (
     Symbol,
     Table,
     Verdicts,
+    say_in,
 )
 from attncli.render.equations import about, arithmetic, equation, is_named
 from attncli.render.formula import as_latex, as_text
@@ -46,7 +47,7 @@ _PICTURE = 80
 
 def document(view: View) -> str:
     """The run as a Markdown document."""
-    return as_markdown(page(view, *about(view, _WIDTH)), view.say)
+    return as_markdown(page(view, *about(view, _WIDTH)), say_in(view.language))
 
 
 def as_markdown(blocks: Iterable[Block], say: Say) -> str:

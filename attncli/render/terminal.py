@@ -20,7 +20,7 @@ from attncli.core.record import Record
 from attncli.locale.wrap import columns, wrap
 from attncli.render import document
 from attncli.render.chart import WIDEST, Bar, bars
-from attncli.render.document import Bars, Block, Gap, Heading, Listing, Paragraph, Said, Say, Steps, Symbol
+from attncli.render.document import Bars, Block, Gap, Heading, Listing, Paragraph, Said, Say, Steps, Symbol, say_in
 from attncli.render.formula import as_text
 from attncli.render.glyphs import fitted
 from attncli.render.names import cell_name
@@ -236,11 +236,11 @@ class Screen:
 
     def lines(self, words: Said, style: str = "", first: str = "", rest: str = "") -> Lines:
         """Words broken into lines as their language allows; lines that are there already stay."""
-        lines = [
-            line if not first and columns(line) <= self.width else wrap(line, self.width, first, rest)
-            for line in self.fit(words).split("\n")
-        ]
-        return Lines("\n".join(lines).split("\n"), style)
+        broken = "\n".join(self._broken(line, first, rest) for line in self.fit(words).split("\n"))
+        return Lines(broken.split("\n"), style)
+
+    def _broken(self, line: str, first: str, rest: str) -> str:
+        return wrap(line, self.width, first, rest)
 
     def printed(self, blocks: Iterable[Block]) -> Iterator[RenderableType]:
         for block in blocks:
@@ -310,7 +310,7 @@ class Page(Screen):
     """One run laid out for one console."""
 
     def __init__(self, view: View, console: Console) -> None:
-        super().__init__(view.say, width=console.width, encoding=console.encoding)
+        super().__init__(say_in(view.language), width=console.width, encoding=console.encoding)
         self.view = view
         self.console = console
         self.given: dict[str, str] = {}
@@ -319,13 +319,6 @@ class Page(Screen):
     def text(self, text: str, style: str = "") -> Text:
         """Text that the console can show; never read as markup."""
         return Text(_broken(fitted(text, self.encoding), self.width), style=style, no_wrap=False, overflow="fold")
-
-    def paragraph(self, message: Message, style: str = "") -> Lines:
-        """A sentence or two on lines of their own, broken as its language allows."""
-        text = fitted(self.view.say(message), self.encoding)
-        if max(text, default="") < _FIRST_WIDE:
-            return Lines(textwrap.wrap(text, self.width, break_on_hyphens=False), style)
-        return Lines(wrap(text, self.width).split("\n"), style)
 
     def say(self, message: Message | str, style: str = "") -> Text:
         return self.text(self.view.say(message), style)
@@ -364,7 +357,7 @@ class Page(Screen):
             yield from self.inputs()
             yield self._shapes()
         if view.expand and any(view.is_about(item) for item in view.steps):
-            yield self.paragraph(view.why_about(), "italic dim")
+            yield self.lines(view.why_about(), "italic dim")
         if view.expand:
             cells = sum(item.values.size for item in view.steps if item.step is not None)
             if cells > _MANY_CELLS:
@@ -388,6 +381,12 @@ class Page(Screen):
     def _closing(self) -> Iterator[RenderableType]:
         yield from self._ending()
         yield from self.parts_of_lesson()
+
+    def _broken(self, line: str, first: str, rest: str) -> str:
+        """Broken at spaces, which stay as they are, where nothing is wider than a letter."""
+        if first or columns(line) > len(line):
+            return wrap(line, self.width, first, rest)
+        return "\n".join(textwrap.wrap(line, self.width, break_on_hyphens=False))
 
     def block(self, block: Block) -> Iterator[RenderableType]:
         if not isinstance(block, Steps):
@@ -421,7 +420,7 @@ class Page(Screen):
         yield self._heading(item, number)
         yield from self._blocks(self._matrices(item))
         if item.why is not None:
-            yield self.paragraph(self._reason(item, item.why), "italic")
+            yield self.lines(self._reason(item, item.why), "italic")
         if self.view.expand:
             for name, arithmetic in self.view.arithmetic(item):
                 yield self._hanging(f"{name} = ", arithmetic)
