@@ -385,7 +385,10 @@ def _maps(part: Maps, say: Say, width: int, encoding: str) -> list[str]:
     across = max(1, (width + 3) // (wide + 3))
     out = []
     for start in range(0, len(maps), across):
-        out += ["   ".join(padded(text, wide) for text in line).rstrip() for line in zip(*maps[start : start + across], strict=True)]
+        out += [
+            "   ".join(padded(text, wide) for text in line).rstrip()
+            for line in zip(*maps[start : start + across], strict=True)
+        ]
     steps = [f"{sign * 2} {figure(low)}–{figure(high)}" for sign, low, high in scale_of_shades(encoding)[1:]]
     return [*out, *wrap(fitted(_BETWEEN.join(steps), encoding), width).split("\n")]
 

@@ -509,5 +509,3 @@ class _Page:
                     total=exact(entry.count.total(name)),
                 )
                 yield Paragraph(self.say(total))
-
-

@@ -182,9 +182,7 @@ class Verdicts(Record):
 
 #: A plot, ranges or maps of a report are drawn from its own numbers.
 Picture = Plot | Spans | Maps
-Block = (
-    Gap | Heading | Paragraph | Lines | Listing | Table | Bars | Steps | Grids | Fields | Verdicts | Picture
-)
+Block = Gap | Heading | Paragraph | Lines | Listing | Table | Bars | Steps | Grids | Fields | Verdicts | Picture
 
 
 class Page(Record):

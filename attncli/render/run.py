@@ -77,9 +77,7 @@ def _verification(view: View) -> Iterator[document.Block]:
     if found is None or not found.checked:
         return
     yield Heading(Message(N_("Checked against finite differences")))
-    yield Paragraph(
-        Message(N_("Every input number was moved a little both ways, and the slope of the loss measured."))
-    )
+    yield Paragraph(Message(N_("Every input number was moved a little both ways, and the slope of the loss measured.")))
     heads = (N_("Gradient"), N_("Largest relative error"), N_("Verdict"))
     yield Table(
         tuple(Column((Message(head),), is_number=i == 1) for i, head in enumerate(heads)),
@@ -218,5 +216,3 @@ def compared(view: View) -> Sequence[Item] | None:
 def notice(view: View) -> Message | None:
     """What to notice."""
     return Localized(view.lesson.observations) if view.lesson is not None and view.lesson.observations else None
-
-

@@ -31,7 +31,6 @@ _AS_ASKED = Message(N_("the decimals asked for"))
 _HEAD = N_("head {number}")
 
 
-
 Say = Callable[[Message], str]
 
 
@@ -158,5 +157,3 @@ def _one_line(values: Any, text: Callable[[Any], str]) -> str:
     """A matrix as it is written on a sheet."""
     blocks = values if values.ndim == 3 else [np.atleast_2d(values)]
     return " | ".join("; ".join(" ".join(map(text, row)) for row in block) for block in blocks)
-
-

@@ -374,7 +374,9 @@ def test_steps_that_are_not_shown_are_still_followed(open_page: Open) -> None:
 
 def test_points_of_a_column_stand_under_one_another(open_page: Open) -> None:
     """Also of numbers that can be changed, and after a change."""
-    page = open_page(html.page(view_of(api.problem(inputs={"Q": "1 2.25; 3.5 10", "K": "1 0; 0.5 1", "V": "2 0; 0 4"}))))
+    page = open_page(
+        html.page(view_of(api.problem(inputs={"Q": "1 2.25; 3.5 10", "K": "1 0; 0.5 1", "V": "2 0; 0 4"})))
+    )
     where = """name => {
       const element = document.querySelector(`[data-cell="${CSS.escape(name)}"]`);
       const style = getComputedStyle(element), right = element.getBoundingClientRect().right;
