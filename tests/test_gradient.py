@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attncli.core import gradient
-from attncli.core.gradient import SUM_PATHS, gradient_id, gradient_symbol
-from attncli.core.graph import Graph
+from attncli.core.gradient import SUM_PATHS
+from attncli.core.graph import Graph, gradient_id, gradient_symbol
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
 from attncli.ops.elementwise import EXP, MULTIPLY, SCALE

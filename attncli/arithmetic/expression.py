@@ -13,10 +13,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from attncli.core.matrix import EXACT, Expression
 from attncli.core.message import N_, InputError, Message
+from attncli.core.record import Record
 
 #: Signs a single entry may have; longer ones are not numbers that a person writes.
 MOST_TOKENS = 100
@@ -109,7 +110,7 @@ def _too_large(text: str) -> EntryError:
     )
 
 
-class Token(NamedTuple):
+class Token(Record):
     """A piece of a text, from `start` to `end`."""
 
     text: str

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TypeAlias
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Step, default_symbol, part_of
+from attncli.core.graph import Graph, Op, Step, default_symbol, gradient_id, gradient_symbol, part_of
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
@@ -45,19 +45,6 @@ SUM_PATHS = Op(
         "Several paths lead from here to the loss. A small change travels along all of them, so their gradients add."
     ),
 )
-
-
-def gradient_id(step_id: str) -> str:
-    """The id of the gradient of `step_id`: G_Q for Q, self.G_Q for self.Q."""
-    prefix, dot, name = step_id.rpartition(".")
-    return f"{prefix}{dot}G_{name}"
-
-
-def gradient_symbol(symbol: str) -> str:
-    """LaTeX: G_A for A, G_{W_Q} for W_Q, G_{masked} for S_{masked}."""
-    if symbol.startswith("S_{"):
-        symbol = symbol[3:-1]
-    return f"G_{symbol}" if len(symbol) == 1 else f"G_{{{symbol}}}"
 
 
 def upstream(graph: Graph, matrix: Matrix, why: Message | None = None) -> str:

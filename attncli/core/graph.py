@@ -571,6 +571,19 @@ def default_symbol(step_id: str) -> str:
     return f"{head}_{{{tail}}}" if len(tail) > 1 else f"{head}_{tail}"
 
 
+def gradient_id(step_id: str) -> str:
+    """The id of the gradient of `step_id`: G_Q for Q, self.G_Q for self.Q."""
+    prefix, dot, name = step_id.rpartition(".")
+    return f"{prefix}{dot}G_{name}"
+
+
+def gradient_symbol(symbol: str) -> str:
+    """LaTeX: G_A for A, G_{W_Q} for W_Q, G_{masked} for S_{masked}."""
+    if symbol.startswith("S_{"):
+        symbol = symbol[3:-1]
+    return f"G_{symbol}" if len(symbol) == 1 else f"G_{{{symbol}}}"
+
+
 def show_shape(shape: Sequence[int]) -> str:
     """3×2; the shape of a single number is 1."""
     return "×".join(map(str, shape)) if shape else "1"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.core.gradient import gradient_id
-from attncli.core.graph import Graph
+from attncli.core.graph import Graph, gradient_id
 from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, LimitError, Listed, Message
 from attncli.core.record import Record

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from attncli.core.gradient import gradient_id
-from attncli.core.graph import Graph, Input
+from attncli.core.graph import Graph, Input, gradient_id
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.models.linear import one_row

@@ -18,8 +18,7 @@ from pydantic import (
 )
 
 from attncli import models
-from attncli.core.gradient import gradient_id
-from attncli.core.graph import Graph
+from attncli.core.graph import Graph, gradient_id
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown

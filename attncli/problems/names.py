@@ -214,7 +214,7 @@ class Names:
 
     def _gradients(self, name: str) -> Iterator[str]:
         """Of a name for a gradient: the gradients of what it is the gradient of."""
-        from attncli.core.gradient import gradient_id
+        from attncli.core.graph import gradient_id
 
         for form in _GRADIENTS:
             written = form.fullmatch(unicodedata.normalize("NFKC", name))

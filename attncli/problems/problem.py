@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli import models
-from attncli.core.graph import Graph
+from attncli.core.graph import Graph, gradient_id
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, unknown
 from attncli.core.record import Record
@@ -132,7 +132,7 @@ class Problem(Record):
         if self.upstream is not None and self.loss is not None:
             raise InputError(
                 "Both an upstream gradient and a loss are given. Keep one: the gradient {gradient}, or the loss it comes from.",
-                gradient=gradient.gradient_id(graph.output),
+                gradient=gradient_id(graph.output),
             )
         if self.loss is not None:
             gradient.append(graph, self._loss(graph))
@@ -144,7 +144,7 @@ class Problem(Record):
                 "The backward steps need a gradient to start from: --upstream MATRIX (the gradient {gradient}, the shape of"
                 ' {output}), or --loss TEXT, like --loss "sum({output})".',
                 output=graph.output,
-                gradient=gradient.gradient_id(graph.output),
+                gradient=gradient_id(graph.output),
             )
         if model.after is not None:
             model.after(graph, given)

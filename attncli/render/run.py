@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from attncli.core.gradient import gradient_id
-from attncli.core.graph import part_of
+from attncli.core.graph import gradient_id, part_of
 from attncli.core.message import N_, Listed, Localized, Message
-from attncli.problems.published import PrintedCheck
 from attncli.render import document
 from attncli.render.document import Column, Entry, Heading, Listing, Paragraph, Step, Steps, Symbol, Table
 from attncli.render.view import Item, View
+
+if TYPE_CHECKING:
+    from attncli.problems.published import PrintedCheck
 
 INPUTS = Message(N_("Inputs"))
 NOTES = Message(N_("Notes"))

@@ -230,7 +230,7 @@ def _certificates(sheets: Sequence[Made]) -> str:
 
 def problem_text(problem: Problem) -> str:
     """A complete problem file of what was drawn."""
-    from attncli.core.gradient import gradient_id
+    from attncli.core.graph import gradient_id
     from attncli.problems.matrix_text import write_matrix
 
     lines = [

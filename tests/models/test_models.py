@@ -11,8 +11,7 @@ from cases import CASES, EACH, IDS, KEEP_BUT_ROW_2, Case, cached, qkv, some, tab
 from projection import assert_slope
 
 from attncli import models
-from attncli.core.gradient import gradient_id
-from attncli.core.graph import Graph, Trace
+from attncli.core.graph import Graph, Trace, gradient_id
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
 from attncli.problems.problem import Problem
