@@ -48,7 +48,8 @@ class Op(Record):
     axes : "i k, j k -> i j": letters that stand for the last axes of each operand and of the result; a leading
         head axis goes through; "1" is an axis of length 1, "a+b" and "a*b" join two, "=name:param" is a new one
         whose length is a parameter; a step may give these two other names; a last operand with "?" may be missing
-    formula : (params and notes, columns) -> LaTeX with operand places {0}, {1}; `columns`: with tokens as columns
+    formula : LaTeX with operand places {0}, {1}, or (params and notes, columns) -> LaTeX; `columns`: with tokens as
+        columns
     terms : (step, index, values) -> the arithmetic of one cell
     why : what it does and why, for a step that says nothing more special
     backward : one rule an operand, None for a constant; an empty tuple: no operand has one of its own
@@ -58,16 +59,11 @@ class Op(Record):
     name: str
     compute: Callable[..., Value]
     axes: str | Callable[[Params], str]
-    formula: Callable[[Params, bool], str]
+    formula: str | Callable[[Params, bool], str]
     terms: Callable[[Step, Index, Values], Term]
     why: str
     backward: tuple[Rule | None, ...] = ()
     numbers: Callable[[Params], str] | None = None
-
-
-def fixed(formula: str) -> Callable[[Params, bool], str]:
-    """A formula that depends neither on parameters nor on the layout."""
-    return lambda params, columns: formula
 
 
 class Swap(Record):
@@ -131,7 +127,8 @@ class Step(Record):
 
     def formula(self, columns: bool = False) -> str:
         """LaTeX with places for the operands."""
-        return self.op.formula({**self.params, **self.notes}, columns)
+        formula = self.op.formula
+        return formula if isinstance(formula, str) else formula({**self.params, **self.notes}, columns)
 
     def numbers(self) -> str | None:
         """The formula with the numbers put in, where that says more."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Params, Step, Swap, fixed, part_of
+from attncli.core.graph import Graph, Op, Params, Step, Swap, part_of
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
 from attncli.core.record import Record
@@ -80,7 +80,7 @@ def instead(step: Step, compute: Callable[..., Value], *inputs: str, **params: A
     Of more than one operation, it settles every line that a person writes down in between. Operands may all have one
     more axis in front, of sheets side by side: the result is then the stack of what each would come to.
     """
-    return {step.id: Swap(Op("instead", compute, "", fixed(""), _no_terms, ""), inputs, params)}
+    return {step.id: Swap(Op("instead", compute, "", "", _no_terms, ""), inputs, params)}
 
 
 def with_operands(step: Step, op: Op, inputs: Sequence[str], params: Params) -> dict[str, Swap]:

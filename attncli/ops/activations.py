@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Step, fixed, part_of
+from attncli.core.graph import Graph, Op, Step, part_of
 from attncli.core.matrix import EXACT, Expression, Matrix, as_matrix
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
@@ -244,7 +244,7 @@ SOFTCAP = Op(
     name="softcap",
     compute=_softcap,
     axes="i j -> i j",
-    formula=fixed(r"c \tanh({0} / c)"),
+    formula=r"c \tanh({0} / c)",
     numbers=lambda params: rf"{size(params, 'cap'):g} \tanh({{0}} / {size(params, 'cap'):g})",
     terms=_softcap_terms,
     why=N_("Large scores are bent softly towards the cap; small ones hardly change."),
@@ -267,7 +267,7 @@ CAP_SLOPE = Op(
     name="cap_slope",
     compute=_cap_slope,
     axes="i j -> i j",
-    formula=fixed(r"1 - ({0} / c)^2"),
+    formula=r"1 - ({0} / c)^2",
     terms=_cap_slope_terms,
     why=N_("The slope of the soft cap at every entry: 1 for small scores, near 0 at the cap."),
 )

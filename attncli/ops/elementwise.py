@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Params, Rule, Step, fixed
+from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term, Values, at, number
@@ -49,7 +49,7 @@ IDENTITY = Op(
     name="identity",
     compute=lambda xp, a: a,
     axes="i j -> i j",
-    formula=fixed("{0}"),
+    formula="{0}",
     terms=same_cell,
     why=N_("The gradient passes unchanged."),
     backward=(unchanged(),),
@@ -62,7 +62,7 @@ MULTIPLY: Op = Op(
     name="multiply",
     compute=lambda xp, a, b: xp.multiply(a, b),
     axes="i j, i j -> i j",
-    formula=fixed(r"{0} \odot {1}"),
+    formula=r"{0} \odot {1}",
     terms=entrywise("product"),
     why=N_("Multiply entry by entry, not row by column."),
     backward=(
@@ -142,7 +142,7 @@ def sum_of_two(name: str, why: str, *rules: Rule | None) -> Op:
         name=name,
         compute=lambda xp, a, b: xp.add(a, b),
         axes="i j, i j -> i j",
-        formula=fixed("{0} + {1}"),
+        formula="{0} + {1}",
         terms=entrywise("sum"),
         why=why,
         backward=rules,
@@ -184,7 +184,7 @@ def elementwise(
         name=name,
         compute=function,
         axes="i j -> i j",
-        formula=fixed(formula),
+        formula=formula,
         terms=entrywise(kind),
         why=why,
         backward=rules,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.core.graph import Graph, Op, Step, fixed
+from attncli.core.graph import Graph, Op, Step
 from attncli.core.matrix import BoolArray, FloatArray, as_matrix
 from attncli.core.message import N_, NoSuchRow
 from attncli.core.terms import Index, Term, Values, at, number
@@ -23,7 +23,7 @@ ENCODE = Op(
     name="encode",
     compute=_encode,
     axes="-> =token:count",
-    formula=fixed(r"\operatorname{{id}}(\text{{token}})"),
+    formula=r"\operatorname{{id}}(\text{{token}})",
     terms=lambda step, index, values: Term("text", step.notes["tokens"][index[0]]),
     why=N_("A computer cannot multiply words. Each token gets its number in the vocabulary, counted from 0."),
 )
@@ -132,7 +132,7 @@ SCATTER_ADD = Op(
     name="scatter_add",
     compute=_scatter_add,
     axes="n d, n -> =vocabulary:count d",
-    formula=fixed(r"\sum_{{i:\, {1}_i = v}} ({0})_i"),
+    formula=r"\sum_{{i:\, {1}_i = v}} ({0})_i",
     terms=_scatter_add_terms,
     why=N_(
         "Each token sends its gradient back to the {row} it was looked up from. A repeated token adds, it never overwrites;"

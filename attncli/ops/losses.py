@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.core.graph import Op, Params, Step, fixed
+from attncli.core.graph import Op, Params, Step
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, along, at, number
@@ -54,7 +54,7 @@ SQUARE_SUM = Op(
     name="square_sum",
     compute=_square_sum,
     axes=lambda params: _of_everything(1, params),
-    formula=fixed(r"\sum {0}^2"),
+    formula=r"\sum {0}^2",
     terms=_square_sum_terms,
     why=N_("Square every entry, so that signs do not cancel, and add up."),
 )
@@ -62,7 +62,7 @@ MEAN_SQUARE = Op(
     name="mean_square",
     compute=_mean_square,
     axes=lambda params: _of_everything(1, params),
-    formula=fixed(r"\frac{{1}}{{N}} \sum {0}^2"),
+    formula=r"\frac{{1}}{{N}} \sum {0}^2",
     terms=_mean_square_terms,
     why=N_("Square every entry, so that signs do not cancel, and take the mean."),
 )
@@ -186,7 +186,7 @@ LOG_SLOPE = Op(
     name="log_slope",
     compute=_log_slope,
     axes="i j, i j -> i j",
-    formula=fixed(r"-\frac{{{1}}}{{{0}}}"),
+    formula=r"-\frac{{{1}}}{{{0}}}",
     terms=_log_slope_terms,
     why=N_(
         "The slope of −ln a is −1/a: the smaller the probability, the harder it is pulled up. Entries that the loss does not"
@@ -221,7 +221,7 @@ PICK = Op(
     name="pick",
     compute=_pick,
     axes="i j, i j -> =counted:count 1",
-    formula=fixed(r"\sum_j {0} \odot {1}"),
+    formula=r"\sum_j {0} \odot {1}",
     terms=_pick_terms,
     why=N_("Each {row} of Y holds a single 1, at the target: only the probability of the target is left."),
 )
@@ -229,7 +229,7 @@ NEGATIVE_LOG = Op(
     name="negative_log",
     compute=lambda xp, a: xp.subtract(xp.constant(as_matrix(0.0)), xp.log(a)),  # 0 − ln 1 is 0; −1 · 0 would be −0
     axes="i j -> i j",
-    formula=fixed(r"-\ln {0}"),
+    formula=r"-\ln {0}",
     terms=lambda step, index, values: Term("negative", Term("ln", same_cell(step, index, values))),
     why=N_("Minus the logarithm of the target's probability: 0 where it is certain, and large where it was ruled out."),
 )
@@ -276,7 +276,7 @@ CLASS_ERROR = Op(
     name="class_error",
     compute=_class_error,
     axes="i j, i j -> i j",
-    formula=fixed("{0} - {1}"),
+    formula="{0} - {1}",
     terms=_class_error_terms,
     why=N_(
         "Softmax and the logarithm after it together have a simple slope: the probability, "
@@ -295,7 +295,7 @@ BATCH_SHARE = Op(
     name="batch_share",
     compute=_batch_share,
     axes="i j -> i j",
-    formula=fixed(r"\frac{{{0}}}{{N}}"),
+    formula=r"\frac{{{0}}}{{N}}",
     numbers=lambda params: rf"\frac{{{{{{0}}}}}}{{{{{params['count']}}}}}",
     terms=lambda step, index, values: Term(
         "quotient", same_cell(step, index, values), number(float(step.params["count"]))

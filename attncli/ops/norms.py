@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Params, Rule, Step, fixed
+from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.matrix import EXACT, Matrix, as_matrix
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term, Values, along, at, number
@@ -91,7 +91,7 @@ SHARE_SQUARE: Op = Op(
     name="share_square",
     compute=_share_square,
     axes="i j, i 1 -> i j",
-    formula=fixed(r"\frac{{2}}{{d}} {0} \odot {1}"),
+    formula=r"\frac{{2}}{{d}} {0} \odot {1}",
     terms=_share_square_terms,
     why=N_("The slope of x² is 2x, and the mean takes 1/d of it."),
 )
@@ -115,7 +115,7 @@ ROOT = Op(
     name="root",
     compute=lambda xp, a: xp.sqrt(a),
     axes="i 1 -> i 1",
-    formula=fixed(r"\sqrt{{{0}}}"),
+    formula=r"\sqrt{{{0}}}",
     terms=entrywise("root"),
     why=N_("The square root brings a variance back to the unit of the numbers themselves: the standard deviation."),
     backward=(_by_root("", N_("The slope of √x is 1/(2√x).")),),
@@ -164,7 +164,7 @@ ADD_EPS = Op(
     name="add_eps",
     compute=_add_eps,
     axes="i 1 -> i 1",
-    formula=fixed(r"{0} + \varepsilon"),
+    formula=r"{0} + \varepsilon",
     numbers=lambda params: f"{{0}} + {in_formula(size(params, 'eps'))}",
     terms=lambda step, index, values: Term("sum", same_cell(step, index, values), number(size(step.params, "eps"))),
     why=N_("ε is added after the root here, not under it: another convention, and other digits."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Step, fixed
+from attncli.core.graph import Graph, Op, Step
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term, Values, along, at, number
@@ -24,7 +24,7 @@ ROW_SUM = Op(
     name="row_sum",
     compute=lambda xp, a: xp.sum(a, -1),
     axes="i j -> i 1",
-    formula=fixed(r"\sum_j {0}"),
+    formula=r"\sum_j {0}",
     terms=lambda step, index, values: Term("sum", *along(values, step.inputs[0], index, -1)),
     why=N_("Add up each {row}."),
     backward=(lambda graph, step, upstream, target: over_width(graph, step, BROADCAST, upstream, target),),
@@ -50,7 +50,7 @@ ROW_MAX = Op(
     name="row_max",
     compute=lambda xp, a: xp.max(a, -1),
     axes="i j -> i 1",
-    formula=fixed(r"\max_j {0}"),
+    formula=r"\max_j {0}",
     terms=lambda step, index, values: Term("max", *along(values, step.inputs[0], index, -1)),
     why=N_(
         "The largest score in each {row} that is not masked. Subtracting it first keeps e^x "
@@ -105,7 +105,7 @@ SUBTRACT = Op(
     name="subtract",
     compute=_difference,
     axes=lambda params: "i j, i 1 -> i j" if params.get("column") else "i j, i j -> i j",
-    formula=fixed("{0} - {1}"),
+    formula="{0} - {1}",
     terms=entrywise("difference"),
     why=N_("Subtract, entry by entry."),
     backward=(_to_minuend, _to_subtrahend),
@@ -153,7 +153,7 @@ DIVIDE = Op(
     name="divide",
     compute=_share,
     axes="i j, i 1, i k ? -> i j",
-    formula=fixed(r"\frac{{{0}}}{{{1}}}"),
+    formula=r"\frac{{{0}}}{{{1}}}",
     terms=_share_terms,
     why=N_("Each entry as a share of its {row}, so every {row} adds up to exactly 1."),
     backward=(to_dividend, _to_divisor, None),
@@ -164,7 +164,7 @@ LOGARITHM = Op(
     name="logarithm",
     compute=lambda xp, a: xp.log(a),
     axes="i 1 -> i 1",
-    formula=fixed(r"\ln {0}"),
+    formula=r"\ln {0}",
     terms=entrywise("ln"),
     why=N_("The natural logarithm, to the base e: it undoes e^x."),
     backward=(lambda graph, step, upstream, target: graph.apply(DIVIDE, target, upstream, step.inputs[0]),),

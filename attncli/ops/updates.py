@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Op, Params, Step, fixed
+from attncli.core.graph import Op, Params, Step
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, at, number
@@ -26,7 +26,7 @@ UPDATE = Op(
     name="update",
     compute=_update,
     axes="i j, i j -> i j",
-    formula=fixed(r"{0} - \eta \, {1}"),
+    formula=r"{0} - \eta \, {1}",
     numbers=lambda params: rf"{{0}} - {in_formula(size(params, 'eta'))} \cdot {{1}}",
     terms=_update_terms,
     why=N_("The gradient points uphill, so a small step the other way (η is the step size) makes the loss smaller."),
@@ -77,7 +77,7 @@ UNBIASED = Op(
     name="unbiased",
     compute=lambda xp, a, correction: xp.divide(a, correction),
     axes="i j, 1 1 -> i j",
-    formula=fixed(r"\frac{{{0}}}{{{1}}}"),
+    formula=r"\frac{{{0}}}{{{1}}}",
     terms=entrywise("quotient"),
     why=N_("The running mean began at 0 and is too small at first; this makes up for it."),
 )
@@ -104,7 +104,7 @@ ADAM_UPDATE = Op(
     name="adam_update",
     compute=_adam_update,
     axes="i j, i j, i j -> i j",
-    formula=fixed(r"{0} - \eta \, \frac{{{1}}}{{\sqrt{{{2}}} + \varepsilon}}"),
+    formula=r"{0} - \eta \, \frac{{{1}}}{{\sqrt{{{2}}} + \varepsilon}}",
     numbers=_adam_numbers,
     terms=_adam_terms,
     why=N_(
