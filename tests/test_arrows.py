@@ -40,8 +40,6 @@ PRINTED = {("attncli.problems.run", "render"), ("attncli.marking.marked", "rende
 STILL = {
     ("attncli.marking.feedback", "attncli.marking.mark"),
     ("attncli.marking.right_pass", "attncli.marking.mark"),
-    ("attncli.render.lesson", "attncli.render.terminal"),
-    ("attncli.render.explorer", "attncli.render.html"),
 }
 
 

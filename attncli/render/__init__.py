@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: By name, the file in this folder and the function there.
 _FORMATS: Mapping[str, tuple[str, str]] = {
-    "csv": ("data", "csv_text"), "html": ("html", "page"), "json": ("data", "json_text"), "latex": ("latex", "document"),
+    "csv": ("data", "csv_text"), "html": ("explorer", "page"), "json": ("data", "json_text"), "latex": ("latex", "document"),
     "markdown": ("markdown", "document"), "npz": ("data", "npz_file"), "svg": ("svg", "picture"), "table": ("terminal", "table_text"),
     "xlsx": ("xlsx", "workbook"),
 }  # fmt: skip

@@ -24,7 +24,7 @@ from attncli.render.arithmetic import OPENED
 from attncli.render.command import Command, command
 from attncli.render.document import Block as Part
 from attncli.render.document import Heading, Steps
-from attncli.render.html import Fragment, anchor, padding, tag
+from attncli.render.html import Fragment, anchor, padding, reading_page, tag
 from attncli.render.names import cell_name, clean, printable
 from attncli.render.numbers import constant_text, plain
 from attncli.render.run import NOTES
@@ -115,6 +115,12 @@ def why_not(view: View) -> Message | None:
 
 
 def page(view: View) -> str:
+    """The run as a page of its own: to explore where it can be calculated anew, else to read, which it says."""
+    reason = why_not(view)
+    return _explored(view) if reason is None else reading_page(view, reason)
+
+
+def _explored(view: View) -> str:
     """The run as one offline file: numbers, sentences, the arithmetic as data, and the script that evaluates it."""
     folder = Path(__file__).parent
     style = "".join((folder / name).read_text(encoding="utf-8") for name in ("page.css", "explorer.css"))

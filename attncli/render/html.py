@@ -61,14 +61,6 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def page(view: View) -> str:
-    """The run as a page of its own: to explore where it can be calculated anew, else to read, which it says."""
-    from attncli.render import explorer
-
-    reason = explorer.why_not(view)
-    return explorer.page(view) if reason is None else reading_page(view, reason)
-
-
 def reading_page(view: View, reason: Message | None = None) -> str:
     """The run as a page without any script."""
     title = escape(clean(view.title()))

@@ -10,7 +10,7 @@ from attncli.problems import library
 from attncli.problems.lesson import lesson_of
 from attncli.problems.problem import Problem
 from attncli.problems.run import run
-from attncli.render import html
+from attncli.render import explorer
 from attncli.render.view import View, view
 
 #: Sets numbers as typing would, and gives back every number of the page.
@@ -103,4 +103,4 @@ def example(id: str, code: str = "en", **how: Any) -> str:
     """The page of a worked example, with its question, its printed numbers and what to notice."""
     problem = library.load(id)
     found = run(problem, **how)
-    return str(html.page(view(found, language(code), layout=problem.layout, lesson=lesson_of(problem))))
+    return str(explorer.page(view(found, language(code), layout=problem.layout, lesson=lesson_of(problem))))

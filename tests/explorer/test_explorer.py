@@ -17,7 +17,7 @@ from opened import Opened, example, view_of
 from attncli import api
 from attncli.cli.main import main
 from attncli.problems import library
-from attncli.render import html
+from attncli.render import explorer, html
 
 Open = Callable[..., Opened]
 A1, B6 = "a1-pronoun", "b6-full-backward"
@@ -88,7 +88,7 @@ def test_tab_stops_once_in_every_matrix(a1: Opened) -> None:
 
 
 def test_a_change_is_followed_forward_and_backward(open_page: Open) -> None:
-    page = open_page(html.page(view_of(problem())))
+    page = open_page(explorer.page(view_of(problem())))
     before = page.texts()
     page.change("Q[1,1]", "3.5")
     assert page.text("scores[1,1]") == "3.500"
@@ -183,7 +183,7 @@ def run_command(text: str) -> dict[str, Any]:
     [(A1, "V[2,2]"), ("candle-softmax-down-columns", "scores[1,2,1]"), ("d4-latent", "X[1,2]"), ("candle-three-heads", "K[2,1,1]"), (None, "G_O[1,2]")],
 )  # fmt: skip
 def test_the_command_gives_the_numbers_of_the_page(open_page: Open, id: str | None, name: str) -> None:
-    text = example(id) if id is not None else html.page(view_of(problem()))
+    text = example(id) if id is not None else explorer.page(view_of(problem()))
     page = open_page(text)
     page.change(name, "1.25")
     page.press("command")
@@ -283,7 +283,7 @@ def test_hostile_names_and_titles_are_only_text(open_page: Open) -> None:
         labels={"token": HOSTILE},
         title={"en": HOSTILE[0], "zh": HOSTILE[1]},
     ).changed(prompt={"en": HOSTILE[1], "zh": HOSTILE[2]})
-    page = open_page(html.page(view_of(hostile)))
+    page = open_page(explorer.page(view_of(hostile)))
     assert page.page.title() == HOSTILE[0]
     assert page.page.locator("img").count() == 0 and page.page.locator("script").count() == 2
     page.change("X[1,1]", "2")
@@ -295,7 +295,7 @@ def test_hostile_names_and_titles_are_only_text(open_page: Open) -> None:
 def test_hostile_tokens_are_only_text(open_page: Open) -> None:
     token = "<b>'\"$`"
     hostile = api.problem(model="tokens", inputs={"text": token}, settings={"vocabulary": list(token)})
-    page = open_page(html.page(view_of(hostile)))
+    page = open_page(explorer.page(view_of(hostile)))
     page.press("command")
     assert run_command(page.handed)["T"] == [0, 1, 2, 3, 4, 5, 6]
 
@@ -364,7 +364,7 @@ def test_what_a_screen_reader_is_told(a1: Opened) -> None:
 
 
 def test_steps_that_are_not_shown_are_still_followed(open_page: Open) -> None:
-    page = open_page(html.page(view_of(library.load(A1), steps=["O"])))
+    page = open_page(explorer.page(view_of(library.load(A1), steps=["O"])))
     assert page.page.locator('[data-cell="A[1,1]"]').count() == 0
     page.change("Q[1,1]", "3")
     assert page.text("O[1,1]") == "1.340"
@@ -375,7 +375,7 @@ def test_steps_that_are_not_shown_are_still_followed(open_page: Open) -> None:
 def test_points_of_a_column_stand_under_one_another(open_page: Open) -> None:
     """Also of numbers that can be changed, and after a change."""
     page = open_page(
-        html.page(view_of(api.problem(inputs={"Q": "1 2.25; 3.5 10", "K": "1 0; 0.5 1", "V": "2 0; 0 4"})))
+        explorer.page(view_of(api.problem(inputs={"Q": "1 2.25; 3.5 10", "K": "1 0; 0.5 1", "V": "2 0; 0 4"})))
     )
     where = """name => {
       const element = document.querySelector(`[data-cell="${CSS.escape(name)}"]`);

@@ -15,7 +15,7 @@ from attncli import api
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.problems import library
 from attncli.problems.problem import Problem
-from attncli.render import explorer, html
+from attncli.render import explorer
 from attncli.render.names import cell_name
 from attncli.render.view import View
 
@@ -71,7 +71,7 @@ MADE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", MADE)
 def test_a_page_says_the_same_of_what_no_example_has(open_page: Callable[..., Opened], name: str) -> None:
     problem = api.problem(**MADE[name])
-    assert_says_the_same(open_page(html.page(view_of(problem))), problem)
+    assert_says_the_same(open_page(explorer.page(view_of(problem))), problem)
 
 
 def assert_says_the_same(page: Opened, problem: Problem) -> None:
@@ -130,11 +130,11 @@ def changed(problem: Problem, name: str, value: float) -> Problem:
 
 @pytest.mark.parametrize("how", [{"arithmetic": "hand"}, {"arithmetic": "exact"}])
 def test_what_cannot_be_calculated_anew_is_to_read_and_says_so(how: dict[str, Any]) -> None:
-    text = html.page(view_of(library.load("a1-pronoun"), **how))
+    text = explorer.page(view_of(library.load("a1-pronoun"), **how))
     assert "<script" not in text and "This page is for reading" in text
 
 
 def test_a_page_of_many_numbers_is_to_read_and_says_so() -> None:
     problem = Problem("attention", {name: as_matrix(np.ones((40, 2))) for name in "QKV"})
-    text = html.page(view_of(problem))
+    text = explorer.page(view_of(problem))
     assert "<script" not in text and "beyond 3,000 it does not recalculate" in text
