@@ -208,7 +208,7 @@ class Graph:
         differentiable: bool = True,
         hidden: bool = False,
         phase: str = "input",
-        why: Message | None = None,
+        why: Message | str | None = None,
     ) -> str:
         """Add a given array whose axes carry these names, and return its id.
 
@@ -241,8 +241,9 @@ class Graph:
             if before.size != size:
                 raise self._misfit(input_id, matrix.shape, position, name, before)
             named.append(Axis(name, size, before.setter))
+        said = Message(why) if isinstance(why, str) else why
         self.inputs[input_id] = Input(
-            input_id, symbol or default_symbol(input_id), tuple(named), matrix, differentiable, phase, why
+            input_id, symbol or default_symbol(input_id), tuple(named), matrix, differentiable, phase, said
         )
         return input_id
 
@@ -274,7 +275,7 @@ class Graph:
         step_id: str,
         *inputs: str,
         symbol: str | None = None,
-        why: Message | None = None,
+        why: Message | str | None = None,
         composite: CompositeRule | None = None,
         gradient_order: tuple[int, ...] | None = None,
         is_attention: bool = False,
@@ -286,6 +287,7 @@ class Graph:
 
         Parameters
         ----------
+        why : what it means and why it is there; without it what the op says of itself
         axes : names of the axes that are new in the result, in order; without them those of the op
 
         Raises
@@ -305,7 +307,7 @@ class Graph:
             named,
             notes or {},
             self.phase,
-            why or Message(op.why),
+            why if isinstance(why, Message) else Message(why or op.why),
             composite,
             gradient_order,
             is_attention,

@@ -14,7 +14,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Op, Step, part_of
 from attncli.core.matrix import EXACT, Expression, Matrix, as_matrix
-from attncli.core.message import N_, Message
+from attncli.core.message import N_
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term, Values, number
 from attncli.ops.elementwise import MULTIPLY, same_cell, size
@@ -190,7 +190,7 @@ def _activation_gradient(graph: Graph, step: Step, upstream: str, target: str) -
     """The slope at every entry, times what arrives there."""
     slope_id, kind = part_of(step.id) + "slope", step.params["kind"]
     slope = graph.apply(ACTIVATION_SLOPE, slope_id, step.inputs[0], symbol="D", kind=kind)
-    why = Message(N_("Each entry passes on as much of its gradient as the curve is steep there."))
+    why = N_("Each entry passes on as much of its gradient as the curve is steep there.")
     graph.apply(MULTIPLY, target, upstream, slope, why=why)
 
 
@@ -236,7 +236,7 @@ def _softcap_terms(step: Step, index: Index, values: Values) -> Term:
 def _softcap_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     slope_id, cap = part_of(step.id) + "slope", step.params["cap"]
     slope = graph.apply(CAP_SLOPE, slope_id, step.id, symbol=r"\sigma", cap=cap)
-    why = Message(N_("Where the cap bends the curve flat, little of the gradient gets through."))
+    why = N_("Where the cap bends the curve flat, little of the gradient gets through.")
     graph.apply(MULTIPLY, target, upstream, slope, why=why)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.matrix import Matrix
-from attncli.core.message import N_, Message
+from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, at, number
 
 
@@ -40,9 +40,7 @@ def in_formula(value: float) -> str:
 
 def unchanged(why: str = "") -> Rule:
     """A gradient that passes as it is, and why."""
-    return lambda graph, step, upstream, target: graph.apply(
-        IDENTITY, target, upstream, why=Message(why) if why else None
-    )
+    return lambda graph, step, upstream, target: graph.apply(IDENTITY, target, upstream, why=why or None)
 
 
 IDENTITY = Op(
@@ -192,7 +190,7 @@ def elementwise(
 
 
 def _exp_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
-    graph.apply(MULTIPLY, target, upstream, step.id, why=Message(N_("The slope of e^x is e^x itself.")))
+    graph.apply(MULTIPLY, target, upstream, step.id, why=N_("The slope of e^x is e^x itself."))
 
 
 EXP = elementwise(

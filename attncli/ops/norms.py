@@ -7,7 +7,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.matrix import EXACT, Matrix, as_matrix
-from attncli.core.message import N_, Message
+from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, along, at, number
 from attncli.ops.elementwise import IDENTITY, MULTIPLY, SCALE, entrywise, in_formula, same_cell, size, unchanged
 from attncli.ops.rows import COLUMN_SUM, DIVIDE, ROW_SUM, SUBTRACT, over_width, to_dividend
@@ -104,9 +104,8 @@ def _by_root(halved: str, why: str, symbol: str | None = None) -> Rule:
     """∂√x/∂x = 1/(2√x), the root being the step itself."""
 
     def gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
-        said = Message(halved) if halved else None
-        half = graph.apply(SCALE, f"{target}_half", upstream, symbol=symbol, factor=as_matrix(0.5), why=said)
-        graph.apply(DIVIDE, target, half, step.id, why=Message(why))
+        half = graph.apply(SCALE, f"{target}_half", upstream, symbol=symbol, factor=as_matrix(0.5), why=halved or None)
+        graph.apply(DIVIDE, target, half, step.id, why=why)
 
     return gradient
 
@@ -174,13 +173,13 @@ ADD_EPS = Op(
 
 def _to_deviation(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂(a/b)/∂b = −(a/b)/b, added up along the row."""
-    why = Message(N_("How much each entry would pull on the common divisor of its {row}."))
+    why = N_("How much each entry would pull on the common divisor of its {row}.")
     product = graph.apply(MULTIPLY, f"{target}_product", upstream, step.id, symbol="P", why=why)
-    why = Message(N_("All entries of a {row} share one divisor, so their pulls on it are added up."))
+    why = N_("All entries of a {row} share one divisor, so their pulls on it are added up.")
     total = graph.apply(ROW_SUM, f"{target}_total", product, symbol="p", why=why)
-    why = Message(N_("If the divisor b grows, a/b falls by (a/b)/b. This is that size; the minus comes next."))
+    why = N_("If the divisor b grows, a/b falls by (a/b)/b. This is that size; the minus comes next.")
     share = graph.apply(DIVIDE, f"{target}_share", total, step.inputs[1], symbol="q", why=why)
-    why = Message(N_("A larger divisor makes every entry of the {row} smaller, hence the minus."))
+    why = N_("A larger divisor makes every entry of the {row} smaller, hence the minus.")
     graph.apply(SCALE, target, share, factor=as_matrix(-1.0), why=why)
 
 
@@ -217,18 +216,16 @@ def _to_rows(graph: Graph, step: Step, upstream: str, target: str) -> None:
     if not step.params["gamma"]:
         graph.apply(IDENTITY, target, upstream)
         return
-    why = Message(N_("A factor on the way forward is the same factor on the way back."))
+    why = N_("A factor on the way forward is the same factor on the way back.")
     graph.apply(SCALE_SHIFT, target, upstream, step.inputs[1], gamma=True, beta=False, why=why)
 
 
 def _to_first_vector(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """γ receives each row's gradient times what it multiplied, added over the rows; β alone, the gradients themselves."""
     if step.params["gamma"]:
-        why = Message(
-            N_(
-                "How each {row} wants the factor to change: its gradient times the "
-                "number that the factor was multiplied by."
-            )
+        why = N_(
+            "How each {row} wants the factor to change: its gradient times the "
+            "number that the factor was multiplied by."
         )
         upstream = graph.apply(MULTIPLY, f"{target}_product", upstream, step.inputs[0], symbol=r"P_\gamma", why=why)
     graph.apply(COLUMN_SUM, target, upstream)

@@ -9,7 +9,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.core.graph import Graph, Op, Params, Step
 from attncli.core.matrix import EXACT, Expression, Matrix
-from attncli.core.message import N_, Message
+from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, at, number
 from attncli.ops.elementwise import TO_BOTH, elementwise, size, sum_of_two
 from attncli.ops.joins import joined
@@ -228,7 +228,7 @@ def _rotate_terms(step: Step, index: Index, values: Values) -> Term:
 def _rotate_back(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """A rotation is undone by turning back, and that is its transpose."""
     back = not step.params.get("reverse", False)
-    why = Message(N_("The gradient is turned back by the same angle."))
+    why = N_("The gradient is turned back by the same angle.")
     graph.apply(ROTATE, target, upstream, *step.inputs[1:], pairing=step.params["pairing"], reverse=back, why=why)
 
 

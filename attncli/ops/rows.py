@@ -7,7 +7,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Op, Step
 from attncli.core.matrix import as_matrix
-from attncli.core.message import N_, Message
+from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, along, at, number
 from attncli.ops.elementwise import IDENTITY, MULTIPLY, SCALE, entrywise, same_cell
 
@@ -85,7 +85,7 @@ def _difference(xp: Arithmetic, a: Value, b: Value, *, column: bool = False) -> 
 
 
 def _to_minuend(graph: Graph, step: Step, upstream: str, target: str) -> None:
-    why = Message(N_("If what is subtracted from grows by 1, so does the difference: the gradient passes unchanged."))
+    why = N_("If what is subtracted from grows by 1, so does the difference: the gradient passes unchanged.")
     graph.apply(IDENTITY, target, upstream, why=why)
 
 
@@ -93,11 +93,9 @@ def _to_subtrahend(graph: Graph, step: Step, upstream: str, target: str) -> None
     """Minus one for every entry it was taken from."""
     total = upstream
     if step.params.get("column"):
-        added = Message(
-            N_("The same number was taken from every entry of the {row}, so what they send back is added up.")
-        )
+        added = N_("The same number was taken from every entry of the {row}, so what they send back is added up.")
         total = graph.apply(ROW_SUM, f"{target}_total", upstream, symbol="t", why=added)
-    why = Message(N_("It was subtracted: if it grows by 1, the difference falls by 1. Hence the minus."))
+    why = N_("It was subtracted: if it grows by 1, the difference falls by 1. Hence the minus.")
     graph.apply(SCALE, target, total, factor=as_matrix(-1.0), why=why)
 
 
@@ -133,10 +131,8 @@ def _share_terms(step: Step, index: Index, values: Values) -> Term:
 
 def to_dividend(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """Divided as well."""
-    why = Message(
-        N_(
-            "Forward, the {row} was divided by this number, so a change in it counts that much less: divide the gradient too."
-        )
+    why = N_(
+        "Forward, the {row} was divided by this number, so a change in it counts that much less: divide the gradient too."
     )
     graph.apply(DIVIDE, target, upstream, *step.inputs[1:], why=why)
 

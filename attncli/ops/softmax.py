@@ -6,7 +6,7 @@ import numpy as np
 
 from attncli.core.graph import CompositeRule, Graph, Step, part_of
 from attncli.core.matrix import BoolArray, Matrix
-from attncli.core.message import N_, Message
+from attncli.core.message import N_
 from attncli.ops.elementwise import EXP, MULTIPLY
 from attncli.ops.rows import BROADCAST, DIVIDE, LOGARITHM, ROW_MAX, ROW_SUM, SUBTRACT
 
@@ -50,43 +50,23 @@ def softmax(
     else:
         shifted = _less_constant(graph, source, prefix, shift)
     power = graph.apply(EXP, f"{prefix}exp", shifted, symbol="U")
-    total = graph.apply(
-        ROW_SUM,
-        f"{prefix}row_sum",
-        power,
-        symbol="z",
-        why=Message(N_("Add up each {row}: this is what every entry of the {row} is divided by.")),
-    )
-    hiding = (shifted,) if empty else ()
+    why = N_("Add up each {row}: this is what every entry of the {row} is divided by.")
+    total = graph.apply(ROW_SUM, f"{prefix}row_sum", power, symbol="z", why=why)
     return graph.apply(
-        DIVIDE,
-        f"{prefix}{result}",
-        power,
-        total,
-        *hiding,
+        DIVIDE, f"{prefix}{result}", power, total, *((shifted,) if empty else ()), is_attention=True,
         composite=CompositeRule(source, softmax_gradient),
-        is_attention=True,
-        why=Message(_PROBABILITIES if probabilities else _WEIGHTS_SOME_EMPTY if empty else _WEIGHTS),
-    )
+        why=_PROBABILITIES if probabilities else _WEIGHTS_SOME_EMPTY if empty else _WEIGHTS,
+    )  # fmt: skip
 
 
 def _below_maximum(graph: Graph, source: str, prefix: str, maximum_of: str, symbol: str) -> str:
     """The scores less the maximum of their row; the steps row_max and shifted."""
     top = graph.apply(ROW_MAX, f"{prefix}row_max", maximum_of, symbol="m")
-    return graph.apply(
-        SUBTRACT,
-        f"{prefix}shifted",
-        source,
-        top,
-        symbol=symbol,
-        column=True,
-        why=Message(
-            N_(
-                "Take each {row}'s maximum away from the whole {row}. The largest entry becomes 0 and e^x cannot overflow;"
-                " the weights stay the same, because the common factor cancels in the division."
-            )
-        ),
+    why = N_(
+        "Take each {row}'s maximum away from the whole {row}. The largest entry becomes 0 and e^x cannot overflow;"
+        " the weights stay the same, because the common factor cancels in the division."
     )
+    return graph.apply(SUBTRACT, f"{prefix}shifted", source, top, symbol=symbol, column=True, why=why)
 
 
 def _less_constant(graph: Graph, source: str, prefix: str, shift: Matrix) -> str:
@@ -102,68 +82,29 @@ def _less_constant(graph: Graph, source: str, prefix: str, shift: Matrix) -> str
         Matrix(np.full(shape, number), None, tuple(shift.each()) * int(np.prod(shape))),
         (*(axis.name for axis in axes[:-1]), ""),
         differentiable=False,
-        why=Message(N_("The constant that is taken away from every score.")),
+        why=N_("The constant that is taken away from every score."),
     )
-    return graph.apply(
-        SUBTRACT,
-        f"{prefix}shifted",
-        source,
-        constant,
-        symbol="S_{shifted}",
-        column=True,
-        why=Message(
-            N_("Take the same constant away from every score. Softmax does not notice: the factor e^−c cancels.")
-        ),
-    )
+    why = N_("Take the same constant away from every score. Softmax does not notice: the factor e^−c cancels.")
+    return graph.apply(SUBTRACT, f"{prefix}shifted", source, constant, symbol="S_{shifted}", column=True, why=why)
 
 
 def softmax_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂L/∂s = A ⊙ (G_A − rowsum(G_A ⊙ A)): the Jacobian diag(a) − a aᵀ of each row, applied without building it."""
     prefix = part_of(step.id)
-    weighted = graph.apply(
-        MULTIPLY,
-        f"{prefix}weighted",
-        upstream,
-        step.id,
-        symbol="H",
-        why=Message(N_("Each weight times its own gradient: how much it would pull on the loss.")),
+    why = N_("Each weight times its own gradient: how much it would pull on the loss.")
+    weighted = graph.apply(MULTIPLY, f"{prefix}weighted", upstream, step.id, symbol="H", why=why)
+    why = N_(
+        "The {row}'s average gradient, weighted by attention. Weights share a total of 1: what one gains, the others lose."
     )
-    dot = graph.apply(
-        ROW_SUM,
-        f"{prefix}row_dot",
-        weighted,
-        symbol="r",
-        why=Message(
-            N_(
-                "The {row}'s average gradient, weighted by attention. Weights share a total of 1: what one gains, the others lose."
-            )
-        ),
+    average = graph.apply(ROW_SUM, f"{prefix}row_dot", weighted, symbol="r", why=why)
+    why = N_(
+        "Only what differs from that average changes anything: raising all scores of a {row} alike changes no weight."
     )
-    deviation = graph.apply(
-        SUBTRACT,
-        f"{prefix}deviation",
-        upstream,
-        dot,
-        symbol="D",
-        column=True,
-        why=Message(
-            N_(
-                "Only what differs from that average changes anything: raising all scores of a {row} alike changes no weight."
-            )
-        ),
+    deviation = graph.apply(SUBTRACT, f"{prefix}deviation", upstream, average, symbol="D", column=True, why=why)
+    why = N_(
+        "Softmax's own rule: weight times deviation. Each {row} adds up to 0, and a key with weight 0 gets gradient 0."
     )
-    graph.apply(
-        MULTIPLY,
-        target,
-        step.id,
-        deviation,
-        why=Message(
-            N_(
-                "Softmax's own rule: weight times deviation. Each {row} adds up to 0,"
-                " and a key with weight 0 gets gradient 0."
-            )
-        ),
-    )
+    graph.apply(MULTIPLY, target, step.id, deviation, why=why)
 
 
 def hidden_rows(mask: Matrix) -> BoolArray | None:
@@ -175,36 +116,20 @@ def hidden_rows(mask: Matrix) -> BoolArray | None:
 def log_softmax(graph: Graph, source: str) -> str:
     """The step log_A = s − max − ln z, from the steps of a softmax that stands there already; returns its id."""
     shifted = "shifted" if "shifted" in graph else source
-    why = Message(N_("The logarithm of the {row}'s sum of exponentials: the same number for the whole {row}."))
+    why = N_("The logarithm of the {row}'s sum of exponentials: the same number for the whole {row}.")
     log = graph.apply(LOGARITHM, "log_sum", "row_sum", symbol=r"\ln z", why=why)
-    return graph.apply(
-        SUBTRACT,
-        "log_A",
-        shifted,
-        log,
-        symbol="A_{log}",
-        column=True,
-        composite=CompositeRule(source, log_softmax_gradient),
-        why=Message(
-            N_("The logarithm of a quotient is a difference: no weight is worked out first, so none can round to 0.")
-        ),
-    )
+    why = N_("The logarithm of a quotient is a difference: no weight is worked out first, so none can round to 0.")
+    rule = CompositeRule(source, log_softmax_gradient)
+    return graph.apply(SUBTRACT, "log_A", shifted, log, symbol="A_{log}", column=True, composite=rule, why=why)
 
 
 def log_softmax_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂L/∂s = G − A ⊙ rowsum(G)."""
-    total = graph.apply(
-        ROW_SUM,
-        "row_total",
-        upstream,
-        symbol="t",
-        why=Message(N_("The gradient that arrives at each {row}, added up.")),
-    )
+    why = N_("The gradient that arrives at each {row}, added up.")
+    total = graph.apply(ROW_SUM, "row_total", upstream, symbol="t", why=why)
     width = graph.axes(step.id)[-1]
-    spread_out = graph.apply(BROADCAST, "total_spread", total, symbol="T_{row}", width=width.size, axes=(width.name,))
-    share = graph.apply(
-        MULTIPLY, "share", "A", spread_out, symbol="H",
-        why=Message(N_("The sum under the logarithm holds every score, with just its weight.")),
-    )  # fmt: skip
-    why = Message(N_("What each score gets for itself, minus its share in the sum: each {row} adds up to 0."))
+    in_row = graph.apply(BROADCAST, "total_spread", total, symbol="T_{row}", width=width.size, axes=(width.name,))
+    why = N_("The sum under the logarithm holds every score, with just its weight.")
+    share = graph.apply(MULTIPLY, "share", "A", in_row, symbol="H", why=why)
+    why = N_("What each score gets for itself, minus its share in the sum: each {row} adds up to 0.")
     graph.apply(SUBTRACT, target, upstream, share, why=why)
