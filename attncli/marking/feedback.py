@@ -19,7 +19,7 @@ from attncli.mistakes.catalogue import did, without_vaguer
 from attncli.problems.problem import Problem
 
 if TYPE_CHECKING:
-    from attncli.marking.mark import Marker
+    from attncli.marking.prepared import Prepared
 
 #: Mistakes of a step that are said in words.
 _TOLD = 3
@@ -32,7 +32,7 @@ _NEARLY = 1.5
 class Feedback:
     """Writes the marks of one problem's sheets."""
 
-    def __init__(self, marker: Marker) -> None:
+    def __init__(self, marker: Prepared) -> None:
         self.marker = marker
         self.graph = marker.graph
         self.problem = marker.problem

@@ -23,7 +23,7 @@ from attncli.marking.verdict import Verdict
 from attncli.mistakes.routes import Route
 
 if TYPE_CHECKING:
-    from attncli.marking.mark import Marker
+    from attncli.marking.prepared import Prepared
 
 #: Other right ways that one sheet may go, one after the other.
 _MOST_ROUTES = 3
@@ -44,7 +44,7 @@ class RightPass:
     swap : the other right way, in the place of the usual steps
     """
 
-    def __init__(self, marker: Marker, papers: Sequence[Paper], routes: Sequence[tuple[str, Route]] = ()) -> None:
+    def __init__(self, marker: Prepared, papers: Sequence[Paper], routes: Sequence[tuple[str, Route]] = ()) -> None:
         self.marker = marker
         self.papers = papers
         self.routes = routes
@@ -172,7 +172,7 @@ class RightPass:
                 yield id, route, index[fits].tolist()
                 left = index[~fits].tolist()
         for row in left:
-            constant = self.marker.own_constant(self, id, row)
+            constant = self.marker.own_constant(id, row, self.lines[id].of([row]), self.papers[row].entries, self.right)
             if constant is not None:
                 yield id, constant, [row]
 
