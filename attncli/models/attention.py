@@ -160,9 +160,7 @@ def _with_cache(graph: Graph, given: Given, k: str, v: str, prefix: str) -> tupl
                 old,
                 new,
                 axes=("key",),
-                why=Message(
-                    N_("Keys and values of earlier tokens are not computed again: the cached {rows} come first.")
-                ),
+                why=N_("Keys and values of earlier tokens are not computed again: the cached {rows} come first."),
             )
         )
     return ids[0], ids[1]
@@ -303,7 +301,7 @@ def _attention(graph: Graph, given: Given) -> str:
 def _weighted_values(graph: Graph, given: Given) -> str:
     """A ([head] query key), V ([head] key d_v) → O ([head] query d_v)."""
     heads = ["head"] if given.inputs["A"].values.ndim == 3 else []
-    a = graph.input("A", given.inputs["A"], [*heads, "query", "key"], why=Message(N_("The attention weights.")))
+    a = graph.input("A", given.inputs["A"], [*heads, "query", "key"], why=N_("The attention weights."))
     v = graph.input("V", given.inputs["V"], [*heads, "key", "d_v"])
     why = N_("Each output {row} adds up the {rows} of V, each times its weight; weight j belongs to {row} j.")
     return graph.apply(PRODUCT, "O", a, v, why=Message(why))

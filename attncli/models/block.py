@@ -195,13 +195,13 @@ _OUT_OF = Argument("F", ("token", "d_model"), N_("what came out, of the same sha
 
 def _decoder_block(graph: Graph, given: Given) -> str:
     x = given.enter(graph, TOKENS)
-    why = Message(N_("What the encoder made of the source: cross-attention takes its keys and values from here."))
+    why = N_("What the encoder made of the source: cross-attention takes its keys and values from here.")
     return decoder(graph, x, given.enter(graph, _MEMORY, why, symbol="M"), given)
 
 
 def _residual(graph: Graph, given: Given) -> str:
     x = given.enter(graph, _INTO)
-    return graph.apply(RESIDUAL, "Y", x, given.enter(graph, _OUT_OF, Message(N_("What the sublayer made of X."))))
+    return graph.apply(RESIDUAL, "Y", x, given.enter(graph, _OUT_OF, N_("What the sublayer made of X.")))
 
 
 MODELS = (

@@ -225,5 +225,5 @@ class _Gradient(Record):
             look = r"\Delta_{mean}" if scaled else symbol
             last = graph.apply(BATCH_SHARE, shared, last, symbol=look, count=self.among)
         if scaled:
-            said = Message(N_("The loss counts with its factor, and so does its gradient."))
+            said = N_("The loss counts with its factor, and so does its gradient.")
             graph.apply(SCALE, step_id, last, symbol=symbol, factor=self.factor.matrix, why=said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.core.graph import Graph
-from attncli.core.message import N_, InputError, Message
+from attncli.core.message import N_, InputError
 from attncli.models import attention
 from attncli.models.model import Argument, Given, Model, Setting
 from attncli.models.vocabulary import Vocabulary
@@ -77,13 +77,13 @@ def tokens(graph: Graph, given: Given) -> str:
         given.inputs["T"],
         ("token",),
         differentiable=False,
-        why=Message(N_("The tokens as ids: each names a {row} of the table, counted from 0.")),
+        why=N_("The tokens as ids: each names a {row} of the table, counted from 0."),
     )
 
 
 def embed(graph: Graph, given: Given) -> str:
     """E (vocabulary d_model), T (token) → X (token d_model); returns the id of X."""
-    why = Message(N_("The embedding table: one {row} of numbers for every entry of the vocabulary."))
+    why = N_("The embedding table: one {row} of numbers for every entry of the vocabulary.")
     table = given.enter(graph, TABLE, why)
     ids = tokens(graph, given)
     numbers = graph.inputs[ids].matrix.values if ids in graph.inputs else graph.steps[ids].params["ids"]

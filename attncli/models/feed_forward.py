@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from attncli.core.graph import Graph
-from attncli.core.message import N_, InputError, Message
+from attncli.core.message import N_, InputError
 from attncli.models.linear import linear
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
 from attncli.ops.activations import ACTIVATION
@@ -51,7 +51,7 @@ def feed_forward(graph: Graph, x: str, given: Given, prefix: str = "", out: str 
         graph, given, x, f"{prefix}hidden", f"{prefix}W_1", "d_ff", bias=f"{prefix}b_1", symbol="H", why=why
     )
     if gated:
-        said = Message(N_("Each hidden number is let through as far as its gate is open."))
+        said = N_("Each hidden number is let through as far as its gate is open.")
         activated = graph.apply(MULTIPLY, f"{prefix}activated", swish, hidden, symbol="F", why=said)
     else:
         activated = graph.apply(ACTIVATION, f"{prefix}activated", hidden, symbol="F", kind=kind)

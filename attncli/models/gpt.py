@@ -126,7 +126,7 @@ def _positioned(graph: Graph, x: str, given: Given, past: int) -> str:
 
 
 def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
-    why = Message(N_("Learned positions: {row} 1 belongs to the first place, and so on."))
+    why = N_("Learned positions: {row} 1 belongs to the first place, and so on.")
     table = graph.input("P", given.inputs["P"], ("position", "d_model"), why=why)
     most = graph.shape(table)[0]
     if past + rows > most:
@@ -142,9 +142,9 @@ def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
         ("token",),
         symbol="p",
         differentiable=False,
-        why=Message(N_("The places of the tokens, counted from 0.")),
+        why=N_("The places of the tokens, counted from 0."),
     )
-    said = Message(N_("Each place names a {row} of P: what the model has learned about standing there."))
+    said = N_("Each place names a {row} of P: what the model has learned about standing there.")
     return graph.apply(LOOK_UP, "X_P", table, places, symbol="X_P", why=said)
 
 

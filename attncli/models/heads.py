@@ -101,12 +101,12 @@ def joined(graph: Graph, attended: str, prefix: str) -> str:
     )
 
 
-def joined_why(heads: int, width: int) -> Message:
+def joined_why(heads: int, width: int) -> Message | str:
     """Which columns come from which head."""
     if heads == 1:
-        return Message(N_("There is one head, so there is nothing to put beside it."))
+        return N_("There is one head, so there is nothing to put beside it.")
     if width == 1:
-        return Message(N_("The heads' outputs are put side by side, one {column} from each head."))
+        return N_("The heads' outputs are put side by side, one {column} from each head.")
     if heads == 2:
         return Message(
             N_(
@@ -201,11 +201,9 @@ def split_why(name: str, heads: int, width: int) -> Message:
 def _turned(graph: Graph, given: Given, q: str, k: str, prefix: str) -> tuple[str, str]:
     """Queries and new keys turned by their positions, counted from the length of the cache, whose keys are turned already."""
     cos, sin = rotation(graph, given, q, prefix, past_keys(given, prefix))
-    why = Message(
-        N_(
-            "Every head's queries and keys are turned by their positions, so that a score depends on how far apart query and"
-            " key stand. Values are not turned: what a token hands over does not depend on its place."
-        )
+    why = N_(
+        "Every head's queries and keys are turned by their positions, so that a score depends on how far apart query and"
+        " key stand. Values are not turned: what a token hands over does not depend on its place."
     )
     query = rotated(graph, given, q, cos, sin, f"{prefix}Q_rotated", "Q_{rotated}", why)
     return query, rotated(graph, given, k, cos, sin, f"{prefix}K_rotated", "K_{rotated}", why)
@@ -230,7 +228,7 @@ def _multi_head(graph: Graph, given: Given) -> str:
         "X_kv",
         given.inputs["X_kv"],
         ("new_key" if "K_past" in given else "key", "d_kv"),
-        why=Message(N_("The other sequence: keys and values come from here, queries from X.")),
+        why=N_("The other sequence: keys and values come from here, queries from X."),
     )
     return multi_head(graph, x, other, given)
 

@@ -123,11 +123,9 @@ class Latent:
             weight,
             symbol="Q_{absorbed}",
             transpose_b=True,
-            why=Message(
-                N_(
-                    "q · (c W_UK) is (q W_UKᵀ) · c: instead of unfolding every key, each head folds W_UK into its query."
-                    " Now it can meet the latent itself."
-                )
+            why=N_(
+                "q · (c W_UK) is (q W_UKᵀ) · c: instead of unfolding every key, each head folds W_UK into its query."
+                " Now it can meet the latent itself."
             ),
         )
         k = latent
@@ -154,11 +152,9 @@ class Latent:
             self._id("O"),
             weighed,
             self._split(self._weight("W_UV", latent), "W_UV_heads", "d_v"),
-            why=Message(
-                N_(
-                    "A (c W_UV) is (A c) W_UV: the latents are mixed first, and only the mixture of each head is unfolded"
-                    " into values."
-                )
+            why=N_(
+                "A (c W_UV) is (A c) W_UV: the latents are mixed first, and only the mixture of each head is unfolded"
+                " into values."
             ),
         )
 
@@ -169,11 +165,9 @@ class Latent:
         q = self._split(self._projected(source, "Q_R", "W_QR"), "Q_R_heads", "d_R")
         k = self._projected(self.x, "K_R", "W_KR")
         cos, sin = rotation(self.graph, self.given, k, self.prefix, self.past)
-        why = Message(
-            N_(
-                "Only this narrow part is turned by its position. Were the content part turned, W_UK could not be folded into"
-                " the queries: a rotation that differs from token to token would stand between them."
-            )
+        why = N_(
+            "Only this narrow part is turned by its position. Were the content part turned, W_UK could not be folded into"
+            " the queries: a rotation that differs from token to token would stand between them."
         )
         queries = rotated(self.graph, self.given, q, cos, sin, self._id("Q_R_rotated"), "Q_{R,rotated}", why)
         keys = rotated(self.graph, self.given, k, cos, sin, self._id("K_R_rotated"), "K_{R,rotated}", why)
@@ -191,9 +185,7 @@ class Latent:
             symbol="K_{R,shared}",
             group=self.heads,
             heads=self.heads,
-            why=Message(
-                N_("The rotary part of the keys is the same for all heads, so it is repeated for each of them.")
-            ),
+            why=N_("The rotary part of the keys is the same for all heads, so it is repeated for each of them."),
         )
 
     def _beside(self, content: str, turned: str, step_id: str, name: str) -> str:
@@ -258,9 +250,7 @@ class Latent:
             new,
             symbol=f"{name.replace('_', '_{')},all}}",
             axes=("key",),
-            why=Message(
-                N_("Of earlier tokens only the latent and the turned part are kept. The cached {rows} come first.")
-            ),
+            why=N_("Of earlier tokens only the latent and the turned part are kept. The cached {rows} come first."),
         )
 
     # --- what does not fit --------------------------------------------------------------------------------------------

@@ -54,9 +54,9 @@ def logits(graph: Graph, given: Given, x: str, tied: str | None = None) -> str:
     """The step logits: one score for every entry of the vocabulary, with W_out or with a table that is used again."""
     weight = tied
     if weight is None:
-        why = Message(N_("Weights that turn a token's vector into one score for every entry of the vocabulary."))
+        why = N_("Weights that turn a token's vector into one score for every entry of the vocabulary.")
         weight = graph.input("W_out", given.inputs["W_out"], (graph.axes(x)[-1].name, "vocabulary"), why=why)
-    bias = vector(graph, given, "b_out", "vocabulary", why=Message(N_("The bias of the logits.")))
+    bias = vector(graph, given, "b_out", "vocabulary", why=N_("The bias of the logits."))
     said = N_("One score for every entry of the vocabulary: how well it would go on from here.")
     return times(graph, x, weight, bias, "logits", symbol="Z", why=said, transposed=tied is not None)
 
@@ -73,7 +73,9 @@ def one_row(matrix: Matrix) -> Matrix:
     )
 
 
-def vector(graph: Graph, given: Given, name: str, axis: str, *, symbol: str | None = None, why: Message) -> str | None:
+def vector(
+    graph: Graph, given: Given, name: str, axis: str, *, symbol: str | None = None, why: Message | str
+) -> str | None:
     """Add a vector (1 axis) to the graph where it is given; returns its id, or None.
 
     Raises

@@ -229,7 +229,7 @@ class _Whole:
         self.graph.apply(op, step_id, *inputs, symbol="L" if step_id == "L" else "l", **more)
         self.values.append((step_id, factor))
 
-    def _target(self, target_id: str, matrix: Matrix, like: str, why: Message, symbol: str | None = None) -> str:
+    def _target(self, target_id: str, matrix: Matrix, like: str, why: Message | str, symbol: str | None = None) -> str:
         """Numbers that the loss holds against the array `like`."""
         axes = [axis.name for axis in self.graph.axes(like)]
         return self.graph.input(target_id, matrix, axes, symbol=symbol, differentiable=False, phase="target", why=why)
@@ -253,7 +253,7 @@ class _Whole:
             self.seeds[name] = []
         else:
             given = self._target(f"{prefix}C", matrix, name, why, "C")
-            said = Message(N_("A sum of entries: each one's gradient is the number in front of it."))
+            said = N_("A sum of entries: each one's gradient is the number in front of it.")
             self._sends(
                 name, "linear", lambda step_id, symbol: graph.apply(IDENTITY, step_id, given, symbol=symbol, why=said)
             )
@@ -306,10 +306,10 @@ class _Whole:
         graph = self.graph
         target = target_of(graph, part, self.matrices)
         if target not in graph:
-            why = Message(N_("The target: what the output should have been."))
+            why = N_("The target: what the output should have been.")
             self._target(target, self.matrices[target], part.name, why)
         step_id = "error" if "error" not in graph else f"{prefix}error"
-        why = Message(N_("How far each entry is from its target."))
+        why = N_("How far each entry is from its target.")
         return graph.apply(SUBTRACT, step_id, part.name, target, symbol=r"\Delta", why=why)
 
     def _classes(self, part: Measure, prefix: str) -> None:
@@ -357,16 +357,12 @@ def _by_cell(shape: tuple[int, ...], numbers: Iterable[tuple[tuple[int, ...], Fa
 def _square_slope(graph: Graph, step_id: str, base: str, symbol: str, slope: Factor, count: int) -> None:
     """∂(c a²)/∂a = 2c a."""
     if slope.value == 1.0:
-        why = Message(N_("The slope of a square is twice its base, and the factor in front cancels the 2."))
-        graph.apply(IDENTITY, step_id, base, symbol=symbol, why=why)
+        cancels = N_("The slope of a square is twice its base, and the factor in front cancels the 2.")
+        graph.apply(IDENTITY, step_id, base, symbol=symbol, why=cancels)
         return
-    why = (
-        Message(
-            N_("The slope of a square is twice its base, and the mean shares it among {count} entries."), count=count
-        )
-        if count
-        else Message(N_("The slope of a square is twice its base, times the factor in front of it."))
-    )
+    shares = N_("The slope of a square is twice its base, and the mean shares it among {count} entries.")
+    times = N_("The slope of a square is twice its base, times the factor in front of it.")
+    why = Message(shares, count=count) if count else times
     graph.apply(SCALE, step_id, base, symbol=symbol, factor=slope.matrix, why=why)
 
 

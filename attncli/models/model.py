@@ -67,7 +67,9 @@ class Given(Record):
         self.asked.add(name)
         return self.settings.get(name, default)
 
-    def enter(self, graph: Graph, argument: Argument, why: Message | None = None, symbol: str | None = None) -> str:
+    def enter(
+        self, graph: Graph, argument: Argument, why: Message | str | None = None, symbol: str | None = None
+    ) -> str:
         """Add an input to the graph with the axes that the model names; returns its id."""
         return graph.input(argument.name, self.inputs[argument.name], argument.axes, symbol=symbol, why=why)
 

@@ -36,11 +36,9 @@ def layer_norm(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
         f"{prefix}variance",
         centred,
         symbol=r"\sigma^2",
-        why=Message(
-            N_(
-                "The variance of each {row}: the mean of the squared distances from the mean. It is divided by d, not by d − 1:"
-                " nothing is estimated from a sample here."
-            )
+        why=N_(
+            "The variance of each {row}: the mean of the squared distances from the mean. It is divided by d, not by d − 1:"
+            " nothing is estimated from a sample here."
         ),
     )
     std = _root(graph, variance, given, f"{prefix}std", r"\sigma", None)
@@ -60,7 +58,7 @@ def _root(graph: Graph, squares: str, given: Given, step_id: str, symbol: str, w
     eps: Matrix = given.setting("eps", as_matrix(1e-5))
     if given.setting("eps_place", "inside") == "inside" or not float(eps.values):
         return graph.apply(ROOT_EPS, step_id, squares, symbol=symbol, eps=eps, why=why)
-    plain = Message(N_("The square root alone; ε is added after it."))
+    plain = N_("The square root alone; ε is added after it.")
     root = graph.apply(ROOT_EPS, f"{step_id}_root", squares, symbol=f"{symbol}_0", eps=as_matrix(0.0), why=plain)
     return graph.apply(ADD_EPS, step_id, root, symbol=symbol, eps=eps)
 
@@ -74,7 +72,7 @@ def _scaled(graph: Graph, divided: str, divisor: str, given: Given, prefix: str)
     ]
     there = [step_id for step_id in vectors if step_id is not None]
     if not there:
-        why = Message(N_("Without γ and β the normalised values are the result."))
+        why = N_("Without γ and β the normalised values are the result.")
         return graph.apply(IDENTITY, f"{prefix}Y", normalised, why=why)
     gamma, beta = (step_id is not None for step_id in vectors)
     return graph.apply(SCALE_SHIFT, f"{prefix}Y", normalised, *there, gamma=gamma, beta=beta)

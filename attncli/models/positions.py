@@ -154,7 +154,7 @@ def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0
 
 
 def rotated(
-    graph: Graph, given: Given, x: str, cos: str, sin: str, step_id: str, symbol: str, why: Message | None = None
+    graph: Graph, given: Given, x: str, cos: str, sin: str, step_id: str, symbol: str, why: Message | str | None = None
 ) -> str:
     """The rows of x turned by their positions; returns the id."""
     pairing = given.setting("pairing", "adjacent")
@@ -211,11 +211,9 @@ def _rotary(graph: Graph, given: Given) -> str:
         symbol="S",
         gradient_order=(0, 1),
         transpose_b=True,
-        why=Message(
-            N_(
-                "Compare every rotated query with every rotated key: of the positions, only the "
-                "distance between the two still matters."
-            )
+        why=N_(
+            "Compare every rotated query with every rotated key: of the positions, only the "
+            "distance between the two still matters."
         ),
     )
 

@@ -31,7 +31,7 @@ def _softmax(graph: Graph, given: Given) -> str:
         [*heads, "query", "key"],
         symbol="S",
         hidden=True,
-        why=Message(N_("The scores to turn into weights; −∞ marks a place that is hidden.")),
+        why=N_("The scores to turn into weights; −∞ marks a place that is hidden."),
     )
     source = _warmed(graph, source, given)
     visible = mask_of(graph, source, given, 0)
@@ -72,8 +72,8 @@ _KEYS = Argument("k", ("sample", "d_k"), N_("random keys, one row per sample"))
 
 def _dot_variance(graph: Graph, given: Given) -> str:
     """q, k (sample d_k) → scaled (sample 1), with the variances before and after; returns the id of scaled."""
-    q = given.enter(graph, _QUERIES, Message(N_("Many queries, one a {row}.")))
-    k = given.enter(graph, _KEYS, Message(N_("As many keys, one a {row}.")))
+    q = given.enter(graph, _QUERIES, N_("Many queries, one a {row}."))
+    k = given.enter(graph, _KEYS, N_("As many keys, one a {row}."))
     _measure(graph, q, k)
     _expect(graph, graph.axes(q)[-1].size)
     return "scaled"
@@ -82,16 +82,9 @@ def _dot_variance(graph: Graph, given: Given) -> str:
 def _measure(graph: Graph, q: str, k: str) -> None:
     """products, dots, variance, std, scaled, scaled_variance: from the samples."""
     graph.apply(
-        MULTIPLY,
-        "products",
-        q,
-        k,
-        symbol="P",
-        why=Message(N_("Each query is multiplied by its own key, entry by entry.")),
+        MULTIPLY, "products", q, k, symbol="P", why=N_("Each query is multiplied by its own key, entry by entry.")
     )
-    graph.apply(
-        ROW_SUM, "dots", "products", symbol="s", why=Message(N_("Added up along the {row}: one score q·k a sample."))
-    )
+    graph.apply(ROW_SUM, "dots", "products", symbol="s", why=N_("Added up along the {row}: one score q·k a sample."))
     graph.apply(MEAN_SQUARE, "variance", "dots", symbol=r"\sigma^2", why=Message(_MEASURED))
     graph.apply(ROOT, "std", "variance", symbol=r"\sigma")
     width = graph.axes(q)[-1]

@@ -36,8 +36,8 @@ _TARGET = Argument("Y", ("token", "d_model"), N_("the sequence that is written, 
 def _transformer(graph: Graph, given: Given) -> str:
     """X (source d_model) through the encoder, Y (token d_model) through the decoder → output, or logits with W_out."""
     layers = int(given.setting(*_LAYERS))
-    source = given.enter(graph, _SOURCE, Message(N_("The source sequence.")))
-    target = given.enter(graph, _TARGET, Message(N_("The sequence that is being written, as far as it goes.")))
+    source = given.enter(graph, _SOURCE, N_("The source sequence."))
+    target = given.enter(graph, _TARGET, N_("The sequence that is being written, as far as it goes."))
     with block.told(Message(N_("the encoder"))):
         memory = _stack(graph, source, given, "encoder.", layers, None)
     with block.told(Message(N_("the decoder"))):
