@@ -34,10 +34,10 @@ class Digits:
         return self._context.mpf(0) if abs(value) < _LEAST else value
 
     def _value(self, number: Number) -> Number:
-        found = self._known.get(number)
-        if found is None:
-            found = self._known[number] = self._worked_out(number)
-        return found
+        known = self._known.get(number)
+        if known is None:
+            known = self._known[number] = self._worked_out(number)
+        return known
 
     def _worked_out(self, number: Number) -> Number:
         sympy, mp = self.sympy, self._context

@@ -125,13 +125,13 @@ class Exact:
         return out
 
     def _short(self, number: Number) -> Number:
-        found = self._settled.get(number)
-        if found is None:
+        short = self._settled.get(number)
+        if short is None:
             number = self.sympy.sympify(number)
             self._check_size(number)
-            found = number if number.is_Rational or number.has(*self._endless) else self._shortener.short(number)
-            self._settled[number] = self._settled[found] = found
-        return found
+            short = number if number.is_Rational or number.has(*self._endless) else self._shortener.short(number)
+            self._settled[number] = self._settled[short] = short
+        return short
 
     def _check_size(self, number: Number) -> None:
         waiting, operations = [number], 0

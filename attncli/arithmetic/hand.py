@@ -78,10 +78,10 @@ class Hand(Floating):
         value = super().sum(a, axis)
         if self.decimals <= _MOST_DECIMALS:
             return value
-        axes = {one % a.ndim for one in ([axis] if isinstance(axis, int) else axis)}
+        axes = {summed % a.ndim for summed in ([axis] if isinstance(axis, int) else axis)}
 
         def terms(place: tuple[int, ...]) -> Iterable[Decimal]:
-            part = a[tuple([slice(None) if one in axes else at for one, at in enumerate(place)])]
+            part = a[tuple([slice(None) if i in axes else at for i, at in enumerate(place)])]
             return map(_read, part.ravel())
 
         return self._exact(value, super().sum(np.abs(a), axis), a.size // max(1, value.size), terms)

@@ -443,9 +443,9 @@ def _hull(a: Interval, b: Interval, function: Callable[[FloatArray, FloatArray],
     if a.lo is a.hi:
         first, second = function(a.lo, b.lo), function(a.lo, b.hi)
         return np.minimum(first, second), np.maximum(first, second)
-    low, mixed, other, high = function(a.lo, b.lo), function(a.lo, b.hi), function(a.hi, b.lo), function(a.hi, b.hi)
-    lo = np.minimum(np.minimum(low, high), np.minimum(mixed, other))
-    hi = np.maximum(np.maximum(low, high), np.maximum(mixed, other))
+    low, first, second, high = function(a.lo, b.lo), function(a.lo, b.hi), function(a.hi, b.lo), function(a.hi, b.hi)
+    lo = np.minimum(np.minimum(low, high), np.minimum(first, second))
+    hi = np.maximum(np.maximum(low, high), np.maximum(first, second))
     return lo, hi
 
 
@@ -497,8 +497,8 @@ def _unbounded_where_undefined(low: FloatArray, high: FloatArray) -> Interval:
 def _two_sum(a: FloatArray, b: FloatArray) -> Ends:
     """a + b and the exact error of that; NaN where the sum overflows."""
     total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
+    added = total - a
+    return total, (a - (total - added)) + (b - added)
 
 
 def _with_signs(low: FloatArray, high: FloatArray, a: Interval, b: Interval) -> Ends:

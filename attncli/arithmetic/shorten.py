@@ -59,11 +59,11 @@ class _Tables:
     def number(self, parts: dict[Number, Number]) -> int:
         """The number of these parts, those that are none left out."""
         key = tuple(sorted(((part, c) for part, c in parts.items() if c), key=lambda pair: self._text(pair[0])))
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self.parts)
+        known = self._numbers.get(key)
+        if known is None:
+            known = self._numbers[key] = len(self.parts)
             self.parts.append(key)
-        return found
+        return known
 
     def _text(self, part: Number) -> str:
         text = self._texts.get(part)
@@ -79,34 +79,34 @@ class _Tables:
         """e^a · e^b: the powers added."""
         if not a or not b:
             return a or b
-        found = self._joined.get((a, b))
-        if found is None:
+        known = self._joined.get((a, b))
+        if known is None:
             parts = dict(self.parts[a])
             for part, c in self.parts[b]:
                 parts[part] = parts.get(part, 0) + c
-            found = self._joined[a, b] = self._joined[b, a] = self.number(parts)
-        return found
+            known = self._joined[a, b] = self._joined[b, a] = self.number(parts)
+        return known
 
     def inverse(self, a: int) -> int:
         """1/e^a: the powers with the other sign."""
-        found = self._inverse.get(a)
-        if found is None:
-            found = self._inverse[a] = self.number({part: -c for part, c in self.parts[a]})
-            self._inverse[found] = a
-        return found
+        known = self._inverse.get(a)
+        if known is None:
+            known = self._inverse[a] = self.number({part: -c for part, c in self.parts[a]})
+            self._inverse[known] = a
+        return known
 
     def value(self, exponent: int) -> float:
         """How large an exponent is."""
-        found = self._values.get(exponent)
-        if found is None:
-            found = self._values[exponent] = sum(self._float(part) * float(c) for part, c in self.parts[exponent])
-        return found
+        known = self._values.get(exponent)
+        if known is None:
+            known = self._values[exponent] = sum(self._float(part) * float(c) for part, c in self.parts[exponent])
+        return known
 
     def _float(self, part: Number) -> float:
-        found = self._floats.get(part)
-        if found is None:
-            found = self._floats[part] = float(part.evalf(20))
-        return found
+        known = self._floats.get(part)
+        if known is None:
+            known = self._floats[part] = float(part.evalf(20))
+        return known
 
 
 class Shortener:
@@ -292,10 +292,10 @@ class Shortener:
         return single, self._product(a, {(root, 0, self._tables.inverse(lowest[2])): 1 / content / root})
 
     def _order(self, kind: Kind) -> tuple[float, int, str]:
-        found = self._orders.get(kind)
-        if found is None:
-            found = self._orders[kind] = self._tables.value(kind[2]), kind[0], self._tables.text(kind[1])
-        return found
+        known = self._orders.get(kind)
+        if known is None:
+            known = self._orders[kind] = self._tables.value(kind[2]), kind[0], self._tables.text(kind[1])
+        return known
 
     def _cancelled(self, a: Quotient) -> Quotient:
         """a without the factors below that divide what is above."""

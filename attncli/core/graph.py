@@ -241,9 +241,9 @@ class Graph:
             if before.size != size:
                 raise self._misfit(input_id, matrix.shape, position, name, before)
             named.append(Axis(name, size, before.setter))
-        said = Message(why) if isinstance(why, str) else why
+        reason = Message(why) if isinstance(why, str) else why
         self.inputs[input_id] = Input(
-            input_id, symbol or default_symbol(input_id), tuple(named), matrix, differentiable, phase, said
+            input_id, symbol or default_symbol(input_id), tuple(named), matrix, differentiable, phase, reason
         )
         return input_id
 

@@ -127,9 +127,9 @@ class Listed(Message):
     def text(self, language: Language = ENGLISH) -> str:
         things = self.fields["things"]
         assert isinstance(things, tuple)
-        said = [thing.text(language) if isinstance(thing, Message) else str(thing) for thing in things]
+        texts = [thing.text(language) if isinstance(thing, Message) else str(thing) for thing in things]
         pair = language.translate(self.template)
-        return reduce(lambda one, another: pair.format(one=one, another=another), said) if said else ""
+        return reduce(lambda one, another: pair.format(one=one, another=another), texts) if texts else ""
 
 
 class AttnError(Exception):
@@ -184,9 +184,9 @@ def closest(word: str, known: list[str] | tuple[str, ...]) -> str | None:
     from difflib import get_close_matches
 
     folded = {name.casefold(): name for name in reversed(known)}
-    found = get_close_matches(word.casefold()[:100], list(folded), n=1, cutoff=0.6)
-    if found:
-        return folded[found[0]]
+    near = get_close_matches(word.casefold()[:100], list(folded), n=1, cutoff=0.6)
+    if near:
+        return folded[near[0]]
     # The beginning of a longer one: a1 for a1-pronoun.
     return next((name for name in known if len(word) > 1 and name.casefold().startswith(word.casefold())), None)
 

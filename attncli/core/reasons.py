@@ -70,19 +70,19 @@ _PLACE = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column
 
 def of_toml(error: ValueError) -> Message:
     """What is wrong with a TOML text, and where."""
-    said = str(error)[:200]
-    found = _PLACE.fullmatch(said)
-    if found is None:
-        return _plain(said)
-    what = _known(found["what"], _TOML)
-    if found["line"] is None:
+    wording = str(error)[:200]
+    placed = _PLACE.fullmatch(wording)
+    if placed is None:
+        return _plain(wording)
+    what = _known(placed["what"], _TOML)
+    if placed["line"] is None:
         return Message(N_("{what} (at the end of the file)"), what=what)
-    return Message(N_("{what} (line {line}, column {column})"), what=what, line=found["line"], column=found["column"])
+    return Message(N_("{what} (line {line}, column {column})"), what=what, line=placed["line"], column=placed["column"])
 
 
-def of_json(said: str) -> Message:
+def of_json(wording: str) -> Message:
     """What is wrong with a JSON text."""
-    return _known(said, _JSON)
+    return _known(wording, _JSON)
 
 
 def of_system(error: Exception) -> Message:
@@ -93,8 +93,10 @@ def of_system(error: Exception) -> Message:
     return _plain(getattr(error, "strerror", None) or str(error))
 
 
-def _known(said: str, table: tuple[tuple[str, str], ...]) -> Message:
-    return next((Message(text) for start, text in table if said.replace(" ", "_").startswith(start)), _plain(said))
+def _known(wording: str, table: tuple[tuple[str, str], ...]) -> Message:
+    return next(
+        (Message(text) for start, text in table if wording.replace(" ", "_").startswith(start)), _plain(wording)
+    )
 
 
 def _plain(text: str) -> Message:

@@ -125,11 +125,11 @@ class _Line:
         """
         # No round numbers: with those, rounding may happen to do nothing.
         apart = max(1.0, abs(self.x)) * 2.3e-13
-        found = 4 * _EPS * size
+        jitter = 4 * _EPS * size
         for middle in (self.x, self.x + 0.37 * self.h, self.x - 0.71 * self.h):
             near = [self.at(middle + place * apart) for place in range(-4, 5)]
-            found = max(found, float(np.abs(np.diff(near, 3)).max()))
-        return found
+            jitter = max(jitter, float(np.abs(np.diff(near, 3)).max()))
+        return jitter
 
     def closest(self, noise: float) -> tuple[float, float]:
         """The slope, and how far it may be off: from pairs of central differences, the pair that agrees best."""
@@ -156,10 +156,10 @@ def _check(loss: _Loss, input_id: str, values: FloatArray, gradient: FloatArray,
     for index in np.ndindex(values.shape):
         if not np.isfinite(values[index]):
             continue  # a hidden score stays hidden
-        line, found = _Line(loss, input_id, values, index), float(gradient[index])
+        line, claimed = _Line(loss, input_id, values, index), float(gradient[index])
         # Rounding alone moves the difference this far; a gradient too small to be told apart from it is held against it.
         slope, doubt = line.slope(line.h, line.h), 50 * _EPS * size / line.h
-        error[index] = _error(slope, found, doubt)
+        error[index] = _error(slope, claimed, doubt)
         if TOLERANCE < error[index] < np.inf:  # a curve too narrow for the step, a bend, rounding: or a wrong gradient
             noise = line.noise(size)
             if line.has_bend(noise):
@@ -167,7 +167,7 @@ def _check(loss: _Loss, input_id: str, values: FloatArray, gradient: FloatArray,
                 error[index] = np.nan
             else:
                 slope, doubt = line.closest(noise)
-                error[index] = _error(slope, found, 10 * doubt)
+                error[index] = _error(slope, claimed, 10 * doubt)
         difference[index] = slope
     return GradientCheck(input_id, gradient, difference, error, tuple(bends))
 
