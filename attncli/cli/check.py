@@ -41,7 +41,6 @@ def check(say: Say, **words: Any) -> int:
         shown_as,
     )
     from attncli.problems.request import Stdin, problem_of
-    from attncli.render import sheet as marks
 
     name, written = file_and_answers(words["answers"] or ())
     exercise, target, reveal = words["exercise"], words["output"], words["reveal"]
@@ -61,14 +60,20 @@ def check(say: Say, **words: Any) -> int:
     how = "hint" if words["hint"] else "all" if reveal else "first"
     if chosen == "json":
         right = marker.expected(marked) if reveal else None
-        text = marks.as_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
+        from attncli.render.data import marks_json
+
+        text = marks_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
     elif chosen == "markdown":
-        text = marks.as_markdown(marked, say.language, reveal=how)
+        from attncli.render.markdown import feedback
+
+        text = feedback(marked, say.language, reveal=how)
     else:
-        text = printed(
-            lambda screen: marks.Sheet(
-                marked, say.language, reveal=how, width=screen.width, encoding=screen.encoding
-            ).parts()
-        )
+        from attncli.render.document import say_in
+        from attncli.render.sheet import language_of, page
+        from attncli.render.terminal import Screen
+
+        said = say_in(language_of(marked, say.language))
+        blocks = page(marked, say.language, reveal=how)
+        text = printed(lambda screen: Screen(said, width=screen.width, encoding=screen.encoding).printed(blocks))
     write_text(say, text, target, MARKS, force=words["force"])
     return 0 if marked.ok else 1

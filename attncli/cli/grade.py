@@ -42,7 +42,7 @@ def grade(say: Say, **words: Any) -> int:
     from attncli.marking.sheets import mapping_for, sheet_layout
     from attncli.problems.numbers import whole_number
     from attncli.problems.request import problem_of
-    from attncli.render import sheet
+    from attncli.render import markdown
 
     exercise, sheets, output = words["exercise"], words["sheets"], words["output"]
     chosen = _format(words["format"], output)
@@ -65,7 +65,7 @@ def grade(say: Say, **words: Any) -> int:
         # Lines that run over the screen by themselves show how far it is.
         over_the_screen = chosen in STREAMED and output is None and is_terminal(sys.stdout)
         watched = _progress(stack) if is_terminal(sys.stderr) and not over_the_screen else None
-        pages = Pages(sheet.as_markdown, sheet.unreadable_as_markdown, sheet.note_as_markdown)
+        pages = Pages(markdown.feedback, markdown.unreadable, markdown.remark)
         grading = Grading(order, pages, say.error, watched)
         _say_strange_columns(say, sheets, grading.grader)
         picture = grading.run(say.out)

@@ -94,8 +94,8 @@ class Marked(Record):
 
     def __str__(self) -> str:
         """The sheet in words, as a page of feedback."""
-        from attncli.render.sheet import as_markdown
+        from attncli.render.markdown import feedback
 
-        return as_markdown(self, ENGLISH)
+        return feedback(self, ENGLISH)
 
     _repr_markdown_ = __str__

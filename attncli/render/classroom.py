@@ -14,7 +14,8 @@ from attncli.marking.picture import MOST_LISTED, Picture
 from attncli.mistakes.catalogue import CATALOGUE, did
 from attncli.render.glyphs import fitted
 from attncli.render.names import printable
-from attncli.render.sheet import for_the_author, number
+from attncli.render.numbers import points_text
+from attncli.render.sheet import for_the_author
 
 #: Kinds of mistakes that are listed; the rest is in the files.
 _MOST = 15
@@ -70,8 +71,8 @@ class ClassView:
             N_("Sheets: {sheets}, unreadable: {malformed}. Mean: {mean} of {most} points."),
             sheets=picture.sheets,
             malformed=picture.malformed,
-            mean=number(picture.mean),
-            most=number(picture.max_score),
+            mean=points_text(picture.mean),
+            most=points_text(picture.max_score),
         )
         yield self.text(self.say(summary))
         if picture.unreadable:
@@ -135,7 +136,7 @@ class ClassView:
         named = [(printable(fitted(student, self.encoding)), score) for student, score in shown]
         wide = min(max(columns(student) for student, _ in named), self.width // 2)
         for student, score in named:
-            points = "–" if score is None else number(score)
+            points = "–" if score is None else points_text(score)
             gap = " " * max(0, wide - columns(student))
             yield self.text(points, "", f"{student}{gap}  ", "  ")
         yield from self._more(self.picture.sheets, MOST_LISTED)
@@ -199,9 +200,9 @@ def _groups(picture: Picture) -> list[tuple[str, int]]:
     """Scores and how often they were reached; many different ones are put together in ten equal ranges."""
     scores = sorted(picture.scores.items())
     if len(scores) <= _MOST_SCORES:
-        return [(number(score), count) for score, count in scores]
+        return [(points_text(score), count) for score, count in scores]
     top = picture.max_score or 1.0
     counts = [0] * 10
     for score, count in scores:
         counts[min(9, int(score / top * 10))] += count
-    return [(f"{number(top * i / 10)}–{number(top * (i + 1) / 10)}", count) for i, count in enumerate(counts)]
+    return [(f"{points_text(top * i / 10)}–{points_text(top * (i + 1) / 10)}", count) for i, count in enumerate(counts)]

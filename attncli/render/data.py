@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +19,11 @@ from attncli.core.report import Maps, Report
 from attncli.cost.claims import Claim
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import CountLine
+from attncli.marking.explain import Named
+from attncli.marking.marked import Marked
+from attncli.marking.report import data as marks_data
+from attncli.marking.report import json_text as one_line
+from attncli.marking.report import named
 from attncli.render.comparison import counted, numbers, rounded, symbols
 from attncli.render.document import Say, say_in
 from attncli.render.numbers import number_text, plain
@@ -331,3 +336,19 @@ def _said(value: Any, say: Say) -> Any:
     if isinstance(value, (list, tuple)):
         return [_said(part, say) for part in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# Marks.
+
+
+def marks_json(
+    marked: Marked, language: Language, *, right: Mapping[str, Any] | None = None, undetectable: Sequence[Named] = ()
+) -> str:
+    """One line (FORMATS): verdicts, points, mistakes by name, wrong cells, what this exercise cannot tell.
+
+    Parameters
+    ----------
+    right : by step, what it should have come to, where that was asked for
+    """
+    right = None if right is None else {id: plain(values) for id, values in right.items()}
+    return one_line({**marks_data(marked, language, right), "undetectable": named(undetectable)})

@@ -158,10 +158,11 @@ class Fields(Record):
     names: tuple[str, ...]
 
 
-class Numbers(Record):
-    """A line of a matrix, which is never broken: texts, and whether each is wrong."""
+class Marks(Record):
+    """A matrix on a marked sheet: what stands in each cell, and which cells are wrong."""
 
-    pieces: tuple[tuple[str, bool], ...]
+    cells: tuple[tuple[str, ...], ...]
+    wrong: tuple[tuple[bool, ...], ...]
 
 
 class Verdict(Record):
@@ -171,7 +172,7 @@ class Verdict(Record):
     tone: str
     name: str
     words: str
-    body: tuple[Paragraph | Numbers, ...] = ()
+    body: tuple[Paragraph | Marks, ...] = ()
 
 
 class Verdicts(Record):

@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from attncli.core.message import Language, Message
 from attncli.core.report import Maps, Plot, Spans
+from attncli.marking.marked import Marked
+from attncli.render import sheet
 from attncli.render.chart import drawn
 from attncli.render.document import (
     Block,
@@ -17,7 +20,7 @@ from attncli.render.document import (
     Heading,
     Lines,
     Listing,
-    Numbers,
+    Marks,
     Page,
     Paragraph,
     Said,
@@ -26,13 +29,15 @@ from attncli.render.document import (
     Steps,
     Symbol,
     Table,
+    Verdict,
     Verdicts,
     say_in,
 )
 from attncli.render.equations import about, arithmetic, equation, is_named
 from attncli.render.formula import as_latex, as_text
-from attncli.render.names import clean
+from attncli.render.names import printable
 from attncli.render.run import page
+from attncli.render.text import MarkedRow, marked_lines
 from attncli.render.view import Panel, View
 
 #: Characters up to which an equation stands on one line.
@@ -58,6 +63,22 @@ def as_markdown(blocks: Iterable[Block], say: Say) -> str:
 def sheets(pages: Sequence[Page]) -> str:
     """Worksheets: a table for every matrix, an empty cell for every box."""
     return "\n---\n\n".join(as_markdown(page.blocks, str) for page in pages)
+
+
+def feedback(marked: Marked, language: Language, *, reveal: str = "first") -> str:
+    """A marked sheet as a page that can be sent to a student."""
+    said = say_in(sheet.language_of(marked, language))
+    return as_markdown(sheet.page(marked, language, reveal=reveal, score_first=True), said)
+
+
+def unreadable(student: str, why: str) -> str:
+    """What a student gets whose sheet could not be read."""
+    return as_markdown((Heading(student, 1), Paragraph(why)), str)
+
+
+def remark(note: Message, language: Language) -> str:
+    """A remark at the end of a student's page."""
+    return f"\n{escaped(note.text(language))}\n"
 
 
 class Markdown:
@@ -141,17 +162,18 @@ class Markdown:
         """A list whose entries hold what there is to say: sentences, and matrices as code."""
         for verdict in block.verdicts:
             yield f"- {verdict.sign} {code(verdict.name)}: {escaped(verdict.words)}"
-            last: Paragraph | Numbers | None = None
-            for part in verdict.body:
-                if not (isinstance(part, Numbers) and isinstance(last, Numbers)):
+            last: Paragraph | MarkedRow | None = None
+            for line in self.lines(verdict):
+                if not (isinstance(line, MarkedRow) and isinstance(last, MarkedRow)):
                     yield ""
-                if isinstance(part, Numbers):
-                    yield f"      {''.join(text for text, _ in part.pieces).rstrip()}"
-                else:
-                    yield f"  {self.words(part.text)}"
-                last = part
+                yield f"      {line.text.rstrip()}" if isinstance(line, MarkedRow) else f"  {self.words(line.text)}"
+                last = line
             if last is not None:
                 yield ""
+
+    def lines(self, verdict: Verdict) -> Iterator[Paragraph | MarkedRow]:
+        for part in verdict.body:
+            yield from marked_lines(part, _PICTURE) if isinstance(part, Marks) else (part,)
 
 
 def _matrix(block: Panel, text: Callable[[Any], str]) -> str:
@@ -171,7 +193,7 @@ def _row(cells: list[str]) -> str:
 
 def escaped(text: str) -> str:
     """Text in which nothing is Markdown, HTML or the start of a formula."""
-    text = re.sub("[&<>$]", lambda found: _ENTITIES[found[0]], clean(text))
+    text = re.sub("[&<>$]", lambda found: _ENTITIES[found[0]], printable(" ".join(text.splitlines())).strip())
     text = _SPECIAL.sub(lambda found: f"\\{found[0]}", text)
     return _AT_START.sub(lambda found: found[1] + "\\" if found[1].isdigit() else f"\\{found[1]}", text)
 

@@ -108,3 +108,9 @@ def padded(texts: list[str]) -> list[str]:
 
 def _is_decimal(text: str) -> bool:
     return text.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def points_text(value: float) -> str:
+    """Points without needless zeros: 2, 0.5, 1.33."""
+    text = f"{value:.2f}"
+    return text.rstrip("0").rstrip(".")

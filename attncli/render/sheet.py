@@ -1,37 +1,32 @@
-r"""A marked sheet: for a student in the terminal, as Markdown, and as JSON (FORMATS)."""
+"""A marked sheet as blocks: for a student on a screen, and as a page of feedback."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import RenderableType
-from rich.text import Text
 
 from attncli.arithmetic.expression import entry_text
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Language, Listed, Message
-from attncli.core.record import Record
-from attncli.locale.wrap import wrap
 from attncli.marking.explain import Named
 from attncli.marking.marked import Marked, StepMark
-from attncli.marking.report import data, json_text, named
 from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
-from attncli.render.glyphs import fitted
+from attncli.render.document import Block, Gap, Heading, Lines, Marks, Paragraph, Verdict, Verdicts
 from attncli.render.names import cell_name, localized, printable
-from attncli.render.numbers import constant_text, number_text, padded, plain
+from attncli.render.numbers import constant_text, number_text, points_text
 
 _MARKS = {
-    "correct": ("✓", "green", N_("right")),
-    "route": ("✓", "green", N_("right, by another way")),
-    "imprecise": ("~", "yellow", N_("right, but not precise enough")),
-    "follow_through": ("✓", "cyan", N_("right from your own earlier values")),
-    "wrong": ("✗", "bold red", N_("not right")),
-    "blank": ("·", "dim", N_("left blank")),
-    "malformed": ("✗", "bold red", N_("cannot be read")),
+    "correct": ("✓", "right", N_("right")),
+    "route": ("✓", "right", N_("right, by another way")),
+    "imprecise": ("~", "remark", N_("right, but not precise enough")),
+    "follow_through": ("✓", "followed", N_("right from your own earlier values")),
+    "wrong": ("✗", "wrong", N_("not right")),
+    "blank": ("·", "aside", N_("left blank")),
+    "malformed": ("✗", "wrong", N_("cannot be read")),
 }
 _WRONG = ("wrong", "malformed")
 
@@ -45,103 +40,57 @@ _MOST_TERMS = 12
 _MOST_NAMED = 6
 #: Units from which on a distance is given without decimals.
 _WHOLE_UNITS = 100
-#: Characters of a cell beyond which a matrix is written cell by cell.
-_LEAST_ROOM = 8
 
 
-def as_json(
-    marked: Marked, language: Language, *, right: Mapping[str, Any] | None = None, undetectable: Sequence[Named] = ()
-) -> str:
-    """One line (FORMATS): verdicts, points, mistakes by name, wrong cells, what this exercise cannot tell.
-
-    Parameters
-    ----------
-    right : by step, what it should have come to, where that was asked for
-    """
-    right = None if right is None else {id: plain(values) for id, values in right.items()}
-    return json_text({**data(marked, language, right), "undetectable": named(undetectable)})
-
-
-def number(value: float) -> str:
-    """Points without needless zeros: 2, 0.5, 1.33."""
-    text = f"{value:.2f}"
-    return text.rstrip("0").rstrip(".")
-
-
-class Line(Record):
-    """One line of a step that is opened up.
-
-    Parameters
-    ----------
-    pieces : texts and their styles
-    numbers : a line of a matrix, which is never broken
-    """
-
-    pieces: tuple[tuple[str, str], ...]
-    numbers: bool = False
-
-    @property
-    def plain(self) -> str:
-        return "".join(text for text, _ in self.pieces)
-
-
-class Sheet:
-    """One marked sheet as a student sees it.
+def page(marked: Marked, language: Language, *, reveal: str = "first", score_first: bool = False) -> Iterator[Block]:
+    """From top to bottom: whose sheet, a line a step, the first wrong one opened up, the score.
 
     Parameters
     ----------
     reveal : "first" (open up the first wrong step), "hint" (no right number at all), or "all"
+    score_first : the score stands below the title
     """
+    sheet = _Sheet(marked, language, reveal)
+    score = Paragraph(sheet.score(), "strong")
+    yield Heading(sheet.title(), 1)
+    if score_first:
+        yield score
+    departure = tuple(sheet.departure())
+    if departure:
+        yield Gap()
+        yield Lines(departure)
+    yield Gap()
+    yield Verdicts(tuple(sheet.verdict(step) for step in marked.steps if step.verdict != "blank"))
+    if sheet.blank():
+        yield Paragraph(sheet.blank(), "aside")
+    if not score_first:
+        yield Gap()
+        yield score
+    yield from (Paragraph(note, "remark") for note in sheet.notes())
 
-    def __init__(
-        self,
-        marked: Marked,
-        language: Language,
-        *,
-        reveal: str,
-        width: int = 80,
-        encoding: str = "utf-8",
-    ) -> None:
+
+def language_of(marked: Marked, language: Language) -> Language:
+    """The language for a sheet, in which rows are columns where its tokens stand side by side."""
+    return language.with_columns() if marked.layout == "columns" else language
+
+
+class _Sheet:
+    """One marked sheet in one language."""
+
+    def __init__(self, marked: Marked, language: Language, reveal: str) -> None:
         self.marked = marked
-        self.language = language.with_columns() if marked.layout == "columns" else language
+        self.language = language_of(marked, language)
         self.reveal = reveal
-        self.width = width
-        self.encoding = encoding
 
     def say(self, message: Message | str) -> str:
         return _clean((message if isinstance(message, Message) else Message(message)).text(self.language))
-
-    def text(self, text: str, style: str = "", indent: str = "") -> Text:
-        """A paragraph, its lines broken here: Chinese has no spaces, and an indented one stays indented."""
-        return Text(wrap(fitted(text, self.encoding), self.width, indent, indent), style=style, overflow="fold")
-
-    def parts(self) -> Iterator[RenderableType]:
-        """From top to bottom: whose sheet, a line a step, the first wrong one opened up, the score."""
-        marked = self.marked
-        yield self.text(self.title(), "bold")
-        yield Text()
-        departure = list(self.departure())
-        if departure:
-            yield from (self._shown(line, "") for line in departure)
-            yield Text()
-        for step in marked.steps:
-            if step.verdict != "blank":
-                yield self._heading(step)
-                for line in self.lines(step):
-                    yield self._shown(line)
-        if self.blank():
-            yield self.text(self.blank(), "dim")
-        yield Text()
-        yield self.text(self.score(), "bold")
-        for note in self.notes():
-            yield self.text(note, "yellow")
 
     def title(self) -> str:
         title = localized(self.marked.problem.title, self.language.code) or self.marked.problem.id
         return _clean(f"{title} · {self.marked.student}" if self.marked.student else title)
 
     def score(self) -> str:
-        score, most = number(float(self.marked.score)), number(float(self.marked.max_score))
+        score, most = points_text(float(self.marked.score)), points_text(float(self.marked.max_score))
         return self.say(Message(N_("Points: {score} of {most}"), score=score, most=most))
 
     def notes(self) -> Iterator[str]:
@@ -152,13 +101,13 @@ class Sheet:
         ):
             yield self.say(N_("Only the first wrong line is opened up. Correct it, then check again."))
 
-    def verdict(self, step: StepMark) -> tuple[str, str, str]:
-        """A sign, its style, and the verdict in words with the points."""
-        mark, style, words = _MARKS[step.verdict]
-        points = f"  {number(float(step.points))}/{number(float(step.max_points))}" if step.max_points else ""
-        return mark, style, f"{self.say(words)}{points}"
+    def verdict(self, step: StepMark) -> Verdict:
+        """A sign, the verdict in words with the points, and what there is to say."""
+        mark, tone, words = _MARKS[step.verdict]
+        points = f"  {points_text(float(step.points))}/{points_text(float(step.max_points))}" if step.max_points else ""
+        return Verdict(mark, tone, _clean(step.id), f"{self.say(words)}{points}", tuple(self.lines(step)))
 
-    def lines(self, step: StepMark) -> Iterator[Line]:
+    def lines(self, step: StepMark) -> Iterator[Paragraph | Marks]:
         """What there is to say about a step: a wrong one as far as was asked for."""
         if step.verdict not in _WRONG:
             yield from (self._line(message) for message in step.said if message.kind != "followed")
@@ -167,7 +116,7 @@ class Sheet:
         elif self.reveal != "hint":
             yield from map(self._line, step.said)
 
-    def departure(self) -> Iterator[Line]:
+    def departure(self) -> Iterator[Paragraph]:
         """Of a program's arrays, before anything else: the first step that departs, its worst cell, how far, and why."""
         step = next((step for step in self.marked.steps if step.id == self.marked.first_wrong), None)
         if step is None or step.verdict != "wrong" or not _is_dumped(step) or self.reveal == "hint":
@@ -178,7 +127,7 @@ class Sheet:
             count=len(step.cells),
             all=int(step.written.size),
         )
-        yield self._line(words, "bold red")
+        yield self._line(words, "wrong")
         yield from map(self._line, step.said)
         shown = Shown(step, self.marked.layout, self.marked.problem.decimals_of(step.id))
         if not shown.worst or not shown.same:
@@ -200,30 +149,15 @@ class Sheet:
                 )
             )
 
-    def _heading(self, step: StepMark) -> Text:
-        mark, style, words = self.verdict(step)
-        heading = Text(overflow="fold")
-        heading.append(fitted(f"{mark} ", self.encoding), style=style)
-        heading.append(fitted(_clean(step.id), self.encoding), style="bold")
-        return heading.append(fitted(f"  {words}", self.encoding), style=style)
-
-    def _shown(self, line: Line, indent: str = "  ") -> Text:
-        if not line.numbers:
-            return self.text(line.plain, line.pieces[0][1], indent)
-        shown = Text("   ", overflow="fold")
-        for text, style in line.pieces:
-            shown.append(fitted(text, self.encoding), style=style)
-        return shown
-
     def blank(self) -> str:
         """The steps that were asked for and not written, in one paragraph; empty where there are none."""
         blank = [step.id for step in self.marked.steps if step.verdict == "blank"]
         return self.say(Message(N_("· left blank: {steps}"), steps=Listed(blank))) if blank else ""
 
-    def _line(self, message: Message | str, style: str = "") -> Line:
-        return Line(((self.say(message), style),))
+    def _line(self, message: Message | str, tone: str = "") -> Paragraph:
+        return Paragraph(self.say(message), tone)
 
-    def _nudge(self, step: StepMark) -> Iterator[Line]:
+    def _nudge(self, step: StepMark) -> Iterator[Paragraph]:
         """Where to look, without any right number."""
         if step.mistakes:
             yield self._line(self._look(step))
@@ -232,14 +166,14 @@ class Sheet:
         else:
             yield from map(self._line, step.said)
 
-    def _opened(self, step: StepMark) -> Iterator[Line]:
+    def _opened(self, step: StepMark) -> Iterator[Paragraph | Marks]:
         """What was done and where to look again; the cells; what was written and what follows from the lines above."""
         yield from map(self._line, step.said)
         earlier = sorted({named.step for named in step.mistakes if named.step != step.id})
         if earlier:
             yield self._line(Message(self._when(step), steps=Listed(earlier)))
         if step.mistakes:
-            yield self._line(self._look(step), "italic")
+            yield self._line(self._look(step), "advice")
         if step.verdict == "wrong" and step.written is not None:
             yield from self._numbers(step)
 
@@ -258,7 +192,7 @@ class Sheet:
         graph = self.marked.problem.graph() if varies(likeliest.id) else None
         return look(likeliest.id, graph, likeliest.step)
 
-    def _numbers(self, step: StepMark) -> Iterator[Line]:
+    def _numbers(self, step: StepMark) -> Iterator[Paragraph | Marks]:
         """The wrong cells, how the first of them comes about, and the matrices, if these can be taken in at a glance."""
         shown = Shown(step, self.marked.layout, self.marked.problem.decimals_of(step.id))
         sizes = [*shown.written.shape[-2:], *(shown.own.shape[-2:] if shown.own is not None else ())]
@@ -291,7 +225,7 @@ class Sheet:
             return N_("From your own lines above, this follows:")
         return N_("From what is given, this follows:")
 
-    def _arithmetic(self, step: StepMark) -> Iterator[Line]:
+    def _arithmetic(self, step: StepMark) -> Iterator[Paragraph]:
         """How the first wrong cell comes about from the learner's own numbers, where no known mistake explains it."""
         if not step.operands or not step.cells or step.own is None:
             return
@@ -322,9 +256,9 @@ class Sheet:
         relation = sign(term, show, result, places(step.id))
         yield self._line(f"{name} = {term_text(term, show, constant_text)} {relation} {result}")
         if relation == ABOUT:
-            yield self._line(WHY_ABOUT_IN_MARKS, "italic dim")
+            yield self._line(WHY_ABOUT_IN_MARKS, "reason")
 
-    def _wrong_cells(self, shown: Shown) -> Iterator[Line]:
+    def _wrong_cells(self, shown: Shown) -> Iterator[Paragraph]:
         """The worst cells of a matrix that is too large to be shown."""
         for cell in shown.worst[:_MOST_CELLS]:
             yield self._line(
@@ -338,41 +272,15 @@ class Sheet:
         if len(shown.worst) > _MOST_CELLS:
             yield self._line(Message(N_("… and {count} more cells."), count=len(shown.worst) - _MOST_CELLS))
 
-    def _matrix(self, texts: Any, wrong: Any) -> Iterator[Line]:
-        """A matrix line by line; with heads, one below the other with a line between them."""
+    def _matrix(self, texts: Any, wrong: Any) -> Iterator[Paragraph | Marks]:
+        """A matrix; with heads, one below the other with a line between them."""
         shown = texts.reshape(-1, *texts.shape[-2:]) if texts.ndim > 2 else [np.atleast_2d(texts)]
         marks = wrong.reshape(-1, *wrong.shape[-2:]) if wrong.ndim > 2 else [np.atleast_2d(wrong)]
         for head, (block, marked) in enumerate(zip(shown, marks, strict=True), start=1):
             if len(shown) > 1:
-                yield self._line(Message(N_("Head {number}"), number=head), "dim")
-            yield from self._block(block, marked)
-
-    def _block(self, block: Any, marked: Any) -> Iterator[Line]:
-        """As many columns side by side as the width has room for; cell by cell where it has none for a column."""
-        columns = []
-        for j in range(block.shape[1]):
-            texts = padded([str(text) for text in block[:, j]])
-            wide = max(map(len, texts))
-            columns.append([_between_signs(t.rjust(wide), m) for t, m in zip(texts, marked[:, j], strict=True)])
-        if max(len(column[0]) for column in columns) > max(self.width - 4, _LEAST_ROOM):
-            for i, j in np.ndindex(block.shape):
-                text = f">{block[i, j]}<" if marked[i, j] else block[i, j]
-                yield Line(((f"[{i + 1},{j + 1}] {text}", "bold red" if marked[i, j] else ""),))
-            return
-        start = 0
-        while start < len(columns):
-            stop, room = start, self.width - 3
-            while stop < len(columns) and (stop == start or room >= len(columns[stop][0]) + 1):
-                room -= len(columns[stop][0]) + 1
-                stop += 1
-            if start or stop < len(columns):
-                words = Message(N_("{Columns} {first} to {last}:"), first=start + 1, last=stop)
-                yield self._line(words, "dim")
-            for i in range(block.shape[0]):
-                yield Line(
-                    tuple((f" {columns[j][i]}", "bold red" if marked[i, j] else "") for j in range(start, stop)), True
-                )
-            start = stop
+                yield self._line(Message(N_("Head {number}"), number=head), "aside")
+            cells = tuple(tuple(str(text) for text in row) for row in block)
+            yield Marks(cells, tuple(map(tuple, marked.tolist())))
 
 
 class Shown:
@@ -426,15 +334,6 @@ class Shown:
         return show(self.own)
 
 
-def _between_signs(text: str, wrong: bool) -> str:
-    """A number of a column, with > and < close to it if it is wrong."""
-    if not wrong:
-        return f" {text} "
-    number = text.strip()
-    before = len(text) - len(text.lstrip())
-    return f"{' ' * before}>{number}<{' ' * (len(text) - before - len(number))}"
-
-
 def _texts(values: Any, typed: Matrix | None, places: int | None = None) -> Any:
     """A matrix as it was written, cell by cell; a program's numbers with so many places, which show how far they are off."""
     texts = np.empty(values.shape, dtype=object)
@@ -481,45 +380,5 @@ def for_the_author(author: Sequence[Named]) -> Message:
     )
 
 
-def as_markdown(marked: Marked, language: Language, *, reveal: str = "first") -> str:
-    """The same for a page: feedback that can be sent to a student."""
-    sheet = Sheet(marked, language, reveal=reveal)
-    lines = [f"# {_escaped(sheet.title())}", "", f"**{_escaped(sheet.score())}**", ""]
-    departure = [_escaped(line.plain) for line in sheet.departure()]
-    if departure:
-        lines += ["  \n".join(departure), ""]
-    for step in marked.steps:
-        if step.verdict == "blank":
-            continue
-        mark, _, words = sheet.verdict(step)
-        lines.append(f"- {mark} `{_clean(step.id).replace('`', '')}`: {_escaped(words)}")
-        numbers = False
-        for line in sheet.lines(step):
-            if not (line.numbers and numbers):
-                lines.append("")
-            lines.append(f"      {line.plain.rstrip()}" if line.numbers else f"  {_escaped(line.plain)}")
-            numbers = line.numbers
-        if lines[-1].startswith("  "):
-            lines.append("")
-    for note in filter(None, [sheet.blank(), *sheet.notes()]):
-        lines += [*([""] if lines[-1] else []), _escaped(note)]
-    return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def unreadable_as_markdown(student: str, why: str) -> str:
-    """What a student gets whose sheet could not be read."""
-    return f"# {_escaped(student)}\n\n{_escaped(why)}\n"
-
-
-def note_as_markdown(note: Message, language: Language) -> str:
-    """A remark at the end of a student's page."""
-    return f"\n{_escaped(note.text(language))}\n"
-
-
 def _clean(text: str) -> str:
     return printable(" ".join(text.split("\n")))
-
-
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|&~!$" else sign for sign in _clean(text))

@@ -20,16 +20,35 @@ from attncli.core.record import Record
 from attncli.locale.wrap import columns, wrap
 from attncli.render import document
 from attncli.render.chart import WIDEST, Bar, bars
-from attncli.render.document import Bars, Block, Gap, Heading, Listing, Paragraph, Said, Say, Steps, Symbol, say_in
+from attncli.render.document import (
+    Bars,
+    Block,
+    Gap,
+    Heading,
+    Listing,
+    Marks,
+    Paragraph,
+    Said,
+    Say,
+    Steps,
+    Symbol,
+    Verdict,
+    Verdicts,
+    say_in,
+)
 from attncli.render.formula import as_text
 from attncli.render.glyphs import fitted
 from attncli.render.names import cell_name
 from attncli.render.numbers import number_text, padded
 from attncli.render.run import lesson, opened_parts, prompt, source
+from attncli.render.text import marked_lines
 from attncli.render.view import Item, Panel, View
 
 _HEADINGS = {1: "bold", 2: "bold underline", 3: "bold"}
-_TONES = {"strong": "bold", "aside": "dim", "right": "green", "wrong": "bold red", "false": "red", "remark": "yellow"}
+_TONES = {
+    "strong": "bold", "aside": "dim", "right": "green", "wrong": "bold red", "false": "red", "remark": "yellow", "followed": "cyan",
+    "advice": "italic", "reason": "italic dim",
+}  # fmt: skip
 #: Columns that the label of a line keeps, however narrow the screen is.
 _LEAST_LABEL = 6
 
@@ -260,6 +279,11 @@ class Screen:
                 yield from self.listing(block)
             case document.Table():
                 yield from self.table(block)
+            case document.Lines():
+                yield from (self.lines(line.text, _TONES.get(line.tone, "")) for line in block.lines)
+            case Verdicts():
+                for verdict in block.verdicts:
+                    yield from self.verdict(verdict)
             case Bars():
                 rows = [Bar(self.fit(name), length, text) for name, length, text in block.rows]
                 yield Lines(bars(rows, min(self.width, WIDEST), encoding=self.encoding), "cyan")
@@ -277,6 +301,23 @@ class Screen:
             first = f"  {mark}{name}{' ' * (wide - columns(name) + 2)}" if wide else f"  {mark}"
             rest = " " * (columns(first) if columns(first) <= self.width // 2 else 4)
             yield self.lines(entry.text, style, first, rest)
+
+    def verdict(self, verdict: Verdict) -> Iterator[RenderableType]:
+        """The verdict on a step, and below it, indented, what there is to say."""
+        style = _TONES[verdict.tone]
+        heading = Text(overflow="fold")
+        heading.append(self.fit(f"{verdict.sign} "), style=style)
+        heading.append(self.fit(verdict.name), style="bold")
+        yield heading.append(self.fit(f"  {verdict.words}"), style=style)
+        for part in verdict.body:
+            for line in marked_lines(part, self.width) if isinstance(part, Marks) else (part,):
+                if isinstance(line, Paragraph):
+                    yield self.lines(line.text, _TONES.get(line.tone, ""), "  ", "  ")
+                    continue
+                shown = Text("   ", overflow="fold")
+                for text, wrong in zip(line.texts, line.wrong, strict=True):
+                    shown.append(self.fit(text), style="bold red" if wrong else "")
+                yield shown
 
     def table(self, table: document.Table) -> Iterator[RenderableType]:
         """As many columns side by side as fit, the others below with the labels again."""

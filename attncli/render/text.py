@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.core.report import Maps, Plot, Spans
 from attncli.locale.wrap import columns, padded, wrap
@@ -16,6 +17,7 @@ from attncli.render.document import (
     Grid,
     Grids,
     Heading,
+    Marks,
     Page,
     Paragraph,
     Said,
@@ -30,6 +32,8 @@ from attncli.render.numbers import padded as aligned
 _GAP = "  "
 #: Columns that a text in a table may take, and that a Chinese header has at least: four signs.
 _LONGEST_CELL, _LEAST_OF_CHINESE = 24, 8
+#: Characters of a cell beyond which a marked matrix is written cell by cell.
+_LEAST_ROOM = 8
 #: Signs of a line of a worksheet.
 _WIDTH = 78
 
@@ -182,3 +186,57 @@ def _widths(group: list[Side], room: int) -> list[int]:
 
 def _height(name: str, wide: int) -> int:
     return wrap(name, wide).count("\n") + 1
+
+
+# A marked matrix.
+
+
+class MarkedRow(Record):
+    """A line of a marked matrix, which is never broken: texts, and which of them are wrong."""
+
+    texts: tuple[str, ...]
+    wrong: tuple[bool, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def marked_lines(marks: Marks, width: int) -> Iterator[MarkedRow | Paragraph]:
+    """As many columns side by side as the width has room for; cell by cell where it has none for a column."""
+    columns = []
+    for j in range(len(marks.cells[0]) if marks.cells else 0):
+        texts = aligned([row[j] for row in marks.cells])
+        wide = max(map(len, texts))
+        columns.append(
+            [_between_signs(text.rjust(wide), row[j]) for text, row in zip(texts, marks.wrong, strict=True)]
+        )
+    if max((len(column[0]) for column in columns), default=0) > max(width - 4, _LEAST_ROOM):
+        yield from _cell_by_cell(marks)
+        return
+    start = 0
+    while start < len(columns):
+        stop, room = start, width - 3
+        while stop < len(columns) and (stop == start or room >= len(columns[stop][0]) + 1):
+            room -= len(columns[stop][0]) + 1
+            stop += 1
+        if start or stop < len(columns):
+            yield Paragraph(Message(N_("{Columns} {first} to {last}:"), first=start + 1, last=stop), "aside")
+        for i, wrong in enumerate(marks.wrong):
+            yield MarkedRow(tuple(f" {column[i]}" for column in columns[start:stop]), wrong[start:stop])
+        start = stop
+
+
+def _cell_by_cell(marks: Marks) -> Iterator[Paragraph]:
+    for i, (row, wrongs) in enumerate(zip(marks.cells, marks.wrong, strict=True), start=1):
+        for j, (text, wrong) in enumerate(zip(row, wrongs, strict=True), start=1):
+            yield Paragraph(f"[{i},{j}] {f'>{text}<' if wrong else text}", "wrong" if wrong else "")
+
+
+def _between_signs(text: str, wrong: bool) -> str:
+    """A number of a column, with > and < close to it if it is wrong."""
+    if not wrong:
+        return f" {text} "
+    number = text.strip()
+    before = len(text) - len(text.lstrip())
+    return f"{' ' * before}>{number}<{' ' * (len(text) - before - len(number))}"

@@ -19,7 +19,8 @@ from attncli.marking.explain import Named
 from attncli.marking.marked import TWO_THINGS, Marked, StepMark
 from attncli.mistakes import mistakes_at
 from attncli.problems.problem import Problem
-from attncli.render.sheet import Sheet
+from attncli.render.document import Paragraph, Verdicts
+from attncli.render.sheet import language_of, page
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 from cases import CASES
@@ -225,9 +226,16 @@ def test_heads_cut_wrongly_by_habit_are_told_once_where_they_show_first() -> Non
 def words(problem: Problem, **lines: Any) -> tuple[str, str]:
     """What the wrong line is told, and what --hint says."""
     answers = {id.replace("__", "."): as_text(np.atleast_2d(values), PLACES) for id, values in lines.items()}
-    sheet = Sheet(mark(problem, answers), ENGLISH, reveal="hint")
-    (step,) = (step for step in sheet.marked.steps if step.verdict == "wrong")
-    return " ".join(map(sheet.say, step.said)), " ".join(line.plain for line in sheet.lines(step))
+    found = mark(problem, answers)
+    (step,) = (step for step in found.steps if step.verdict == "wrong")
+    (hint,) = (verdict for verdict in verdicts(found, reveal="hint") if verdict.sign == "✗")
+    language = language_of(found, ENGLISH)
+    return " ".join(message.text(language) for message in step.said), " ".join(str(part.text) for part in hint.body)
+
+
+def verdicts(found: Marked, **how: Any) -> tuple[Any, ...]:
+    """The verdicts on a sheet as a student is shown them."""
+    return next(block for block in page(found, ENGLISH, **how) if isinstance(block, Verdicts)).verdicts
 
 
 def test_logits_of_a_tied_model_speak_of_the_table_and_not_of_values() -> None:
@@ -299,8 +307,9 @@ def test_a_mistake_here_or_earlier_is_said_to_be_either() -> None:
         step = StepMark(
             "G_h", "wrong", Fraction(0), Fraction(0), named, said=tuple(Message(text).of("two") for text in said)
         )
-        sheet = Sheet(Marked(exercise("layer_norm", 0), None, (step,)), ENGLISH, reveal="first")
-        return next(line.plain for line in sheet.lines(step) if "which you did not write down" in line.plain)
+        (verdict,) = verdicts(Marked(exercise("layer_norm", 0), None, (step,)))
+        said = [str(part.text) for part in verdict.body if isinstance(part, Paragraph)]
+        return next(text for text in said if "which you did not write down" in text)
 
     here, earlier = ("G_h", "gradient-scale-lost"), ("G_Z", "batch-factor-missing")
     assert last(earlier).startswith("This happened at G_Z")

@@ -9,7 +9,7 @@ from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.render.sheet import as_markdown
+from attncli.render.markdown import feedback
 
 Q, K, V = "1 2; 3 -1", "2 1; -1 0.5; 0.3 1.2", "1 4; 2 -3; 0.5 1"
 
@@ -73,7 +73,7 @@ def test_a_line_with_one_visible_score_shows_no_constant() -> None:
 
 def test_what_nothing_explains_is_worked_out_from_the_own_numbers() -> None:
     marked = Marker(exercise()).mark(sheet({"answers": {"scores": "9.1 0 2.7; 5 -3.5 -0.3"}}))
-    text = as_markdown(marked, ENGLISH)
+    text = feedback(marked, ENGLISH)
     assert "No known mistake gives these numbers" in text
     assert "1×2 + 2×1 = 4" in text
 
@@ -110,4 +110,4 @@ def test_what_cannot_be_read_is_malformed(text: str) -> None:
 
 def test_hint_gives_no_right_number() -> None:
     marked = Marker(exercise()).mark(sheet({"answers": {"scores": "9.1 0 2.7; 5 -3.5 -0.3"}}))
-    assert "= 4" not in as_markdown(marked, ENGLISH, reveal="hint")
+    assert "= 4" not in feedback(marked, ENGLISH, reveal="hint")
