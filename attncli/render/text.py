@@ -208,9 +208,7 @@ def marked_lines(marks: Marks, width: int) -> Iterator[MarkedRow | Paragraph]:
     for j in range(len(marks.cells[0]) if marks.cells else 0):
         texts = aligned([row[j] for row in marks.cells])
         wide = max(map(len, texts))
-        columns.append(
-            [_between_signs(text.rjust(wide), row[j]) for text, row in zip(texts, marks.wrong, strict=True)]
-        )
+        columns.append([_between_signs(text.rjust(wide), row[j]) for text, row in zip(texts, marks.wrong, strict=True)])
     if max((len(column[0]) for column in columns), default=0) > max(width - 4, _LEAST_ROOM):
         yield from _cell_by_cell(marks)
         return
