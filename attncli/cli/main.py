@@ -149,7 +149,7 @@ def _command(name: str, say: Say) -> Any:
 
 def _greeting(say: Say) -> str:
     """What `attncli` alone says: three things to try."""
-    from attncli.locale.wrap import wrap
+    from attncli.locale.wrap import definitions, wrap
 
     to_try = (
         (
@@ -165,6 +165,10 @@ def _greeting(say: Say) -> str:
             say.text("backwards: every gradient, and how every number comes about"),
         ),
     )
+    more = (
+        ("attncli practice", say.text("exercises line by line; what went wrong comes back")),
+        ("attncli worksheet --list", say.text("sheets to print for a class, with the answer key")),
+    )
     lines = [
         wrap(say.text("attncli shows attention as you would calculate it by hand, step by step."), width()),
         "",
@@ -174,6 +178,8 @@ def _greeting(say: Say) -> str:
     for command, what in to_try:
         # A command stays on one line, to be copied.
         lines += [f"  {command}", wrap(what, width(), " " * 6, " " * 6)]
+    lines += ["", say.text("To learn by doing, and to teach:"), ""]
+    lines += definitions(more, width(), "  ")
     last = say.text("All exercises: attncli examples list. All commands: attncli --help.")
     return "\n".join([*lines, "", wrap(last, width()), ""])
 

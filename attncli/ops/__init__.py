@@ -7,16 +7,15 @@ share, and its backward rule, which is written with ops again.
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
+from attncli.core.folder import names_beside
 from attncli.core.graph import Op
 
 
 def registry() -> dict[str, Op]:
     """Every op there is, by its name."""
-    subjects = sorted(file.stem for file in Path(__file__).parent.glob("*.py") if file.stem != "__init__")
     modules = [
         import_module("attncli.core.gradient"),
-        *(import_module(f"{__name__}.{subject}") for subject in subjects),
+        *(import_module(f"{__name__}.{subject}") for subject in names_beside(__file__)),
     ]
     return {op.name: op for module in modules for op in vars(module).values() if isinstance(op, Op)}
