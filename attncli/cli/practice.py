@@ -116,7 +116,7 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     _show(say, session, session.start())
     while not session.ended:
         assert session.exercise is not None
-        line = ask(f"{session.exercise.step} > ")
+        line = ask(session.exercise.prompt)
         if line is None:
             line = "quit"
         _show(say, session, session.take(line))

@@ -38,11 +38,13 @@ WORDS: Mapping[str, str] = {
 
 HELP = Message(
     N_(
-        'Write the numbers of the line: entries with spaces between them, rows with ";", like 1 2; 3 4. Other words: hint (a little help, more each time), show (the result; the line comes back with new numbers), why (what this line is for), skip (go on with what you have written), quit.'
+        'Write the numbers of the line: entries with spaces between them, rows with ";", like 1 2; 3 4, or one row after another. Other words: hint (a little help, more each time), show (the result; the line comes back with new numbers), why (what this line is for), skip (go on with what you have written), quit.'
     )
 )
 
 _NAMED = re.compile(r"\s*([^=:：＝;；,，\[\]]{1,60}?)\s*[=:：＝]\s*(.*)", re.DOTALL)
+#: What stands between rows, or between heads.
+_ROW_ENDS = ";；|｜&\\@"
 #: How near a number is to one that is written out in full.
 _SAME = 1e-9
 #: Wrong tries after which it is said where to look, and after which the mistake is named: it is often the answer.
@@ -84,6 +86,7 @@ class Exercise:
         self.tries = self.hints = 0
         self.mark: StepMark | None = None
         self.last: Answer | None = None
+        self.rows: tuple[str, ...] = ()
         self.since = self.clock()
 
     @property
@@ -94,6 +97,11 @@ class Exercise:
     def step(self) -> str:
         """The line that is asked for."""
         return self.asked[self.at]
+
+    @property
+    def prompt(self) -> str:
+        """What stands before the place to type at; behind the first row of a matrix, the row that comes next."""
+        return f"{self.step}[{len(self.rows) + 1}] > " if self.rows else f"{self.step} > "
 
     def start(self) -> Iterator[Part]:
         """The exercise, why it was chosen, and the first thing to do."""
@@ -119,11 +127,14 @@ class Exercise:
         places = self.problem.decimals_of(id)
         return Answer(Matrix(round_decimal(values, places), np.where(np.isfinite(values), places, EXACT)))
 
-    def _wanted(self, *, again: bool = False) -> Wanted:
+    def _shape(self) -> tuple[int, ...]:
+        """The shape of the line as it is written down."""
         shape = self.graph.shape(self.step)
-        if self.problem.layout == "columns":
-            shape = (*shape[:-2], *reversed(shape[-2:]))
-        return Wanted(self.step, self.graph.symbol(self.step), shape, self.problem.decimals_of(self.step), again)
+        return (*shape[:-2], *reversed(shape[-2:])) if self.problem.layout == "columns" else shape
+
+    def _wanted(self, *, again: bool = False) -> Wanted:
+        places = self.problem.decimals_of(self.step)
+        return Wanted(self.step, self.graph.symbol(self.step), self._shape(), places, again)
 
     # What may be typed.
 
@@ -141,8 +152,55 @@ class Exercise:
         if given.error is not None:
             yield Text(given.error, "remark")
             yield self._wanted(again=True)
+        elif self._is_row(text, given):
+            yield from self._take_row(text.strip().strip("[]［］"))
+        elif self.rows and not any(sign in text for sign in _ROW_ENDS):
+            shown = given.matrix.values.size if given.matrix is not None else 0
+            yield Text(
+                Message(
+                    N_("A row has {columns} numbers; this one has {count}. The rows before are still noted."),
+                    count=shown,
+                    columns=self._shape()[-1],
+                ),
+                "remark",
+            )
+            yield self._wanted(again=True)
+        else:
+            self.rows = ()
+            yield from self._judge(text, given)
+
+    def _is_row(self, text: str, given: Answer) -> bool:
+        """Whether a line is one row of several: as many numbers as a row has, and nothing that ends a row."""
+        heads, rows, columns = (1, 1, *self._shape())[-3:]
+        if given.matrix is None or heads * rows == 1 or any(sign in text for sign in _ROW_ENDS):
+            return False
+        return bool(given.matrix.values.size == columns)
+
+    def _take_row(self, text: str) -> Iterator[Part]:
+        """Keep a row; the last one completes the matrix."""
+        self.rows = (*self.rows, text)
+        heads, rows, _ = (1, 1, *self._shape())[-3:]
+        if len(self.rows) == heads * rows:
+            yield from self.end_rows()
             return
-        yield from self._judge(text, given)
+        if len(self.rows) == 1:
+            yield Text(
+                Message(N_("Row 1 of {count} is noted. Write the next one, or nothing to stop."), count=heads * rows),
+                "aside",
+            )
+        yield self._wanted(again=True)
+
+    def end_rows(self) -> Iterator[Part]:
+        """Judge the rows that were written one by one."""
+        _, rows, _ = (1, 1, *self._shape())[-3:]
+        blocks = [self.rows[start : start + rows] for start in range(0, len(self.rows), rows)]
+        text, self.rows = " | ".join("; ".join(block) for block in blocks), ()
+        given = answer(text)
+        if given.error is None:
+            yield from self._judge(text, given)
+        else:
+            yield Text(given.error, "remark")
+            yield self._wanted(again=True)
 
     def _other_line(self, name: str) -> Message | None:
         """What to say where an answer names another line than the one that is asked for."""
@@ -323,6 +381,11 @@ class Session:
         """What there is to say to a line: an answer, or one of the words."""
         assert self.exercise is not None
         exercise = self.exercise
+        if exercise.rows and not line.strip():
+            yield from exercise.end_rows()
+            if exercise.done:
+                yield from self._next()
+            return
         word = WORDS.get(" ".join(line.split()).casefold())
         if word == "quit":
             self.ended = True
@@ -366,9 +429,7 @@ def _stage(stage: int) -> Message:
     if stage >= LAST_STAGE:
         return Message(N_("Stage {stage} of {last}: every line is yours."), stage=stage, last=LAST_STAGE)
     if stage == 1:
-        return Message(
-            N_("Stage {stage} of {last}: everything is there but the last line."), stage=stage, last=LAST_STAGE
-        )
+        return Message(N_("Stage {stage} of {last}: only the last line is yours."), stage=stage, last=LAST_STAGE)
     return Message(N_("Stage {stage} of {last}: the last lines are yours."), stage=stage, last=LAST_STAGE)
 
 

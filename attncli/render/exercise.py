@@ -219,13 +219,3 @@ class Screen:
         yield self.page.text(f"  {name} = {text} {relation} {result}")
         if relation == ABOUT:
             yield self.page.lines(WHY_ABOUT_IN_MARKS, "italic dim")
-
-
-def prompt_text(part: Wanted) -> str:
-    """What stands before the place to type at."""
-    return f"{part.id} > "
-
-
-def wrapped(message: Message, language: Language, width: int) -> str:
-    """A sentence outside any exercise."""
-    return wrap(message.text(language), width) + "\n"

@@ -35,6 +35,10 @@ TRANSCRIPTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("embedding", "--stage", "1", "--count", "1", "--seed", "2"),
         ("看过程", "quit"),
     ),
+    "row by row": (
+        ("softmax", "--stage", "1", "--count", "1", "--seed", "1"),
+        ("0.766 0.171 0.063", "0.042", "", "A = 0.766 0.171 0.063", "0.042 0.114 0.844"),
+    ),
 }  # fmt: skip
 
 

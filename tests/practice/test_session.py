@@ -207,3 +207,35 @@ def test_masks_and_heads_can_be_practised() -> None:
             assert text_of(bench, bench.shown, "zh")
             bench.type(right(bench.exercise))
         assert {entry.verdict for entry in bench.entries} <= {"correct", "route", "done"}, name
+
+
+def test_a_matrix_may_be_typed_one_row_after_another() -> None:
+    for code, first in (("en", "Row 1 of 2"), ("zh", "第 1 行记下了，共 2 行")):
+        bench = Bench(only("attention", 1))
+        one, other = right(bench.exercise).split("; ")
+        assert first in text_of(bench, bench.type(f"O = {one}"), code)
+        assert bench.exercise.prompt == "O[2] > " and bench.entries == []
+        bench.type("hint")
+        bench.type(f"{other} 9")
+        assert bench.exercise.tries == 0 and bench.exercise.rows == (one,), "a row of another length is no answer"
+        bench.type(f"[{other.replace(' ', ', ')}]")
+        assert bench.entries[0].verdict == "correct" and bench.entries[0].answer == f"{one}; {other.replace(' ', ', ')}"
+
+
+def test_nothing_ends_the_rows_and_a_whole_matrix_takes_their_place() -> None:
+    bench = Bench(only("attention", 1))
+    bench.type("1 2")
+    bench.type("")
+    assert "2×2" in bench.said() and bench.entries == [] and bench.exercise.prompt == "O > "
+    bench.type("1 2")
+    bench.type(right(bench.exercise))
+    assert bench.entries[0].is_clean
+
+
+def test_rows_of_heads_of_columns_and_of_single_numbers() -> None:
+    for name in ("multi-head", "attention", "softmax-backward"):
+        bench = Bench(only(name, 4), count=1)
+        while not bench.session.ended:
+            for row in right(bench.exercise).replace(" | ", "; ").split("; "):
+                bench.type(row)
+        assert {entry.verdict for entry in bench.entries} == {"correct", "done"}, name
