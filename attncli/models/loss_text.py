@@ -32,6 +32,11 @@ class Factor(Record):
 
     entry: Expression
 
+    @classmethod
+    def of(cls, count: int) -> Factor:
+        """A whole number."""
+        return cls(("num", str(count)))
+
     @cached_property
     def value(self) -> float:
         """NaN where it divides by 0."""
@@ -65,11 +70,6 @@ class Factor(Record):
 
 _ONE: Expression = ("num", "1")
 ONE = Factor(_ONE)
-
-
-def whole_number(count: int) -> Factor:
-    """A count as a factor."""
-    return Factor(("num", str(count)))
 
 
 class Measure(Record):

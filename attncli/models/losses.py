@@ -16,7 +16,7 @@ from attncli.core.graph import Graph, Op, Step, show_shape
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import class_losses
-from attncli.models.loss_text import ONE, Factor, Measure, plain_text, read, whole_number
+from attncli.models.loss_text import ONE, Factor, Measure, plain_text, read
 from attncli.ops.elementwise import IDENTITY, SCALE
 from attncli.ops.losses import AVERAGE, LOG_LOSS, LOG_SLOPE, MEAN_SQUARE, SQUARE_SUM, WEIGHTED_SUM, WEIGHTED_TOTAL
 from attncli.ops.rows import SUBTRACT
@@ -297,8 +297,8 @@ class _Whole:
             why=Message(why) if why else None,
         )
         count = math.prod(shape) if mean else 0
-        two = whole_number(2)
-        slope = part.factor.times(two.over(whole_number(count)) if mean else two)
+        two = Factor.of(2)
+        slope = part.factor.times(two.over(Factor.of(count)) if mean else two)
         self._sends(name, label, lambda step_id, symbol: _square_slope(graph, step_id, base, symbol, slope, count))
 
     def _error(self, part: Measure, prefix: str) -> str:
@@ -339,7 +339,7 @@ def _in_front(part: Measure, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int
     if part.kind == "entry":
         yield _place(part), part.factor
         return
-    factor = part.factor.over(whole_number(math.prod(shape))) if part.kind == "mean" else part.factor
+    factor = part.factor.over(Factor.of(math.prod(shape))) if part.kind == "mean" else part.factor
     for cell in np.ndindex(*shape):
         yield cell, factor
 
@@ -349,7 +349,7 @@ def _by_cell(shape: tuple[int, ...], numbers: Iterable[tuple[tuple[int, ...], Fa
     at: dict[tuple[int, ...], Factor] = {}
     for cell, factor in numbers:
         at[cell] = at[cell].plus(factor) if cell in at else factor
-    every = [at.get(cell, whole_number(0)) for cell in np.ndindex(*shape)]
+    every = [at.get(cell, Factor.of(0)) for cell in np.ndindex(*shape)]
     values = np.array([factor.value for factor in every]).reshape(shape) + 0.0
     return Matrix(values, None, tuple(factor.entry for factor in every))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from attncli import models
@@ -93,10 +94,14 @@ class Problem(Record):
             The inputs do not fit the model, or there is nothing to start the backward steps from.
         """
         wanted = self.has_gradient if backward is None else backward
-        known: dict[bool, Graph] = self.__dict__.setdefault("_graphs", {})
-        if wanted not in known:
-            known[wanted] = self._graph(wanted)
-        return known[wanted]
+        if wanted not in self._graphs:
+            self._graphs[wanted] = self._graph(wanted)
+        return self._graphs[wanted]
+
+    @cached_property
+    def _graphs(self) -> dict[bool, Graph]:
+        """The calculation without and with its backward steps, as far as it was asked for."""
+        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process is sent: the fields, from which it puts the calculation together itself."""
