@@ -93,6 +93,12 @@ def of_system(error: Exception) -> Message:
     return _plain(getattr(error, "strerror", None) or str(error))
 
 
+def of_library(error: Exception) -> Message:
+    """What another library says, where it says anything; never the address of an object."""
+    words = re.sub(r"<[^<>]*\b0x[0-9a-f]+>|\bat 0x[0-9a-f]+", "", str(error))[:120].strip()
+    return _plain(words) if words else Message(N_("no reason is given"))
+
+
 def _known(wording: str, table: tuple[tuple[str, str], ...]) -> Message:
     return next(
         (Message(text) for start, text in table if wording.replace(" ", "_").startswith(start)), _plain(wording)
@@ -105,7 +111,10 @@ def _plain(text: str) -> Message:
 
 
 def where_it_failed(error: BaseException) -> str:
-    """Of an error that is our own fault: its kind, its words, and the place in the code."""
+    """Of an error that is our own fault: its kind, its words, and the place in the code.
+
+    Nowhere else do Python's names stand in a message: here they are what whoever mends it needs.
+    """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

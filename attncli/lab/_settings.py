@@ -50,7 +50,10 @@ def _value(setting: Option, word: Any, language: Language) -> Any:
         return _text(setting, word)
     if setting.kind == "matrix":
         try:
-            return read_matrix(word, Stdin())
+            matrix = read_matrix(word, Stdin())
+            if not matrix.values.size:
+                raise InputError("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
+            return matrix
         except AttnError as error:
             raise error.at(setting.option) from None
     return _numbers(setting, word)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from attncli.core.message import N_, InputError, Language, Message
+from attncli.core.reasons import of_library
 from attncli.marking.marked import Marked
 from attncli.marking.results import Grader, SetGrader
 from attncli.marking.submission import Submission
@@ -231,7 +232,7 @@ def _dask(work: Work, address: str, stack: ExitStack) -> Callable[[list[Submissi
         raise InputError(
             "--dask {address}: no cluster answers there ({reason}). Give the scheduler's address, like tcp://127.0.0.1:8786.",
             address=address,
-            reason=_reason(error),
+            reason=of_library(error),
         ) from None
 
     def hand(chunk: list[Submission]) -> Handed:
@@ -242,7 +243,7 @@ def _dask(work: Work, address: str, stack: ExitStack) -> Callable[[list[Submissi
                 raise InputError(
                     "--dask {address}: the cluster gave up ({reason}). What is done is kept; give the same command again to go on.",
                     address=address,
-                    reason=_reason(error),
+                    reason=of_library(error),
                 ) from None
             return found
 
@@ -250,10 +251,6 @@ def _dask(work: Work, address: str, stack: ExitStack) -> Callable[[list[Submissi
         return result
 
     return hand
-
-
-def _reason(error: Exception) -> str:
-    return str(error)[:120] or type(error).__name__
 
 
 def _apply(work: Work, chunk: list[Submission]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from attncli import __version__
 from attncli.core.message import N_, InputError, Listed, Message
-from attncli.core.outputs import CLASS, cannot_write, check_output, is_folder
+from attncli.core.outputs import CLASS, cannot_write, check_output, is_folder, is_locked_for_us
 from attncli.core.record import Record
 from attncli.marking.submission import Submission
 
@@ -121,7 +121,13 @@ class Ledger:
                 return
             check_output(name, CLASS, inputs, force=force or self._is_begun())
             self._beside = _opened(Path(f"{self.path}{BESIDE}"))
-            self._lock()
+            if not is_locked_for_us(self._beside):
+                self._beside.close()
+                self._beside = None  # it is the other one's, empty or not
+                raise InputError(
+                    "-o {path}: another attncli is writing to this file. Wait until it is done, or give another name.",
+                    path=self.name,
+                )
             self._check(force)
             self._file = _opened(self.path)
             if force:
@@ -150,23 +156,6 @@ class Ledger:
     def has_earlier(self) -> bool:
         """Whether an earlier run has left something that may be taken over."""
         return self._beside is not None and self.path.stat().st_size > 0
-
-    def _lock(self) -> None:
-        """Nobody else writes this file at the same time. The system gives the lock back when a process ends, however it does."""
-        try:
-            import fcntl
-        except ImportError:
-            return  # Windows lets no two processes rename over one file
-        assert self._beside is not None
-        try:
-            fcntl.flock(self._beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                "-o {path}: another attncli is writing to this file. Wait until it is done, or give another name.",
-                path=self.name,
-            ) from None
-        except OSError:
-            return  # a disk of another machine that knows no locks
 
     def _check(self, force: bool) -> None:
         """Refuse results that nobody knows any more what they belong to."""

@@ -208,7 +208,7 @@ def sheet(data: Any, place: Callable[[str], str] | None = None) -> Sheet:
     if not isinstance(data, dict):
         raise InputError(
             "A sheet names its steps, but this is “{value}”. Write {example}.",
-            value="null" if data is None else brief(data),
+            value=brief(data),
             example=_EXAMPLE,
         )
     student = data.get("student")
@@ -218,7 +218,7 @@ def sheet(data: Any, place: Callable[[str], str] | None = None) -> Sheet:
     elif not isinstance(given, dict):
         raise InputError(
             "answers: this is “{value}”, but the steps belong here. Write {example}.",
-            value="null" if given is None else brief(given),
+            value=brief(given),
             example=_EXAMPLE,
         )
     return Sheet(
@@ -276,10 +276,15 @@ def sheet_from_arrays(arrays: Mapping[str, Any], student: str | None = None) -> 
     return Sheet(student, answers)
 
 
+_EMPTY = N_("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
+
+
 def _from_array(array: Any) -> Answer:
     if isinstance(array, Message):
         return Answer(None, array)
     values = np.asarray(array, dtype=np.float64)
+    if not values.size:
+        return Answer(None, Message(_EMPTY))
     kind = np.asarray(array).dtype
     eps = float(np.finfo(kind).eps) if kind.kind == "f" else float(np.finfo(np.float64).eps)
     return Answer(Matrix(values if values.ndim else values.reshape(1, 1)), eps=eps)

@@ -54,7 +54,7 @@ def complaint(
     if kind == "missing":
         return InputError("the key “{key}” is missing. Add it.", key=key)
     value = found.get("input")
-    given = "null" if value is None else str(value).lower() if isinstance(value, bool) else brief(value)
+    given = brief(value)
     if kind == "literal_error":
         return InputError(
             "{key}: “{given}” does not work here. Write {choices}.",
@@ -76,5 +76,5 @@ def complaint(
         )
     words = {**_EXPECTED, **(expected or {})}.get(kind)
     if words is None:
-        return InputError("{key}: “{given}” does not work here ({what}).", key=key, given=given, what=found["msg"])
+        return InputError("{key}: “{given}” does not work here.", key=key, given=given)
     return InputError("{key}: found “{given}”, expected {expected}.", key=key, given=given, expected=Message(words))

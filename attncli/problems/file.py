@@ -183,7 +183,7 @@ def from_data(data: Any, *, check: bool = False, base: Path | None = None) -> Pr
     if not isinstance(data, dict):
         raise InputError(
             "A problem is a table of keys, like model and inputs, but this is “{value}”. Write model = … and [inputs].",
-            value="null" if data is None else brief(data),
+            value=brief(data),
         )
     try:
         file = ProblemFile.model_validate(data)

@@ -6,6 +6,7 @@ axis by "|" or nested brackets; full-width signs as Chinese input methods type t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -169,11 +170,13 @@ def _cell(value: object) -> Cell:
 
 
 def brief(value: object) -> str:
-    """A value for a message: short, whatever it is."""
+    """A value for a message, as a file writes it: short, whatever it is. Only who calls from Python can give other objects."""
     try:
-        return shown(str(value))
-    except ValueError:  # an integer of more digits than Python writes out
-        return type(value).__name__
+        if value is None or isinstance(value, (bool, list, dict)):
+            return shown(json.dumps(value, ensure_ascii=False, default=str))
+        return shown(re.sub(r" at 0x[0-9a-f]+", "", str(value)))
+    except (ValueError, RecursionError):  # an integer of more digits than Python writes out, or lists without end
+        return "…"
 
 
 def _place(at: tuple[int, ...]) -> Message:

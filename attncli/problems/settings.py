@@ -141,8 +141,19 @@ def matrix_of(value: object) -> Matrix:
         return parse_lists([value])
     raise InputError(
         "“{value}” is not a matrix. Write text like “1 2; 3 4”, or rows like [[1, 2], [3, 4]].",
-        value="null" if value is None else brief(value),
+        value=brief(value),
     )
+
+
+#: What arrays hold that are no real numbers, by the letter that NumPy has for it.
+_KINDS = {
+    "c": N_("complex numbers"),
+    "S": N_("text"),
+    "U": N_("text"),
+    "M": N_("dates or times"),
+    "m": N_("dates or times"),
+    "V": N_("records of several fields"),
+}
 
 
 def real_array(array: Any) -> Any:
@@ -159,7 +170,8 @@ def real_array(array: Any) -> Any:
             " Save plain numbers: numpy.save(name, array.astype(float))."
         )
     if array.dtype.kind not in "fiub":
-        raise InputError("holds {kind}, not real numbers. Save plain floats or integers.", kind=brief(array.dtype))
+        kind = Message(_KINDS.get(array.dtype.kind, N_("something else")))
+        raise InputError("holds {kind}, not real numbers. Save plain floats or integers.", kind=kind)
     with np.errstate(over="ignore"):
         values = array.astype(np.float64)
     wrong = np.isnan(values) | (np.isinf(values) & np.isfinite(array))

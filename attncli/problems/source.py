@@ -351,11 +351,9 @@ def _npz(path: str, writer: str = "numpy.savez") -> Iterator[Any]:
         try:
             with zipfile.ZipFile(file) as archive:
                 yield archive
-        except (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError):
             raise InputError(
-                "is not a readable .npz file ({reason}). Write it with {writer}.",
-                reason=str(error)[:100],
-                writer=writer,
+                "is not a readable .npz file: it is damaged, or something else. Write it with {writer}.", writer=writer
             ) from None
 
 
@@ -447,8 +445,8 @@ def stored_array(file: IO[bytes]) -> Any:
         TypeError,
         RecursionError,
         TokenError,
-    ) as error:
+    ):
         raise InputError(
-            "is not a readable .npy file ({reason}). Write it with numpy.save.", reason=str(error)[:100]
+            "is not a readable .npy file: it is damaged, or something else. Write it with numpy.save."
         ) from None
     return array

@@ -421,10 +421,10 @@ FILES: dict[str, tuple[str, ...]] = {
     "several.npz:K": ("several.npz: holds Python objects, which are never loaded",),
     "pickle.npy": ("pickle.npy: is not a readable .npy file",),
     "code.npy": ("code.npy: is not a readable .npy file",),
-    "complex.npy": ("complex.npy: holds complex128, not real numbers. Save plain floats or integers.",),
-    "text.npy": ("text.npy: holds <U1, not real numbers",),
+    "complex.npy": ("complex.npy: holds complex numbers, not real numbers. Save plain floats or integers.",),
+    "text.npy": ("text.npy: holds text, not real numbers",),
     "records.npy": ("records.npy: holds [('a', '<f8')], not real numbers",),
-    "dates.npy": ("dates.npy: holds datetime64[D], not real numbers",),
+    "dates.npy": ("dates.npy: holds dates or times, not real numbers",),
     "nan.npy": ("nan.npy: holds NaN at [1,2], which is not a number to calculate with. Write a number there.",),
     "infinite.npy": ("Q[1,2] is not a finite number",),
     "empty-array.npy": ("Q is 0×2, so it is empty. Give it at least one number.",),
@@ -753,8 +753,8 @@ def test_titles_and_labels_are_shown_as_they_are(files: Path) -> None:
 
 def test_python_says_the_same() -> None:
     for inputs, words in (
-        ({"Q": np.array([["a"]])}, "inputs.Q: holds <U1, not real numbers"),
-        ({"Q": np.array([[1j]])}, "inputs.Q: holds complex128"),
+        ({"Q": np.array([["a"]])}, "inputs.Q: holds text, not real numbers"),
+        ({"Q": np.array([[1j]])}, "inputs.Q: holds complex numbers"),
         ({"Q": np.array([[None]], dtype=object)}, "inputs.Q: holds Python objects"),
         ({"Q": np.array([[1.0, np.nan]])}, "inputs.Q: holds NaN at [1,2]"),
         ({"Q": [[1, None]]}, "inputs.Q: row 1, column 2: “null” stands where a number is expected"),

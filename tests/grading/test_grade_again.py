@@ -6,6 +6,8 @@ a run in one go.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import random
@@ -13,13 +15,17 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from classroom import NO_SCALE, RIGHT, Ran, a_class, command, environment, grade, json_lines, refused
+from classroom import NO_SCALE, RIGHT, Ran, a_class, command, environment, grade, json_lines, refused, run
 
+from attncli.core.message import InputError
+from attncli.marking.ledger import Ledger
 from attncli.marking.results import Grader
 from attncli.marking.submission import Submission
 
@@ -265,6 +271,58 @@ def test_a_full_disk(long_class: Path, tmp_path: Path, format: str) -> None:
         assert "cannot be written" in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr
     same_as_in_one_go(long_class, out)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 KB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may mount a small disk; test_a_full_disk limits the size of files instead")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False, capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"no disk may be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_small_disk_that_is_full_and_then_is_larger(long_class: Path, small_disk: Path) -> None:
+    out, calculation = small_disk / "out.jsonl", small_disk / "run.json"
+    assert run("forward", "a1-pronoun", "-o", calculation).status == 0
+    before = calculation.read_bytes()
+    refused(grade(long_class, "-o", out), "cannot be written (the disk is full)")
+    refused(run("forward", "b6-full-backward", "-o", calculation), "run.json: cannot be written (the disk is full)")
+    assert calculation.read_bytes() == before
+    assert sorted(path.name for path in small_disk.iterdir()) == ["out.jsonl", "out.jsonl.attncli", "run.json"]
+    subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
+    same_as_in_one_go(long_class, out)
+
+
+def test_two_writers_exclude_each_other_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As there: no fcntl, and a lock on a byte that must not lie in what others read."""
+    flock, exclusive = fcntl.flock, fcntl.LOCK_EX | fcntl.LOCK_NB
+
+    def locking(handle: int, mode: int, count: int) -> None:
+        assert (mode, count) == (2, 1)
+        assert os.lseek(handle, 0, os.SEEK_CUR) > 10**9
+        try:
+            flock(handle, exclusive)
+        except BlockingIOError:
+            raise OSError(errno.EACCES, "Permission denied") from None
+
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(LK_NBLCK=2, locking=locking))
+    out = str(tmp_path / "out.csv")
+    first = Ledger(out, "work", "a1-pronoun", "head\n", (), force=False)
+    for force in (False, True):
+        with pytest.raises(InputError, match="another attncli is writing"):
+            Ledger(out, "work", "a1-pronoun", "head\n", (), force=force)
+    assert Path(f"{out}.attncli").exists()
+    first.close()
+    Ledger(out, "work", "a1-pronoun", "head\n", (), force=False).close()
 
 
 def test_two_writers_exclude_each_other(long_class: Path, tmp_path: Path) -> None:

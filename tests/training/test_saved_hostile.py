@@ -161,7 +161,7 @@ def test_files_of_other_kinds(tmp_path: Path) -> None:
         "link.npz": "is a link to a file that is not there",
         "loop.npz": "cannot be opened",
         "folder.npz": "this is a folder",
-        "empty.npz": "is not a readable .npz file (File is not a zip file). Write it with attncli train TEXT --save FILE.",
+        "empty.npz": "is not a readable .npz file: it is damaged, or something else. Write it with attncli train TEXT --save FILE.",
         "other.npz": "there is no such file",
     }.items():
         with pytest.raises(InputError) as caught:
