@@ -37,23 +37,27 @@ BESIDE = {("marking", "cost"), ("marking", "lab"), ("marking", "training"), ("co
 PRINTED = {("attncli.problems.run", "render"), ("attncli.marking.marked", "render")}
 
 
+TREES = {module: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for module, path in FILES.items()}
+
+
+def named(module: str) -> Iterator[str]:
+    """What a file imports, as it names it."""
+    for node in TREES[module]:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 def imported(module: str) -> Iterator[str]:
     """The modules of this package that a file imports."""
-    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            known = (
-                name
-                if name in FILES
-                else f"{name}.__init__"
-                if f"{name}.__init__" in FILES
-                else name.rpartition(".")[0]
-            )
-            known = known if known in FILES else f"{known}.__init__"
-            if known in FILES and known != module:
-                yield known
+    for name in named(module):
+        above = name.rpartition(".")[0]
+        for known in (name, f"{name}.__init__", above, f"{above}.__init__"):
+            if known in FILES:
+                if known != module:
+                    yield known
+                break
 
 
 def room(module: str) -> str:
@@ -86,15 +90,12 @@ def test_no_circle_of_files() -> None:
 
 
 def test_only_screens_know_the_library_that_draws_them() -> None:
-    for module, path in FILES.items():
-        if room(module) not in ("render", "cli"):
-            names = [
-                name
-                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                for name in (
-                    [alias.name for alias in node.names]
-                    if isinstance(node, ast.Import)
-                    else [getattr(node, "module", "") or ""]
-                )
-            ]
-            assert not [name for name in names if name.partition(".")[0] == "rich"], module
+    assert {room(module) for module in FILES for name in named(module) if name.startswith("rich.")} == {"render", "cli"}
+
+
+def test_rendering_puts_no_calculation_together_and_evaluates_none() -> None:
+    for module in FILES:
+        if room(module) == "render":
+            called = [node.func for node in TREES[module] if isinstance(node, ast.Call)]
+            names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called}
+            assert not names & {"graph", "Graph", "evaluate"}, module

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from attncli.core.graph import Graph
 from attncli.core.message import ENGLISH, N_, Message
 from attncli.core.record import Record
 from attncli.marking.explain import Named
@@ -74,6 +75,11 @@ class Marked(Record):
     steps: tuple[StepMark, ...]
     notes: tuple[Message, ...] = ()
     layout: str = "rows"
+
+    @property
+    def graph(self) -> Graph:
+        """The calculation that it was marked by."""
+        return self.problem.graph()
 
     @property
     def score(self) -> Fraction:

@@ -189,7 +189,7 @@ class _Sheet:
         """Where to look again, in the words of the step that the likeliest mistake was made at."""
         told = without_vaguer([named.id for named in step.mistakes if named.step == step.mistakes[0].step])
         likeliest = next(named for named in step.mistakes if named.id == told[0])
-        graph = self.marked.problem.graph() if varies(likeliest.id) else None
+        graph = self.marked.graph if varies(likeliest.id) else None
         return look(likeliest.id, graph, likeliest.step)
 
     def _numbers(self, step: StepMark) -> Iterator[Paragraph | Marks]:
@@ -218,7 +218,7 @@ class _Sheet:
         return Message(N_("It shows in these cells: {cells}."), cells=cells)
 
     def _what_follows(self, step: StepMark) -> str:
-        if step.id in self.marked.problem.graph().inputs:
+        if step.id in self.marked.graph.inputs:
             return N_("This was given:")
         above = itertools.takewhile(lambda other: other.id != step.id, self.marked.steps)
         if any(other.written is not None for other in above):
@@ -229,7 +229,7 @@ class _Sheet:
         """How the first wrong cell comes about from the learner's own numbers, where no known mistake explains it."""
         if not step.operands or not step.cells or step.own is None:
             return
-        graph, index = self.marked.problem.graph(), tuple(i - 1 for i in step.cells[0])
+        graph, index = self.marked.graph, tuple(i - 1 for i in step.cells[0])
         term = cell_term(graph.steps[step.id], index, graph, step.operands)
         if len(list(term.cells())) > _MOST_TERMS:
             return
