@@ -4,7 +4,7 @@ from typing import Any
 
 from attncli.cli.options import (
     Declared,
-    Group,
+    PlainGroup,
     argument,
     command_of,
     example_ids,
@@ -19,7 +19,7 @@ from attncli.cli.output import Say, report_format, write_report
 def command(say: Say) -> Any:
     """The group of experiments, which are imported only when one of them is asked for: they load NumPy."""
 
-    class Experiments(Group):
+    class Experiments(PlainGroup):
         """One command for each file in attncli/lab."""
 
         def list_commands(self, ctx: Any) -> list[str]:

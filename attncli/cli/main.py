@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from attncli import __version__
-from attncli.cli.options import Group, HelpInstead, where_to_look
+from attncli.cli.options import HelpInstead, PlainGroup, where_to_look
 from attncli.cli.output import ClosedOutput, OutputClosedError, OutputError, Say, width
 from attncli.core.message import N_, AttnError, Message, closest
 from attncli.core.reasons import of_system
@@ -107,7 +107,7 @@ def _run(words: list[str], say: Say) -> int:
 def application(say: Say) -> Any:
     """The command line in one language."""
 
-    class Commands(Group):
+    class Commands(PlainGroup):
         """Commands that are imported only when they are used."""
 
         def list_commands(self, ctx: Any) -> list[str]:

@@ -26,8 +26,9 @@ class _AsTyped:
     make_parser: Callable[[Any], Any]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        parser = self.make_parser(ctx)
         try:
-            given, rest, order = self.make_parser(ctx).parse_args(args=list(args))
+            given, rest, order = parser.parse_args(args=list(args))
         except typer.TyperException as error:
             if getattr(error, "ctx", None) is None:
                 error.ctx = ctx  # type: ignore[attr-defined] # so that the message can name the help page
@@ -36,7 +37,8 @@ class _AsTyped:
             _refuse_twice(order)
         # --help and its like come first: they end the run, whatever else is missing.
         for param in sorted(self.get_params(ctx), key=lambda param: not param.is_eager):
-            value, _ = param.consume_value(ctx, given)
+            value, source = param.consume_value(ctx, given)
+            ctx.set_parameter_source(param.name, source)
             if param.required and value in (None, (), []) and not ctx.resilient_parsing:
                 raise InputError(
                     "{name} is missing. See {command} --help.",
@@ -54,6 +56,7 @@ class _AsTyped:
                 hint=where_to_look(ctx),
             )
         ctx.args = list(rest)
+        ctx._opt_prefixes.update(parser._opt_prefixes)  # by which completion knows an option
         return list(rest)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -71,11 +74,11 @@ def _refuse_twice(order: Sequence[Any]) -> None:
             seen.add(param.name)
 
 
-class Command(_AsTyped, TyperCommand):
+class PlainCommand(_AsTyped, TyperCommand):
     """A command whose words are taken as they are typed."""
 
 
-class Group(_AsTyped, TyperGroup):
+class PlainGroup(_AsTyped, TyperGroup):
     """A group of such commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -119,11 +122,11 @@ def command_of(
 ) -> Any:
     """The command `name`, which calls `run(say, **words)` with these options of the table."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(name, cls=Command, help=help)(_with_options(run, say, names, table))
+    app.command(name, cls=PlainCommand, help=help)(_with_options(run, say, names, table))
     return typer.main.get_command(app)
 
 
-def group_of(help: str, say: Say, cls: type[Group] = Group) -> Any:
+def group_of(help: str, say: Say, cls: type[PlainGroup] = PlainGroup) -> Any:
     """A group of commands, which are added to it or found by its class."""
     app = typer.Typer(cls=cls, rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=help)
 
