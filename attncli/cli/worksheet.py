@@ -109,13 +109,18 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
     if ending == ".toml":
         text = answers_text(problem)
     else:
-        key = None
+        key, powers, asked = None, None, [one.step for one in question.asked]
         if words["key"]:
             from attncli.marking.results import marker_of
             from attncli.worksheets.key import key_of
 
-            key = key_of(marker_of(problem), [one.step for one in question.asked])
-        text = sheet_printer(ending)([page(question, language_of(say, to_file=target is not None), key)])
+            key = key_of(marker_of(problem), asked)
+        else:
+            from attncli.worksheets.powers import powers_of
+
+            powers = powers_of(problem, asked)
+        language = language_of(say, to_file=target is not None)
+        text = sheet_printer(ending)([page(question, language, key, powers=powers or ())])
     if target is None:
         say.out(text)
     else:

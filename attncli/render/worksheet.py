@@ -17,9 +17,11 @@ from attncli.render.names import clean, localized
 from attncli.render.numbers import number_text
 from attncli.render.view import Panel, items, panels_of
 from attncli.worksheets.key import KeyLine
+from attncli.worksheets.powers import Powers
 
 GIVEN = Message(N_("Given"))
 TO_FILL_IN = Message(N_("To fill in"))
+TO_LOOK_UP = Message(N_("To look up"))
 KEY = Message(N_("Answer key"))
 _NAME = Message(N_("Name"))
 _CLASS = Message(N_("Class"))
@@ -29,28 +31,42 @@ _CARRY_ON = N_(
 _RANGE = N_("Right numbers lie from {least} to {most}: it depends on where one rounds.")
 _AS_ASKED = Message(N_("the decimals asked for"))
 _HEAD = N_("head {number}")
+#: Places that are taken where a step is judged as written.
+_PLACES = 3
 
 
 Say = Callable[[Message], str]
 
 
-def page(question: Question, language: Language, key: Mapping[str, KeyLine] | None = None, student: str = "") -> Page:
+def page(
+    question: Question,
+    language: Language,
+    key: Mapping[str, KeyLine] | None = None,
+    student: str = "",
+    powers: Sequence[Powers] = (),
+) -> Page:
     """A worksheet; with a key, the same with its answers.
 
     Parameters
     ----------
     student : whose sheet it is, where that is known
+    powers : a table of e^−x to print on it
     """
     own = language.with_columns() if question.problem.layout == "columns" else language
 
     def say(message: Message) -> str:
         return clean(message.text(own))
 
-    return Page(language.code, tuple(_blocks(question, say, language.code, key, student)), key is not None)
+    return Page(language.code, tuple(_blocks(question, say, language.code, key, student, powers)), key is not None)
 
 
 def _blocks(
-    question: Question, say: Say, code: str, key: Mapping[str, KeyLine] | None, student: str
+    question: Question,
+    say: Say,
+    code: str,
+    key: Mapping[str, KeyLine] | None,
+    student: str,
+    powers: Sequence[Powers],
 ) -> Iterator[Block]:
     title = _title(question, say, code)
     yield Heading(f"{say(KEY)}: {title}" if key is not None else title, 1)
@@ -66,6 +82,10 @@ def _blocks(
     if under:
         yield Gap()
         yield from map(Paragraph, under)
+    if powers:
+        yield Gap()
+        yield Heading(say(TO_LOOK_UP))
+        yield Grids(tuple(_table(powers, max(question.decimals, key=lambda one: one or 0) or _PLACES)))
     yield Gap()
     yield Heading(say(TO_FILL_IN if key is None else KEY))
     asked = [
@@ -74,6 +94,14 @@ def _blocks(
         for grid in _asked(one, question, say, None if key is None else key.get(one.step))
     ]
     yield Grids(tuple(asked), asked=True)
+
+
+def _table(powers: Sequence[Powers], places: int) -> Iterator[Grid]:
+    """e^−x with two places more than are asked for: e^−6 is 0.00248, which from 0.0025 would be rounded up to 0.003."""
+    for line in powers:
+        x = [f"{one:g}" if (2 * one).is_integer() else number_text(one, places) for one in line.x]
+        cells = tuple(f"{one:.{places + 2}f}" for one in line.power)
+        yield Grid("e^(-x)", "e^{-x}", f"x = {x[0]} … {x[-1]}", ("",), tuple(x), (cells,))
 
 
 def _title(question: Question, say: Say, code: str) -> str:

@@ -83,11 +83,12 @@ Printer = Callable[[str], Callable[[Sequence[Any]], str]]
 
 
 def make(job: Job, page: Callable[..., Any]) -> Made:
-    """One sheet; `page(question, language, key, student=…)` puts it on a page."""
+    """One sheet; `page(question, language, key, student=…, powers=…)` puts it on a page."""
     from attncli.locale import language
     from attncli.marking.mark import Marker
     from attncli.problems.question import question_of
     from attncli.worksheets.key import key_of
+    from attncli.worksheets.powers import powers_of
 
     order = job.order
     problem, proofs = generator.drawn(
@@ -101,7 +102,7 @@ def make(job: Job, page: Callable[..., Any]) -> Made:
         job.student,
         problem_text(problem),
         answers_text(problem, job.student),
-        page(question, words, student=job.student),
+        page(question, words, student=job.student, powers=powers_of(problem, [one.step for one in question.asked])),
         page(question, words, key),
         tuple(proofs),
     )
