@@ -70,7 +70,7 @@ def test_an_unknown_token_may_stand_in() -> None:
     [
         ([], "The vocabulary is empty. Give at least one token."),
         (["a", ""], "The vocabulary: token 1 is empty. Write a character or a word."),
-        (["a", "b", "a"], "The vocabulary: “a” stands twice, as id 0 and as id 2. Keep one."),
+        (["a", "b", "a"], "The vocabulary: “a” occurs twice, as id 0 and as id 2. Keep one."),
         (["a"] * (MOST + 1), "The vocabulary has 100001 tokens; the limit is 100000."),
     ],
     ids=["empty", "empty token", "twice", "too many"],

@@ -14,12 +14,12 @@ def command(say: Say) -> Any:
     t = say.text
     own = {
         "variants": arguments("[mha|mqa|gqa|mla]...", help=t("What to compare: all four, or with several presets what each of them uses."), complete=_variants, default=None),
-        "preset": options("--preset", metavar="NAME", help=t("The sizes of a published model: gpt2, llama-2-7b (if nothing is said), llama-2-70b, llama-3-8b, mistral-7b or deepseek-v2; several stand side by side."), complete=_presets),
-        "config": options("--config", metavar="FILE", help=t("The sizes in a model's config.json, as Hugging Face keeps it; several stand side by side.")),
+        "preset": options("--preset", metavar="NAME", help=t("The sizes of a published model: gpt2, llama-2-7b (the default), llama-2-70b, llama-3-8b, mistral-7b or deepseek-v2; several are shown side by side."), complete=_presets),
+        "config": options("--config", metavar="FILE", help=t("The sizes in a model's config.json, as Hugging Face keeps it; several are shown side by side.")),
         "d_model": option("--d-model", metavar="N", help=t("Width of a token.")),
         "heads": option("--heads", metavar="N", help=t("Query heads, n_h.")),
         "kv_heads": option("--kv-heads", metavar="N", help=t("Heads of keys and values in GQA, n_g.")),
-        "d_head": option("--d-head", metavar="N", help=t("Width of a head, d_h (d_model/n_h, if nothing is said).")),
+        "d_head": option("--d-head", metavar="N", help=t("Width of a head, d_h (default: d_model/n_h).")),
         "d_c": option("--d-c", metavar="N", help=t("MLA: width of the latent of keys and values, d_c.")),
         "d_c_q": option("--d-c-q", metavar="N", help=t("MLA: width of the latent of queries, d_c'; 0 for none.")),
         "d_rope": option("--d-rope", metavar="N", help=t("MLA: width of the rotary part, d_h^R; 0 for none.")),

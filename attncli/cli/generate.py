@@ -17,10 +17,10 @@ def command(say: Say) -> Any:
     own = {
         "file": argument("FILE", help=t("A training that attncli train --save has written.")),
         "prompt": argument("PROMPT", help=t("The beginning, in tokens that the training knows.")),
-        "length": option("--length", metavar="N", help=t("Tokens to write (20, or with --trace 3; fewer where the training looked at fewer together).")),
+        "length": option("--length", metavar="N", help=t("Tokens to write (default: 20, or 3 with --trace; fewer if the training looked at fewer together).")),
         "temperature": option("--temperature", metavar="T", help=t("0, the default, takes the likeliest token; 1 draws by the probabilities; more is bolder.")),
         "top": option("--top", metavar="N", help=t("Draw among the N likeliest only.")),
-        "seed": option("--seed", metavar="N", help=t("Of the draw (0).")),
+        "seed": option("--seed", metavar="N", help=t("Seed of the draw (default: 0).")),
         "trace": flag("--trace", help=t("Show the whole calculation of every token, with the cache.")),
         "verify": flag("--verify", help=t("Work everything out again without a cache, and compare.")),
     }  # fmt: skip

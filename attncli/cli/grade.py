@@ -27,7 +27,7 @@ def command(say: Say) -> Any:
         "sheets": arguments("SUBMISSIONS...", help=t("A folder of sheets, .jsonl or .csv files, or - for JSON Lines on standard input.")),
         "format": option("--format", metavar="NAME", help=t("table, jsonl, csv, gradescope or junit; by default as -o ends, else table.")),
         "feedback": option("--feedback", metavar="DIR", help=t("Also write each student's feedback there, as Markdown.")),
-        "jobs": option("-j", "--jobs", metavar="N", help=t("Processes that mark side by side (1, if nothing is said).")),
+        "jobs": option("-j", "--jobs", metavar="N", help=t("Number of processes that mark side by side (default: 1).")),
         "dask": option("--dask", metavar="ADDRESS", help=t("Mark on a Dask cluster (needs the extra attncli[dask]).")),
     }  # fmt: skip
     names = ("exercise", "sheets", "format", "output", "force", "feedback", "map_", "jobs", "dask", "layout", "lang")

@@ -52,7 +52,7 @@ def _experiment(name: str, say: Say) -> Any:
         return 0
 
     own = {setting.name: _declared(setting, say) for setting in experiment.settings}
-    own["seed"] = option("--seed", metavar="N", help=say.text("Start of the random numbers, 0 if nothing is said."))
+    own["seed"] = option("--seed", metavar="N", help=say.text("Seed of the random numbers (default: 0)."))
     names = (*own, "format", "output", "force", "lang")
     return command_of(name, say.text(experiment.text), run, say, names, {**shared_by_reports(say), **own})
 

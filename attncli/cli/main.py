@@ -94,7 +94,7 @@ def _run(words: list[str], say: Say) -> int:
     except BrokenPipeError:
         return _nobody_reads()
     except RecursionError:
-        return say.error(Message(N_("the input is nested too deep to be read. Write it flatter.")))
+        return say.error(Message(N_("the input is nested too deeply to be read. Write it with fewer levels.")))
     except MemoryError:
         return say.error(Message(N_("this needs more memory than there is. Use smaller matrices.")))
     except (OutputError, OutputClosedError) as error:
@@ -162,7 +162,7 @@ def _greeting(say: Say) -> str:
         ),
         (
             'attncli backward a1-pronoun --upstream "1 2" --expand',
-            say.text("backwards: every gradient, and how every number comes about"),
+            say.text("backwards: every gradient, and where every number comes from"),
         ),
     )
     more = (
@@ -201,7 +201,7 @@ def _wrong_option(error: Any) -> Message:
         return Message(N_("the option {name} needs a value after it. {hint}"), name=name, hint=hint)
     if name[1:2].isdigit() or name[1:2] == ".":
         return Message(
-            N_('“{name}” stands where an option is expected. Put quotes around a matrix, like -Q "-1 2". {hint}'),
+            N_('“{name}” was given where an option is expected. Put quotes around a matrix, like -Q "-1 2". {hint}'),
             name=name,
             hint=hint,
         )

@@ -219,7 +219,7 @@ def shared(say: Say) -> dict[str, Declared]:
         "set_": options("--set", metavar="NAME=M", help=t("Any other input or setting of the model, like --set X=\"1 0; 0 1\" or --set eta=0.1.")),
         "model": option("--model", metavar="NAME", help=t("The model; without it, the one whose inputs are given."), complete=model_names),
         "causal": flag("--causal", help=t("A token sees itself and what came before.")),
-        "mask": option("--mask", metavar="M", help=t("Numbers added to the scaled scores: 0 = visible, -inf = hidden.")),
+        "mask": option("--mask", metavar="M", help=t("Numbers that are added to the scaled scores: 0 = visible, -inf = hidden.")),
         "scale": option("--scale", metavar="sqrt|none|NUMBER", help=t("Divide the scores by √d_k (sqrt, the default), not at all, or multiply them by a number.")),
         "upstream": option("--upstream", metavar="M", help=t("The gradient at the output, in the output's shape.")),
         "loss": option("--loss", metavar="TEXT", help=t("A loss instead: sum(O), O[1,1] + 2*O[1,2], 1/2*sum((O-T)^2), -ln A[1,2], cross_entropy(logits, T), nll(A, T), or a sum of such, each with a factor.")),

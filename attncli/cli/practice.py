@@ -32,12 +32,12 @@ def command(say: Say) -> Any:
         "words": arguments("[RECIPE|EXAMPLE|SKILL]", help=t("What to practise; without it, what is best for you next. Or: status, report, forget."), complete=_names, default=None),
         "stage": option("--stage", metavar="1..4", help=t("How much is yours: 1 the last line only, 4 everything.")),
         "from_scratch": flag("--from-scratch", help=t("Everything is yours, like --stage 4.")),
-        "seed": option("--seed", metavar="N", help=t("The number of the first draw; the next ones follow.")),
-        "count": option("--count", metavar="N", help=t("Exercises until the end (1 for a worked example; else until you quit).")),
-        "student": option("--student", metavar="NAME", help=t("Whose practice it is, where several share a log.")),
-        "log": option("--log", metavar="FILE", help=t("The practice log, where not in your data folder.")),
-        "format": option("--format", metavar="NAME", help=t("Of a report: table, csv or jsonl.")),
-        "yes": flag("--yes", help=t("Forget without asking.")),
+        "seed": option("--seed", metavar="N", help=t("Number of the first set of numbers; the next ones follow.")),
+        "count": option("--count", metavar="N", help=t("How many exercises (default: 1 for a worked example; otherwise until you quit).")),
+        "student": option("--student", metavar="NAME", help=t("Who is practising, if several people share a log.")),
+        "log": option("--log", metavar="FILE", help=t("The practice log, if it is not in your data folder.")),
+        "format": option("--format", metavar="NAME", help=t("Format of the report: table, csv or jsonl.")),
+        "yes": flag("--yes", help=t("Delete without asking.")),
     }  # fmt: skip
     help = t("Practise: one line after another, marked at once, and what went wrong comes back. Also: practice status, practice report LOG..., practice forget.")  # fmt: skip
     return command_of("practice", help, practice, say, (*own, "lang"), {**shared(say), **own})
@@ -66,7 +66,7 @@ def practice(say: Say, *, words: list[str] | None, **given: Any) -> int:
     if name == "report":
         return _report(say, more, given["format"])
     if more:
-        raise InputError("“{word}” is one exercise too many. Practise one after another.", word=more[0][:60])
+        raise InputError("“{word}” is one exercise too many. Practise one at a time.", word=more[0][:60])
     if name == "status":
         return _status(say, given)
     if name == "forget":
@@ -85,7 +85,7 @@ def _place(given: Mapping[str, Any]) -> Path:
 def _student(given: Mapping[str, Any]) -> str:
     name = (given["student"] or "").strip()
     if not name.isprintable() or len(name) > 200:
-        raise InputError("--student: “{name}” does not work as a name.", name=name[:40])
+        raise InputError("--student: “{name}” cannot be used as a name.", name=name[:40])
     return str(name)
 
 
@@ -175,17 +175,17 @@ def _forget(say: Say, given: Mapping[str, Any]) -> int:
     place = _place(given)
     student = _student(given) or None
     if not place.exists():
-        say.out(say.text("There is nothing to forget: {path} does not exist.", path=str(place)) + "\n")
+        say.out(say.text("There is nothing to delete: {path} does not exist.", path=str(place)) + "\n")
         return 0
     entries = [entry for entry in read(place) if student is None or entry.student == student]
     if not given["yes"]:
         question = say.text(
-            "Forget {count} entries of {path}? They cannot be brought back. Write yes: ",
+            "Delete {count} entries of {path}? They cannot be brought back. Type yes: ",
             count=len(entries),
             path=str(place),
         )
         if (TypedLines(say)(question) or "").strip().casefold() not in ("yes", "y", "是"):
-            say.out(say.text("Nothing was forgotten.") + "\n")
+            say.out(say.text("Nothing was deleted.") + "\n")
             return 0
-    say.out(say.text("Forgotten: {count} entries.", count=forget(place, student)) + "\n")
+    say.out(say.text("Entries deleted: {count}.", count=forget(place, student)) + "\n")
     return 0

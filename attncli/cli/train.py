@@ -29,30 +29,30 @@ def command(say: Say) -> Any:
     t = say.text
     own = {
         "text": argument("[TEXT]", help=t("The text, @FILE, or - for standard input; a saved training brings its own."), default=None),
-        "steps": option("--steps", metavar="N", help=t("How many updates to make (500 if nothing is said).")),
-        "eta": option("--eta", metavar="NUMBER", help=t("The learning rate η (0.05 for adam, 0.2 for sgd).")),
-        "optimizer": option("--optimizer", metavar="adam|sgd", help=t("How the numbers are updated (adam if nothing is said).")),
-        "split": option("--split", metavar="characters|words", help=t("How the text is cut into tokens (characters if nothing is said).")),
-        "context": option("--context", metavar="N", help=t("Tokens that are looked at together (32, or as long as the text is).")),
-        "d_model": option("--d-model", metavar="N", help=t("Numbers in a token's vector (4).")),
-        "d_k": option("--d-k", metavar="N", help=t("Width of a head's queries and keys (2).")),
-        "d_v": option("--d-v", metavar="N", help=t("Width of a head's values (2).")),
-        "heads": option("--heads", metavar="N", help=t("Heads (1).")),
-        "kv_heads": option("--kv-heads", metavar="N", help=t("Heads of keys and values (as many as heads).")),
-        "layers": option("--layers", metavar="N", help=t("Blocks; 0, the default: causal attention and nothing else.")),
-        "d_ff": option("--d-ff", metavar="N", help=t("Width of the feed-forward sublayer of a block (0: there is none).")),
-        "positions": option("--positions", metavar="none|sinusoidal|learned", help=t("What is added to the embeddings (sinusoidal; with --rotary none).")),
+        "steps": option("--steps", metavar="N", help=t("How many updates to make (default: 500).")),
+        "eta": option("--eta", metavar="NUMBER", help=t("The learning rate η (default: 0.05 for adam, 0.2 for sgd).")),
+        "optimizer": option("--optimizer", metavar="adam|sgd", help=t("How the numbers are updated (default: adam).")),
+        "split": option("--split", metavar="characters|words", help=t("How the text is cut into tokens (default: characters).")),
+        "context": option("--context", metavar="N", help=t("Tokens that are looked at together (default: 32, or the length of the text if it is shorter).")),
+        "d_model": option("--d-model", metavar="N", help=t("Numbers in a token's vector (default: 4).")),
+        "d_k": option("--d-k", metavar="N", help=t("Width of a head's queries and keys (default: 2).")),
+        "d_v": option("--d-v", metavar="N", help=t("Width of a head's values (default: 2).")),
+        "heads": option("--heads", metavar="N", help=t("Number of heads (default: 1).")),
+        "kv_heads": option("--kv-heads", metavar="N", help=t("Number of heads of keys and values (default: as many as heads).")),
+        "layers": option("--layers", metavar="N", help=t("Number of blocks; with 0, the default, there is causal attention and nothing else.")),
+        "d_ff": option("--d-ff", metavar="N", help=t("Width of the feed-forward sublayer of a block (0: no such sublayer).")),
+        "positions": option("--positions", metavar="none|sinusoidal|learned", help=t("What is added to the embeddings (default: sinusoidal; with --rotary: none).")),
         "rotary": flag("--rotary", help=t("Turn queries and keys by their positions.")),
-        "norm": option("--norm", metavar="pre|post", help=t("Where the norms of a block stand (pre).")),
-        "normalisation": option("--normalisation", metavar="layer|rms|none", help=t("Which norm (layer).")),
-        "activation": option("--activation", metavar="NAME", help=t("The bend of the feed-forward sublayer: relu, gelu, gelu_tanh, silu or swiglu (gelu).")),
-        "tied": flag("--tied", help=t("The logits use the embedding table again.")),
-        "seed": option("--seed", metavar="N", help=t("Of the first random numbers (0).")),
+        "norm": option("--norm", metavar="pre|post", help=t("Where the norms of a block are placed (default: pre).")),
+        "normalisation": option("--normalisation", metavar="layer|rms|none", help=t("Which norm (default: layer).")),
+        "activation": option("--activation", metavar="NAME", help=t("The activation of the feed-forward sublayer: relu, gelu, gelu_tanh, silu or swiglu (default: gelu).")),
+        "tied": flag("--tied", help=t("Use the embedding table for the logits too.")),
+        "seed": option("--seed", metavar="N", help=t("Seed of the first random numbers (default: 0).")),
         "at": option("--step", metavar="K", help=t("Show step K in full, every number of it, instead of the whole training.")),
         "load": option("--load", metavar="FILE", help=t("Go on with a saved training.")),
         "save": option("--save", metavar="FILE", help=t("Save the training (.npz) when it is done.")),
     }  # fmt: skip
-    help = t("Train a small GPT on a text and show what it learnt: the loss, the next token, who looks at whom, a continuation.")  # fmt: skip
+    help = t("Train a small GPT on a text and show what it learned: the loss, the next token, who looks at whom, a continuation.")  # fmt: skip
     names = (*own, *(name for name in SHOWN if name not in ("step", "exact")))
     return command_of("train", help, train, say, names, {**shared(say), **own})
 
@@ -94,7 +94,7 @@ def _stopped(trainer: "Trainer", last: int, saved: str | None) -> Message:
     """After an interruption: how far it came, and how to go on."""
     if saved is None:
         return Message(
-            N_("stopped after step {step} of {last}: this is what it had learnt by then. --save FILE keeps it."),
+            N_("stopped after step {step} of {last}: this is what it had learned by then. --save FILE keeps it."),
             step=trainer.step,
             last=last,
         )
@@ -135,7 +135,7 @@ def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
 def _one_step(say: Say, trainer: "Trainer", at: int, words: Mapping[str, Any]) -> int:
     """Everything that step `at` calculates: forward, loss, gradients, update."""
     if words["steps"] is not None:
-        raise InputError("--step shows one step, so --steps says nothing beside it. Leave one of them out.")
+        raise InputError("--step shows a single step, so --steps would have no effect. Leave one of them out.")
     if at <= trainer.step:
         raise InputError(
             "--step {at}: this training has made {step} steps already. Write a later one, like --step {next}.",

@@ -27,7 +27,7 @@ def command(say: Say) -> Any:
     table = {
         **shared(say),
         "cell": arguments("[PROBLEM] STEP [ROW COL]", help=t("The step and the cell: counted from 1, or by the names of row and column (with heads: STEP HEAD ROW COL); also STEP[ROW,COL]. A problem file or example id may stand first."), complete=_step_or_example),
-        "depth": option("--depth", metavar="N", help=t("How many steps to go back (3, if nothing is said), or all.")),
+        "depth": option("--depth", metavar="N", help=t("How many steps to go back (default: 3), or all.")),
     }  # fmt: skip
     names = ("cell", "depth", *INPUTS, *GRADIENT, "decimals", "carry", "rounding", "exact", "layout", "lang", "output", "force")  # fmt: skip
     return command_of("why", t("Trace one number back to the inputs, as nested arithmetic."), why, say, names, table)

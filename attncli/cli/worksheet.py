@@ -21,15 +21,15 @@ def command(say: Say) -> Any:
     own = {
         "what": argument("[PROBLEM|EXAMPLE|RECIPE]", help=t("A problem file, the id of a worked example, or a recipe (--list shows them)."), complete=example_ids, default=None),
         "output": option("-o", "--output", metavar="FILE|FOLDER", help=t("Where to write: .html (to print), .tex, .md, .txt or .toml (an empty sheet); for variants a folder.")),
-        "key": flag("--key", help=t("The answer key instead: what belongs in every box, how far right answers may lie apart, and what each mistake would have given.")),
-        "variants": option("--variants", metavar="N", help=t("So many sheets with different numbers and equal effort.")),
+        "key": flag("--key", help=t("The answer key instead: what belongs in every box, how far apart right answers may be, and what each mistake would have given.")),
+        "variants": option("--variants", metavar="N", help=t("Number of sheets, with different numbers and equal effort.")),
         "students": option("--students", metavar="FILE.csv", help=t("A sheet for every name in the column student; the same name gets the same sheet again.")),
-        "seed": option("--seed", metavar="TEXT", help=t("Where drawing starts: the same seed gives the same numbers (1, if nothing is said).")),
+        "seed": option("--seed", metavar="TEXT", help=t("Seed of the numbers: the same seed gives the same numbers (default: 1).")),
         "decimals": option("--decimals", metavar="D", help=t("Decimals to write.")),
         "ask": options("--ask", metavar="ID", help=t("Ask for this step only (can be given several times).")),
         "explain": flag("--explain", help=t("Say which mistakes the numbers of a recipe tell apart.")),
         "list_": flag("--list", help=t("List the recipes.")),
-        "jobs": option("-j", "--jobs", metavar="N", help=t("Processes that draw side by side (1, if nothing is said).")),
+        "jobs": option("-j", "--jobs", metavar="N", help=t("Number of processes that make the sheets side by side (default: 1).")),
     }  # fmt: skip
     help = t("Print an exercise with boxes to fill in, its answer key, or variants for a whole class.")
     return command_of("worksheet", help, worksheet, say, (*own, "force", "lang"), {**shared(say), **own})
@@ -46,13 +46,13 @@ def worksheet(say: Say, **words: Any) -> int:
         return 0
     if what is None:
         raise InputError(
-            "Nothing to make a worksheet of is named. Give a problem file, a worked example, or a recipe: attncli worksheet --list"
+            "There is nothing to make a worksheet from. Give a problem file, a worked example, or a recipe: attncli worksheet --list"
         )
     is_recipe = what in recipes.names()
     if not is_recipe:
         for option, name in (("--variants", "variants"), ("--students", "students"), ("--seed", "seed"), ("--decimals", "decimals"), ("--ask", "ask"), ("--explain", "explain")):  # fmt: skip
             if words[name]:
-                raise InputError("{option} is for recipes, and “{what}” is none. Choose one: {names}.", option=option, what=what[:80], names=", ".join(recipes.names()))  # fmt: skip
+                raise InputError("{option} is for recipes, and “{what}” is not a recipe. Choose one: {names}.", option=option, what=what[:80], names=", ".join(recipes.names()))  # fmt: skip
         return _single(say, problem_named(what), words)
     if words["variants"] is not None and words["students"] is not None:
         raise InputError(
@@ -188,7 +188,7 @@ def _explained(say: Say, order: "SetOrder") -> str:
     titles = {
         "alone": t("Told apart from every other mistake: {count}", count=len(groups["alone"])),
         "shared": t("The same numbers as another mistake: {count}", count=len(groups["shared"])),
-        "impossible": t("Cannot be made with matrices of these shapes: {count}", count=len(groups["impossible"])),
+        "impossible": t("Not possible with matrices of these shapes: {count}", count=len(groups["impossible"])),
     }
     lines: list[str] = []
     for name, entries in groups.items():

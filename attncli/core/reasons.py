@@ -16,7 +16,7 @@ _SIGN = N_("a character that is not allowed there")
 #: The beginnings of what Python's TOML reader says (spaces as _), and what it means.
 _TOML = (
     ("Expected_'='", N_("a name is not followed by =")),
-    ("Invalid_value", N_('the value cannot be read; text and matrices stand in quotes, like "1 2; 3 4"')),
+    ("Invalid_value", N_('the value cannot be read; text and matrices go in quotes, like "1 2; 3 4"')),
     ("Unclosed_array", N_("a [ is not closed, or a comma is missing after it")),
     ("Unclosed_inline_table", N_("a {{ is not closed, or a comma is missing after it")),
     ("Unterminated_string", _QUOTE),
@@ -41,12 +41,12 @@ _TOML = (
 #: The same for JSON.
 _JSON = (
     ("Expecting_value", N_("a value is missing, or cannot be read")),
-    ("Expecting_property_name", N_("a name in double quotes is missing; before }} stands no comma")),
+    ("Expecting_property_name", N_("a name in double quotes is missing; there is no comma before }}")),
     ("Expecting_':'", N_("a : is missing after a name")),
     ("Expecting_','", N_("a comma or a closing bracket is missing")),
-    ("Illegal_trailing_comma", N_("there is a comma too many before a closing bracket")),
+    ("Illegal_trailing_comma", N_("there is one comma too many before a closing bracket")),
     ("Unterminated_string", _QUOTE),
-    ("Invalid_control_character", N_("a line break or another control character stands in a text")),
+    ("Invalid_control_character", N_("a text contains a line break or another control character")),
     ("Invalid_\\", _BACKSLASH),
     ("Extra_data", N_("there is something after the end")),
 )

@@ -186,8 +186,7 @@ def _warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> list[
     at_bends = [
         Message(
             N_(
-                "A bend at {cells}: to the left the slope is another one than to the right (ReLU at 0, say), so a difference"
-                " of both says nothing about the gradient there, and it was not compared."
+                "A bend at {cells}: the slope on the left differs from the slope on the right (ReLU at 0, say), so a finite difference says nothing about the gradient there, and it was not compared."
             ),
             cells=Listed([*bends[:6], "…"] if len(bends) > 6 else bends),
         )

@@ -73,7 +73,7 @@ def _bytes(text: str) -> Fraction:
     value = Fraction(word) if plain.isascii() and plain.isdigit() and len(word) < 10 else None
     if value is None or not Fraction(1, 16) <= value <= 16:
         raise InputError(
-            "--bytes: “{given}” does not work here. Write a number from 0.0625 to 16, like 2 or 0.5, or one of {choices}.",
+            "--bytes: “{given}” is not allowed here. Write a number from 0.0625 to 16, like 2 or 0.5, or one of {choices}.",
             given=text[:40],
             choices=", ".join(_DTYPES),
         )

@@ -133,8 +133,7 @@ def _check(config: _Config, given: Mapping[str, Any]) -> None:
         found = [key for key in keys if getattr(config, key) is not None]
         if not found:
             raise InputError(
-                "the key {key} is missing, so this is no config.json of a transformer as Hugging Face writes it. Give its"
-                " sizes by hand: --d-model N --heads N --layers N.",
+                "the key {key} is missing, so this is not a transformer's config.json as Hugging Face writes it. Give the sizes by hand: --d-model N --heads N --layers N.",
                 key=keys[0],
             )
         if len(found) > 1 and len({getattr(config, key) for key in found}) > 1:

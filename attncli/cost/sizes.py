@@ -85,7 +85,7 @@ def complete(given: Mapping[str, Any]) -> tuple[Sizes, tuple[Assumed, ...]]:
     for name, option in (("d_model", "--d-model"), ("heads", "--heads")):
         if name not in found:
             raise InputError(
-                "Own sizes need {option}. Write --d-model 512 --heads 8, or start from a published model: --preset llama-2-7b",
+                "For sizes of your own, {option} is missing. Write --d-model 512 --heads 8, or start from a published model: --preset llama-2-7b",
                 option=option,
             )
     assumed = []

@@ -114,5 +114,5 @@ def _numbers(setting: Option, word: str) -> Any:
     return tuple(sorted({int(number) if whole else number for number in numbers}))
 
 
-_WHOLE = N_("{option}: {given} does not work here. Write whole numbers from {least} to {most}.")
-_FROM_TO = N_("{option}: {given} does not work here. Write numbers from {least} to {most}.")
+_WHOLE = N_("{option}: “{given}” is not allowed here. Write whole numbers from {least} to {most}.")
+_FROM_TO = N_("{option}: “{given}” is not allowed here. Write numbers from {least} to {most}.")

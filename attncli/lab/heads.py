@@ -107,7 +107,7 @@ def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message]:
     opening = Message(
         N_(
             "Heads: {heads}, tokens: {count}. The weights of the heads and the tokens' vectors (width {width}, so {d_k} for each head)"
-            " are random (seed {seed}): nothing is learnt yet, and where they look says nothing about the sentence. But it shows"
+            " are random (seed {seed}): nothing is learned yet, and where they look says nothing about the sentence. But it shows"
             " that each head has a view of its own; training gives the views their sense. There are no positions here, so equal"
             " tokens look alike."
         ),
@@ -166,7 +166,7 @@ def _seen(graph: Graph, step: Step) -> Seen:
     _, queries, keys = step.axes
     if max(queries.size, keys.size) > _MOST_TOKENS or step.axes[0].size > _MOST_HEADS:
         raise InputError(
-            "{step} has {heads} heads, {queries} queries and {keys} keys; there is room for {most_heads} heads and {most} tokens.",
+            "{step} has {heads} heads, {queries} queries and {keys} keys; at most {most_heads} heads and {most} tokens fit here.",
             step=step.id,
             heads=step.axes[0].size,
             queries=queries.size,
@@ -227,8 +227,7 @@ def _differences(seen: Seen) -> tuple[Any, ...]:
 
 
 _DISTANCE = N_(
-    "Two heads differ by 0 if they look the same way, and by 1 if they look at wholly different tokens: half the sum of the"
-    " differences of their weights, averaged over the tokens."
+    "Two heads differ by 0 if they look the same way, and by 1 if they look at entirely different tokens: half the sum of the absolute differences of their weights, averaged over the tokens."
 )
 
 

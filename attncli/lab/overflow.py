@@ -119,7 +119,7 @@ def softmax_in(kind: Any, logits: tuple[float, ...], subtract: str) -> Any:
 
 
 def _about_softmax(logits: tuple[float, ...]) -> tuple[Any, ...]:
-    ways = {"none": Message(N_("plain")), "max": Message(N_("maximum away"))}
+    ways = {"none": Message(N_("plain")), "max": Message(N_("maximum subtracted"))}
     rows, lost = [], []
     for name, kind in TYPES.items():
         for way, said in ways.items():

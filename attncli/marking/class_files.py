@@ -134,7 +134,7 @@ def _header(path: str, row: list[str] | Message | None) -> tuple[str, ...]:
         )
     twice = next((name for name, count in Counter(names).items() if name and count > 1), None)
     if twice is not None:
-        raise InputError("{path}: the column “{name}” stands twice. Keep one.", path=path, name=twice[:40])
+        raise InputError("{path}: the column “{name}” occurs twice. Keep one.", path=path, name=twice[:40])
     return names
 
 

@@ -123,7 +123,9 @@ class Feedback:
 
     def _wrong(self, paper: Paper, id: str, entry: Entry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
         if id in self.graph.inputs:
-            words = Message(N_("This was given; copy it as it stands: {symbol} is no result."), symbol=id)
+            words = Message(
+                N_("This was given, so copy it unchanged: {symbol} does not have to be calculated."), symbol=id
+            )
             return self.worth(id, "wrong").with_words(
                 cells=_cells(found.cells < CUT),
                 said=(*said, words),

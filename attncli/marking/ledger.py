@@ -167,7 +167,7 @@ class Ledger:
 
     def _other(self) -> InputError:
         return InputError(
-            "-o {path}: this file holds something else than the results of these sheets. Give another name, or --force to begin anew.",
+            "-o {path}: this file holds something other than the results of these sheets. Give another name, or --force to start over.",
             path=self.name,
         )
 
@@ -235,7 +235,7 @@ class Ledger:
         gone = [student for student in before if student not in present]
         if gone and (not self._is_stream or len(gone) == len(before)):
             raise InputError(
-                "-o {path}: this file holds results of students whose sheets are not here: {names}. Give another name, or --force to begin anew.",
+                "-o {path}: this file holds results of students whose sheets are not here: {names}. Give another name, or --force to start over.",
                 path=self.name,
                 names=Listed([student[:40] for student in gone[:5]] + (["…"] if len(gone) > 5 else [])),
             )

@@ -165,7 +165,7 @@ def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
             )
         if id in given.answers and id != name and id not in names:
             raise InputError(
-                "--map: “{name}” is to be {id}, but the sheet has {id} as well. Keep one.", name=name[:40], id=id
+                "--map: “{name}” is mapped to {id}, but the sheet has {id} as well. Keep one.", name=name[:40], id=id
             )
     return renamed(given, names)
 

@@ -212,6 +212,6 @@ ENTRIES = (
     Entry("mask-query-rows", 3, N_("You laid the mask over queries; it belongs over keys."), _MASK, ("mask",), partial(_hiding, _query_rows)),
     Entry("mask-other-corner", 5, N_("You started the causal triangle at the other corner."), _MASK, ("mask",), partial(_hiding, _other_corner)),
     Entry("bias-left-out", 0, N_("You hid what has to be hidden, but left out the numbers that the mask adds to the other scores."), _BIAS, ("mask",), partial(_bias, np.zeros_like)),
-    Entry("bias-sign", 0, N_("You turned the sign of the numbers that the mask adds."), _BIAS, ("mask",), partial(_bias, np.negative)),
+    Entry("bias-sign", 0, N_("You reversed the sign of the numbers that the mask adds."), _BIAS, ("mask",), partial(_bias, np.negative)),
     Entry("bias-of-another-head", 0, N_("You gave the heads each other's numbers."), _BIAS, ("mask",), partial(_bias, _heads_exchanged)),
 )  # fmt: skip

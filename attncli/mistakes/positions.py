@@ -275,7 +275,7 @@ def _turned_keys(graph: Graph, weights: str) -> Step | None:
 
 
 ENTRIES = (
-    Entry("exponent-doubled", 4, N_("You put twice the exponent: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _doubled_exponents),
+    Entry("exponent-doubled", 4, N_("Your exponent is twice too large: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _doubled_exponents),
     Entry("cos-exponent-odd", 4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE, ("sinusoid",), _odd_exponents),
     Entry("position-exponents", 3, N_("You used another exponent. Here pair i of d {columns} has 2i/d, i counted from 0, for its sine and its cosine."), _ANGLE, ("angle", "sinusoid"), _other_exponents),
     Entry("sin-cos-concatenated", 4, N_("You put all sines first and then all cosines. Here they take turns."), N_("Look again at the order of the {columns}."), ("sinusoid",), _concatenated),

@@ -162,7 +162,7 @@ ENTRIES = (
     Entry("other-sequence", 0, N_("You worked from the other sequence. Across two sequences, queries come from the tokens that look, keys and values from those that are looked at."), N_("Look again at which sequence this is made of: the one that looks, or the one that is looked at?"), _PRODUCTS, _of_other_sequence),
     Entry("key-not-transposed", 1, N_("You multiplied Q by K, without transposing K."), TRANSPOSE, _PRODUCTS, _key_not_transposed, _slopes),
     Entry("operands-swapped", 2, N_("You multiplied the two matrices the other way round."), N_("Look again at the order of the product: it matters for matrices."), _PRODUCTS, _swapped, _slopes),
-    Entry("table-not-transposed", 0, N_("You multiplied by E as it stands. A logit compares a token's vector with one {row} of E, so it takes Eᵀ."), N_("Look again at how the logits use E: which way round must it be for one score a token of the vocabulary?"), _PRODUCTS, _table_not_transposed, _slopes),
+    Entry("table-not-transposed", 0, N_("You multiplied by E itself. A logit compares a token's vector with one {row} of E, so it takes Eᵀ."), N_("Look again at how the logits use E: which way round must it be for one score a token of the vocabulary?"), _PRODUCTS, _table_not_transposed, _slopes),
     Entry("weights-transposed", 1, N_("You multiplied the transposed weights by V."), TRANSPOSE, _PRODUCTS, _weights_transposed, _slopes),
     Entry("value-transposed", 0, N_("You transposed V. Weight j belongs to {row} j of V, so V stays as it is."), TRANSPOSE, _PRODUCTS, _value_transposed, _slopes),
     Entry("scores-for-weights", 1, N_("You multiplied scores by V; softmax was forgotten."), N_("Look again at what weighs the values: A, after softmax."), _PRODUCTS, _scores_for_weights),

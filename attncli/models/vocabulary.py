@@ -72,7 +72,7 @@ class Vocabulary(Record):
                 raise InputError("The vocabulary: token {id} is empty. Write a character or a word.", id=token_id)
             if word in seen:
                 raise InputError(
-                    "The vocabulary: “{word}” stands twice, as id {first} and as id {second}. Keep one.",
+                    "The vocabulary: “{word}” occurs twice, as id {first} and as id {second}. Keep one.",
                     word=word,
                     first=seen[word],
                     second=token_id,

@@ -125,7 +125,7 @@ def read(path: Path) -> list[LogEntry]:
     found = sorted(entries_of(lines), key=lambda entry: entry.t)
     if not found and not _may_be_ours(lines):
         raise InputError(
-            "{path}: this is no practice log. A log has one line an entry, as attncli practice writes them.",
+            "{path}: this is not a practice log. A log has one entry a line, as attncli practice writes them.",
             path=str(path),
         )
     return found

@@ -109,7 +109,7 @@ def _place(id: str, place: str, size: int, called: Sequence[str], places: Sequen
     if found:
         numbers = Listed([i + 1 for i in found])
         raise InputError(
-            "“{place}” stands several times in {id}: at {numbers}. Write the number.",
+            "“{place}” occurs several times in {id}: at {numbers}. Write the number.",
             place=place[:40],
             id=id,
             numbers=numbers,

@@ -57,7 +57,7 @@ def complaint(
     given = brief(value)
     if kind == "literal_error":
         return InputError(
-            "{key}: “{given}” does not work here. Write {choices}.",
+            "{key}: “{given}” is not allowed here. Write {choices}.",
             key=key,
             given=given,
             choices=context["expected"].replace(" or ", ", "),
@@ -76,5 +76,5 @@ def complaint(
         )
     words = {**_EXPECTED, **(expected or {})}.get(kind)
     if words is None:
-        return InputError("{key}: “{given}” does not work here.", key=key, given=given)
+        return InputError("{key}: “{given}” is not allowed here.", key=key, given=given)
     return InputError("{key}: found “{given}”, expected {expected}.", key=key, given=given, expected=Message(words))

@@ -51,7 +51,7 @@ def _or_as_written(value: object, places: ValidatorFunctionWrapHandler) -> Any:
         return _AS_WRITTEN
     if isinstance(value, str):
         raise InputError(
-            "decimals: “{value}” does not work here. Write a whole number from 0 to 15, or “as written”.",
+            "decimals: “{value}” is not allowed here. Write a whole number from 0 to 15, or “as written”.",
             value=brief(value),
         )
     return places(value)

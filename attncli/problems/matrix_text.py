@@ -151,7 +151,7 @@ def _cells(value: object, at: tuple[int, ...], blanks: bool) -> Any:
 def _cell(value: object) -> Cell:
     if isinstance(value, (bool, np.bool_)) or value is None:
         raise EntryError(
-            "“{value}” stands where a number is expected. Write a number.",
+            "“{value}” was given where a number is expected. Write a number.",
             value="null" if value is None else str(value).lower(),
         )
     if isinstance(value, str):

@@ -24,7 +24,7 @@ def whole_number(option: str, text: str | None, least: int, most: int) -> int | 
     number = int(text) if digits.isascii() and digits.isdigit() and len(digits) < _LONG else None
     if number is None or not least <= number <= most:
         raise InputError(
-            "{option}: “{given}” does not work here. Write a whole number from {least} to {most}.",
+            "{option}: “{given}” is not allowed here. Write a whole number from {least} to {most}.",
             option=option,
             given=text[:40],
             least=least,

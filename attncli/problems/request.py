@@ -91,7 +91,7 @@ def _of_words(words: Mapping[str, Any], name: str | None) -> Problem:
     ):
         if other is not None:
             raise InputError(
-                "--text brings its own embeddings and weights, so {other} has no place beside it. Keep one of them.",
+                "--text brings its own embeddings and weights, so {other} cannot be given with it. Keep one of them.",
                 other=option,
             )
     if words.get("model") is not None:

@@ -66,12 +66,12 @@ def _number(value: object, setting: Setting, layout: str) -> Matrix:
     """One number with what was written of it, so that 1/3 stays a third in exact results."""
     number = _one(value)
     if setting.kind == "positive" and not 0 < float(number.values) < math.inf:
-        raise InputError("“{value}” does not work here. Write a finite number above 0, like 0.5.", value=brief(value))
+        raise InputError("“{value}” is not allowed here. Write a finite number above 0, like 0.5.", value=brief(value))
     if not math.isfinite(float(number.values)):
-        raise InputError("“{value}” does not work here. Write a finite number, like 0.5.", value=brief(value))
+        raise InputError("“{value}” is not allowed here. Write a finite number, like 0.5.", value=brief(value))
     if setting.kind == "eps" and float(number.values) < 0:
         raise InputError(
-            "“{value}” does not work here. Write 0 or a small number above it, like 1e-5.", value=brief(value)
+            "“{value}” is not allowed here. Write 0 or a small number above it, like 1e-5.", value=brief(value)
         )
     return number
 
@@ -85,7 +85,7 @@ def _count(value: object, setting: Setting, layout: str) -> int:
     number = float(_one(value).values) if not isinstance(value, bool) else -1.0
     if not setting.least <= number <= _MOST or number != math.floor(number):
         raise InputError(
-            "“{value}” does not work here. Write a whole number from {least}, like {example}.",
+            "“{value}” is not allowed here. Write a whole number of at least {least}, like {example}.",
             value=brief(value),
             least=setting.least,
             example=max(setting.least, 2),

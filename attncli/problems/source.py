@@ -293,7 +293,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise InputError("the key “{key}” stands twice. Keep one.", key=key[:40])
+            raise InputError("the key “{key}” occurs twice. Keep one.", key=key[:40])
         table[key] = value
     return table
 

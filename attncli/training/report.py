@@ -55,7 +55,7 @@ def _opening(trainer: Trainer) -> Message:
     return Message(
         N_(
             "The text has {tokens} tokens, {different} different ones: {listed}. For every token the model is to say which one"
-            " follows. {parameters} numbers are learnt; they began at random (seed {seed})."
+            " follows. {parameters} numbers are learned; they began at random (seed {seed})."
         ),
         tokens=len(trainer.ids),
         different=len(spec.tokens),
@@ -251,7 +251,7 @@ def of_tokens(
     if len(prompt) + len(tokens) > spec.context + 1:
         parts.append(
             Message(
-                N_("The model was trained on {context} tokens at a time; what comes after that many is new to it."),
+                N_("The model was trained on {context} tokens at a time; anything beyond that is new to it."),
                 context=spec.context,
             )
         )

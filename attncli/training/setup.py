@@ -81,7 +81,7 @@ def _learning(words: Mapping[str, Any], spec: Spec | None) -> dict[str, Any]:
     if words["eta"] is not None:
         eta = number("--eta", words["eta"], 0.0, 1e6)
         if eta == 0:
-            raise InputError("--eta: with a learning rate of 0 nothing is learnt. Write a number above 0, like 0.05.")
+            raise InputError("--eta: with a learning rate of 0 nothing is learned. Write a number above 0, like 0.05.")
     else:
         eta = spec.eta if spec is not None else _ETA[optimizer]
     return {"optimizer": optimizer, "eta": eta}

@@ -75,7 +75,7 @@ class Spec(Record):
         for piece in vocabulary.cut(text):
             if piece not in known:
                 raise InputError(
-                    "“{token}” is none of the tokens that this training knows: {known}. Write with those only.",
+                    "“{token}” is not one of the tokens that this training knows: {known}. Use only those.",
                     token=piece,
                     known=" ".join(self.tokens[:20]) + (" …" if len(self.tokens) > 20 else ""),
                 )

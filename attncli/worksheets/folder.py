@@ -184,7 +184,7 @@ def check_folder(folder: Path, order: SetOrder, *, force: bool) -> None:
     table, text = folder / "set.toml", set_text(order, [job.id for job in order.sheets()])
     if not table.is_file() or table.read_text(encoding="utf-8", errors="replace") != text:
         raise InputError(
-            "-o {path}: this folder holds something else. Give a new one, or --force to write into it.",
+            "-o {path}: this folder was not written by attncli worksheet. Give a new one, or --force to write into it.",
             path=str(folder),
         )
 
@@ -291,7 +291,7 @@ def students_of(path: str) -> tuple[str, ...]:
     at = header.index("student")
     names = [row[at].strip() for row in rows[1:] if len(row) > at and row[at].strip()]
     if not names:
-        raise InputError("{path}: there is no name below student. Write one on each line.", path=path)
+        raise InputError("{path}: there is no name in the column student. Write one on each line.", path=path)
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise InputError("{path}: “{name}” stands there twice. Tell the two apart.", path=path, name=twice[:60])

@@ -336,7 +336,7 @@ BAD = {
     "list.json": (b"[1, 2]", ["names its steps", "1, 2"]),
     "broken.json": (b'{"answers": ', ["not valid JSON", "line 1"]),
     "table.json": (b'{"student": "ann", "answers": "1 2"}', ["answers: this is “1 2”"]),
-    "twice.json": (b'{"answers": {"A": "1 2", "A": "1 2"}}', ["“A” stands twice"]),
+    "twice.json": (b'{"answers": {"A": "1 2", "A": "1 2"}}', ["“A” occurs twice"]),
     "deep.json": (b"[" * 100_000, ["too deep"]),
     "broken.toml": (b"answers = [", ["not valid TOML"]),
     "gbk.json": ('{"student": "王"}'.encode("gbk"), ["not UTF-8"]),

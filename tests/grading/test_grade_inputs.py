@@ -204,7 +204,7 @@ def test_columns_that_are_no_steps_are_named_once_and_left_out(tmp_path: Path) -
         ("student\tA\n".encode("utf-16"), ["class.csv", "not UTF-8"]),
         (b"student;A;O\nann;1 2;3\n", ["student;A;O", "commas"]),
         (b"name,A\nann,1 2\n", ["no column student"]),
-        (b"student,A,A\nann,1 2,1 2\n", ["“A” stands twice"]),
+        (b"student,A,A\nann,1 2,1 2\n", ["“A” occurs twice"]),
         (b"", ["empty"]),
         (b'"student,A\nann,1 2\n', ["quote that is not closed"]),
     ],

@@ -80,7 +80,7 @@ def test_an_odd_width_ends_in_a_sine() -> None:
 def test_what_positions_need() -> None:
     assert message("positions", {}, d_model=4) == "The setting n is missing. Give it like this: --set n=4"
     assert "too many" in message("positions", {}, n=100000, d_model=512)
-    assert message("positions", {}, n=2, d_model=4, base=0).startswith("base: “0” does not work here.")
+    assert message("positions", {}, n=2, d_model=4, base=0).startswith("base: “0” is not allowed here.")
 
 
 def waves(n: int, d: int, exponent: Callable[[int], float], scale: float = 1.0, base: float = 10000.0) -> np.ndarray:

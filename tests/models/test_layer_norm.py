@@ -72,7 +72,7 @@ def test_gamma_as_a_list_a_row_and_a_column() -> None:
 def test_what_does_not_fit() -> None:
     with pytest.raises(InputError, match="gamma is 1×2: it has 2 columns, but the axis “d” has length 3, set by X"):
         trace_of("layer_norm", {"X": some(2, 3), "gamma": [1.0, 2.0]})
-    with pytest.raises(InputError, match=r"eps: “-1” does not work here. Write 0 or a small number above it"):
+    with pytest.raises(InputError, match=r"eps: “-1” is not allowed here. Write 0 or a small number above it"):
         trace_of("layer_norm", {"X": some(2, 3)}, eps="-1")
 
 

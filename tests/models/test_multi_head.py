@@ -247,7 +247,7 @@ def test_heads_that_do_not_fit() -> None:
     )
     for heads_ in (0, 1.5, True, -2):
         assert message(inputs, {"heads": heads_}).startswith("heads: “"), heads_
-    assert "Write a whole number from 1, like 2." in message(inputs, {"heads": 0})
+    assert "Write a whole number of at least 1, like 2." in message(inputs, {"heads": 0})
 
 
 def test_widths_that_do_not_fit_are_named() -> None:

@@ -165,17 +165,17 @@ def test_status_report_and_forget(tmp_path: Path) -> None:
     )
     assert '"skill": "weighted-average"' in run("practice", "report", str(log), "--format", "jsonl").out
     kept = run("practice", "forget", "--log", str(log), stdin=b"no\n")
-    assert kept.status == 0 and "Nothing was forgotten" in kept.out and log.exists()
-    assert "Forgotten: 1" in run("practice", "forget", "--log", str(log), stdin="是\n".encode()).out
+    assert kept.status == 0 and "Nothing was deleted" in kept.out and log.exists()
+    assert "Entries deleted: 1" in run("practice", "forget", "--log", str(log), stdin="是\n".encode()).out
     assert not log.exists()
-    assert "nothing to forget" in run("practice", "forget", "--log", str(log), "--yes").out
+    assert "nothing to delete" in run("practice", "forget", "--log", str(log), "--yes").out
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (("atention",), ("“atention”", "attention")),
-        (("attention", "softmax"), ("“softmax”", "one after another")),
+        (("attention", "softmax"), ("“softmax”", "one at a time")),
         (("--stage", "5"), ("--stage", "1 to 4")),
         (("--stage", "2", "--from-scratch"), ("--from-scratch", "Keep one")),
         (("--count", "0"), ("--count",)),
@@ -183,14 +183,14 @@ def test_status_report_and_forget(tmp_path: Path) -> None:
         (("--student", "a\nb"), ("--student",)),
         (("--log", ""), ("--log", "empty")),
         (("--log", "."), ("cannot be",)),
-        (("--log", "notes.md"), ("notes.md", "no practice log")),
+        (("--log", "notes.md"), ("notes.md", "not a practice log")),
         (("--format", "csv"), ("--format", "practice")),
         (("status", "--stage", "2"), ("--stage", "status")),
         (("report",), ("Name the practice logs",)),
         (("report", "none.jsonl"), ("none.jsonl", "cannot be read")),
-        (("report", "notes.md"), ("notes.md", "no practice log")),
+        (("report", "notes.md"), ("notes.md", "not a practice log")),
         (("report", "empty.jsonl", "--format", "xlsx"), ("“xlsx”", "csv")),
-        (("forget", "--log", "notes.md", "--yes"), ("notes.md", "no practice log")),
+        (("forget", "--log", "notes.md", "--yes"), ("notes.md", "not a practice log")),
         (("nothing.toml",), ("nothing.toml",)),
     ],
 )
