@@ -10,7 +10,7 @@ from attncli.core.graph import Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
 from attncli.problems.problem import Problem
-from attncli.render.formula import as_text
+from attncli.render.formula import as_text, put_in
 
 O = np.array([[4.8, 6.8], [0.5, 2.0]])  # noqa: E741
 FORMS = "Write sum(O), O[1,1] + 2*O[1,2], 1/2*sum((O - target)^2), mse(O, target), or cross_entropy(O, classes)."
@@ -164,5 +164,5 @@ def test_nothing_is_evaluated_as_code() -> None:
 def test_the_loss_is_shown_as_it_was_written(text: str, shown: str) -> None:
     graph = problem(text).graph()
     step = graph.steps["L"]
-    formula = step.formula(False).format(*map(graph.symbol, step.inputs))
+    formula = put_in(step.formula(False), list(map(graph.symbol, step.inputs)))
     assert as_text(formula) == shown

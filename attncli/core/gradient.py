@@ -39,7 +39,7 @@ SUM_PATHS = Op(
     name="sum_paths",
     compute=_sum,
     axes=lambda params: ", ".join(["i j"] * params["count"]) + " -> i j",
-    formula=lambda params, columns: " + ".join(f"{{{i}}}" for i in range(params["count"])),
+    formula=lambda params, columns: " + ".join(f"#{i}" for i in range(1, params["count"] + 1)),
     terms=lambda step, index, values: Term("sum", *(at(values, path, index) for path in step.inputs)),
     why=N_(
         "Several paths lead from here to the loss. A small change travels along all of them, so their gradients add."

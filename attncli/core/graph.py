@@ -48,7 +48,7 @@ class Op(Record):
     axes : "i k, j k -> i j": letters that stand for the last axes of each operand and of the result; a leading
         head axis goes through; "1" is an axis of length 1, "a+b" and "a*b" join two, "=name:param" is a new one
         whose length is a parameter; a step may give these two other names; a last operand with "?" may be missing
-    formula : LaTeX with operand places {0}, {1}, or (params and notes, columns) -> LaTeX; `columns`: with tokens as
+    formula : LaTeX with operand places #1, #2 as TeX has them, or (params and notes, columns) -> LaTeX; `columns`: with tokens as
         columns
     terms : (step, index, values) -> the arithmetic of one cell
     why : what it does and why, for a step that says nothing more special

@@ -408,9 +408,9 @@ def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:
 
 
 def _formula(symbol: str, parts: Sequence[Measure], *, log: bool = False) -> str:
-    r"""The measures as they were written, O[1,1] + 2 \cdot O[1,2], for a formula's template; empty where it is no short sum."""
+    r"""The measures as they were written, O[1,1] + 2 \cdot O[1,2]; empty where it is no short sum."""
     if len(parts) == 1 and parts[0].kind == "sum" and parts[0].factor.entry == ONE.entry:
-        return r"\sum {0}"
+        return r"\sum #1"
     if len(parts) > _MOST_TERMS:
         return ""
     text = ""
@@ -423,7 +423,7 @@ def _formula(symbol: str, parts: Sequence[Measure], *, log: bool = False) -> str
         sign = (" - " if minus else " + ") if text else "-" if minus else ""
         times = "" if factor == "1" else rf"{factor} \cdot "
         text += f"{sign}{times}{_measure(symbol, part, log)}"
-    return text.replace("{", "{{").replace("}", "}}")
+    return text
 
 
 def _measure(symbol: str, part: Measure, log: bool) -> str:

@@ -64,10 +64,10 @@ def _half_of_one_and(xp: Arithmetic, inside: Value) -> Value:
 
 RELU = Curve(
     value=lambda xp, a: xp.positive(a),
-    formula=r"\max({0}, 0)",
+    formula=r"\max(#1, 0)",
     terms=lambda x: Term("max", x, number(0.0)),
     slope=lambda xp, a: xp.is_positive(a),  # 0 at 0
-    slope_formula=r"[{0} > 0]",
+    slope_formula=r"[#1 > 0]",
     slope_terms=lambda x: Term("positive", x),
 )
 
@@ -99,10 +99,10 @@ def _silu_slope_terms(x: Term) -> Term:
 
 SILU = Curve(
     value=lambda xp, a: xp.multiply(a, _sigmoid(xp, a)),
-    formula=r"\frac{{{0}}}{{1 + e^{{-{0}}}}}",
+    formula=r"\frac{#1}{1 + e^{-#1}}",
     terms=lambda x: Term("quotient", x, _one_and_exp(x)),
     slope=_silu_slope,
-    slope_formula=r"\sigma (1 + {0} (1 - \sigma))",
+    slope_formula=r"\sigma (1 + #1 (1 - \sigma))",
     slope_terms=_silu_slope_terms,
 )
 
@@ -133,10 +133,10 @@ def _gelu_slope_terms(x: Term) -> Term:
 
 GELU = Curve(
     value=lambda xp, a: xp.multiply(a, _normal(xp, a)),
-    formula=r"{0} \odot \Phi({0})",
+    formula=r"#1 \odot \Phi(#1)",
     terms=lambda x: Term("product", _term(HALF), x, _erf_terms(x)),
     slope=_gelu_slope,
-    slope_formula=r"\Phi({0}) + {0} \odot \frac{{e^{{-{0}^2/2}}}}{{\sqrt{{2\pi}}}}",
+    slope_formula=r"\Phi(#1) + #1 \odot \frac{e^{-#1^2/2}}{\sqrt{2\pi}}",
     slope_terms=_gelu_slope_terms,
 )
 
@@ -173,10 +173,10 @@ def _gelu_tanh_slope_terms(x: Term) -> Term:
 
 GELU_TANH = Curve(
     value=lambda xp, a: xp.multiply(a, _half_of_one_and(xp, _tanh(xp, a))),
-    formula=r"\frac{{1}}{{2}} {0} \odot (1 + \tanh(\sqrt{{2/\pi}} ({0} + 0.044715 \, {0}^3)))",
+    formula=r"\frac{1}{2} #1 \odot (1 + \tanh(\sqrt{2/\pi} (#1 + 0.044715 \, #1^3)))",
     terms=lambda x: Term("product", _term(HALF), x, Term("sum", _term(ONE), _tanh_terms(x))),
     slope=_gelu_tanh_slope,
-    slope_formula=(r"\frac{{1}}{{2}}(1 + t) + \frac{{1}}{{2}} {0} (1 - t^2) \sqrt{{2/\pi}} (1 + 0.134145 \, {0}^2)"),
+    slope_formula=(r"\frac{1}{2}(1 + t) + \frac{1}{2} #1 (1 - t^2) \sqrt{2/\pi} (1 + 0.134145 \, #1^2)"),
     slope_terms=_gelu_tanh_slope_terms,
 )
 
@@ -244,8 +244,8 @@ SOFTCAP = Op(
     name="softcap",
     compute=_softcap,
     axes="i j -> i j",
-    formula=r"c \tanh({0} / c)",
-    numbers=lambda params: rf"{size(params, 'cap'):g} \tanh({{0}} / {size(params, 'cap'):g})",
+    formula=r"c \tanh(#1 / c)",
+    numbers=lambda params: rf"{size(params, 'cap'):g} \tanh(#1 / {size(params, 'cap'):g})",
     terms=_softcap_terms,
     why=N_("Large scores are bent softly towards the cap; small ones hardly change."),
     backward=(_softcap_gradient,),
@@ -267,7 +267,7 @@ CAP_SLOPE = Op(
     name="cap_slope",
     compute=_cap_slope,
     axes="i j -> i j",
-    formula=r"1 - ({0} / c)^2",
+    formula=r"1 - (#1 / c)^2",
     terms=_cap_slope_terms,
     why=N_("The slope of the soft cap at every entry: 1 for small scores, near 0 at the cap."),
 )

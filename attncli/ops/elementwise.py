@@ -27,11 +27,11 @@ def size(params: Params, name: str) -> float:
 
 
 def in_formula(value: float) -> str:
-    r"""A number for the template of a formula: 0.1, 1e-08 as 10^{{-8}}, 2.5e-06 as 2.5 \cdot 10^{{-6}}."""
+    r"""A number of a formula: 0.1, 1e-08 as 10^{-8}, 2.5e-06 as 2.5 \cdot 10^{-6}."""
     digits, _, power = f"{value:g}".partition("e")
     if not power:
         return digits
-    exponent = f"10^{{{{{int(power)}}}}}"
+    exponent = f"10^{{{int(power)}}}"
     return exponent if digits == "1" else rf"{digits} \cdot {exponent}"
 
 
@@ -47,7 +47,7 @@ IDENTITY = Op(
     name="identity",
     compute=lambda xp, a: a,
     axes="i j -> i j",
-    formula="{0}",
+    formula="#1",
     terms=same_cell,
     why=N_("The gradient passes unchanged."),
     backward=(unchanged(),),
@@ -60,7 +60,7 @@ MULTIPLY: Op = Op(
     name="multiply",
     compute=lambda xp, a, b: xp.multiply(a, b),
     axes="i j, i j -> i j",
-    formula=r"{0} \odot {1}",
+    formula=r"#1 \odot #2",
     terms=entrywise("product"),
     why=N_("Multiply entry by entry, not row by column."),
     backward=(
@@ -90,17 +90,17 @@ def _scaled(
 def _scaled_by(params: Params, label: str) -> str:
     """The formula with this in the place of the number."""
     if params.get("root") is not None:
-        return rf"\frac{{{{{{0}}}}}}{{{{\sqrt{{{{{label}}}}}}}}}"
+        return rf"\frac{{#1}}{{\sqrt{{{label}}}}}"
     if params.get("divisor") is not None:
-        return rf"\frac{{{{{{0}}}}}}{{{{{label}}}}}"
-    return rf"{label} \cdot {{0}}"
+        return rf"\frac{{#1}}{{{label}}}"
+    return rf"{label} \cdot #1"
 
 
 def _scale_formula(params: Params, columns: bool) -> str:
     label: str = params.get("label") or ""
     if not label and params.get("factor") is not None:
         return _scale_numbers(params)
-    return _scaled_by(params, (label or "c").replace("{", "{{").replace("}", "}}"))
+    return _scaled_by(params, label or "c")
 
 
 def _scale_numbers(params: Params) -> str:
@@ -140,7 +140,7 @@ def sum_of_two(name: str, why: str, *rules: Rule | None) -> Op:
         name=name,
         compute=lambda xp, a, b: xp.add(a, b),
         axes="i j, i j -> i j",
-        formula="{0} + {1}",
+        formula="#1 + #2",
         terms=entrywise("sum"),
         why=why,
         backward=rules,
@@ -197,7 +197,7 @@ EXP = elementwise(
     "exp",
     "exp",
     lambda xp, a: xp.exp(a),
-    "e^{{{0}}}",
+    "e^{#1}",
     N_("e^x makes every entry positive and keeps their order. e^0 = 1, and e^−∞ = 0 for what is hidden."),
     _exp_gradient,
 )

@@ -23,7 +23,7 @@ ENCODE = Op(
     name="encode",
     compute=_encode,
     axes="-> =token:count",
-    formula=r"\operatorname{{id}}(\text{{token}})",
+    formula=r"\operatorname{id}(\text{token})",
     terms=lambda step, index, values: Term("text", step.notes["tokens"][index[0]]),
     why=N_("A computer cannot multiply words. Each token gets its number in the vocabulary, counted from 0."),
 )
@@ -101,7 +101,7 @@ LOOK_UP = Op(
     name="look_up",
     compute=_look_up,
     axes="v d, n -> n d",
-    formula=lambda params, columns: "{0}[:, {1}]" if columns else "{0}[{1}]",
+    formula=lambda params, columns: "#1[:, #2]" if columns else "#1[#2]",
     terms=_look_up_terms,
     why=N_("Each id names a {row} of the table; that {row} becomes the token's vector."),
     backward=(_look_up_gradient, None),
@@ -132,7 +132,7 @@ SCATTER_ADD = Op(
     name="scatter_add",
     compute=_scatter_add,
     axes="n d, n -> =vocabulary:count d",
-    formula=r"\sum_{{i:\, {1}_i = v}} ({0})_i",
+    formula=r"\sum_{i:\, #2_i = v} (#1)_i",
     terms=_scatter_add_terms,
     why=N_(
         "Each token sends its gradient back to the {row} it was looked up from. A repeated token adds, it never overwrites;"

@@ -34,7 +34,7 @@ SPLIT_HEADS = Op(
     name="split_heads",
     compute=_split,
     axes="n w -> =head:heads n =d:width",
-    formula=r"\operatorname{{split}}({0})",
+    formula=r"\operatorname{split}(#1)",
     terms=_split_terms,
     why=N_("Every {row} is cut into equal pieces, one for each head."),
     backward=(_split_gradient,),
@@ -62,7 +62,7 @@ MERGE_HEADS = Op(
     name="merge_heads",
     compute=_merge,
     axes="h n d -> n h*d",
-    formula=r"\operatorname{{concat}}({0})",
+    formula=r"\operatorname{concat}(#1)",
     terms=_merge_terms,
     why=N_("The pieces of a {row} are put side by side again, head 1 first."),
     backward=(_merge_gradient,),
@@ -91,7 +91,7 @@ REPEAT_KV = Op(
     name="repeat_kv",
     compute=_repeat,
     axes="g n d -> =head:heads n d",
-    formula=r"\operatorname{{repeat}}({0})",
+    formula=r"\operatorname{repeat}(#1)",
     terms=_repeat_terms,
     why=N_("Neighbouring query heads share one head of keys and values, so it is repeated for each of them."),
     backward=(_repeat_gradient,),
@@ -119,7 +119,7 @@ SUM_KV_GROUPS = Op(
     name="sum_kv_groups",
     compute=_sum_groups,
     axes="h n d -> =kv_head:heads n d",
-    formula=r"\sum_{{\text{{group}}}} {0}",
+    formula=r"\sum_{\text{group}} #1",
     terms=_sum_groups_terms,
     why=N_("A shared head worked for several query heads, so it receives the sum of their gradients."),
     backward=(_sum_groups_gradient,),
@@ -146,7 +146,7 @@ HEAD_MEAN = Op(
     name="head_mean",
     compute=_head_mean,
     axes="h i j -> i j",
-    formula=r"\frac{{1}}{{H}} \sum_h {0}",
+    formula=r"\frac{1}{H} \sum_h #1",
     terms=_head_mean_terms,
     why=N_(
         "The heads' weights averaged, as many libraries hand them out. A picture to look at: the output is not made of it."
@@ -169,7 +169,7 @@ TO_HEADS: Op = Op(
     name="to_heads",
     compute=_to_heads,
     axes="i j -> =head:heads i j",
-    formula=r"\frac{{1}}{{H}} {0}",
+    formula=r"\frac{1}{H} #1",
     terms=lambda step, index, values: Term(
         "quotient", cell(step.inputs[0], tuple(index[1:])), number(float(step.params["heads"]))
     ),

@@ -61,22 +61,22 @@ def join_along(along: int, name: str, axes: str, formula: Callable[[Params, bool
 
 def _rows_formula(params: Params, columns: bool) -> str:
     rows = f"{params['start'] + 1}:{params['start'] + params['length']}"
-    return f"{{0}}[:, {rows}]" if columns else f"{{0}}[{rows}]"
+    return f"#1[:, {rows}]" if columns else f"#1[{rows}]"
 
 
 def _columns_formula(params: Params, columns: bool) -> str:
     first, last = params["start"] + 1, params["start"] + params["length"]
     part = f"{first}:{last}" if first < last else f"{first}"
-    return f"{{0}}[{part}]" if columns else f"{{0}}[:, {part}]"
+    return f"#1[{part}]" if columns else f"#1[:, {part}]"
 
 
 def _below(params: Params, columns: bool) -> str:
     between = "&" if columns else r"\\"
-    return rf"\begin{{{{bmatrix}}}}{{0}}{between} {{1}}\end{{{{bmatrix}}}}"
+    return rf"\begin{{bmatrix}}#1{between} #2\end{{bmatrix}}"
 
 
 def _beside(params: Params, columns: bool) -> str:
-    return r"\begin{{bmatrix}}{0}\\ {1}\end{{bmatrix}}" if columns else r"[{0},\ {1}]"
+    return r"\begin{bmatrix}#1\\ #2\end{bmatrix}" if columns else r"[#1,\ #2]"
 
 
 SLICE_ROWS = slice_along(

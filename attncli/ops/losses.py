@@ -54,7 +54,7 @@ SQUARE_SUM = Op(
     name="square_sum",
     compute=_square_sum,
     axes=lambda params: _of_everything(1, params),
-    formula=r"\sum {0}^2",
+    formula=r"\sum #1^2",
     terms=_square_sum_terms,
     why=N_("Square every entry, so that signs do not cancel, and add up."),
 )
@@ -62,7 +62,7 @@ MEAN_SQUARE = Op(
     name="mean_square",
     compute=_mean_square,
     axes=lambda params: _of_everything(1, params),
-    formula=r"\frac{{1}}{{N}} \sum {0}^2",
+    formula=r"\frac{1}{N} \sum #1^2",
     terms=_mean_square_terms,
     why=N_("Square every entry, so that signs do not cancel, and take the mean."),
 )
@@ -86,7 +86,7 @@ WEIGHTED_SUM = Op(
     name="weighted_sum",
     compute=_weighted_sum,
     axes=lambda params: _of_everything(2, params),
-    formula=lambda params, columns: str(params.get("written") or r"\sum {1} \odot {0}"),
+    formula=lambda params, columns: str(params.get("written") or r"\sum #2 \odot #1"),
     terms=_weighted_sum_terms,
     why=N_("The loss: one number that says how far off we are."),
 )
@@ -103,11 +103,11 @@ def _times(xp: Arithmetic, part: Value, factor: Matrix) -> Value:
 
 def _weighted_total_formula(params: Params, columns: bool) -> str:
     text = ""
-    for place, factor in enumerate(params["written"]):
+    for place, factor in enumerate(params["written"], start=1):
         minus = factor.startswith("-")
-        plain = factor.removeprefix("-").replace("{", "{{").replace("}", "}}")
+        plain = factor.removeprefix("-")
         sign = (" - " if minus else " + ") if text else "-" if minus else ""
-        text += sign + (f"{{{place}}}" if plain == "1" else rf"{plain} \cdot {{{place}}}")
+        text += sign + (f"#{place}" if plain == "1" else rf"{plain} \cdot #{place}")
     return text
 
 
@@ -142,7 +142,7 @@ def _log_loss(xp: Arithmetic, a: Value, y: Value, *, ndim: int = 2, rows: bool =
 
 
 def _log_loss_formula(params: Params, columns: bool) -> str:
-    usual = r"-\sum_j {1} \odot \ln {0}" if params.get("rows") else r"-\sum {1} \odot \ln {0}"
+    usual = r"-\sum_j #2 \odot \ln #1" if params.get("rows") else r"-\sum #2 \odot \ln #1"
     return params.get("written") or usual
 
 
@@ -186,7 +186,7 @@ LOG_SLOPE = Op(
     name="log_slope",
     compute=_log_slope,
     axes="i j, i j -> i j",
-    formula=r"-\frac{{{1}}}{{{0}}}",
+    formula=r"-\frac{#2}{#1}",
     terms=_log_slope_terms,
     why=N_(
         "The slope of −ln a is −1/a: the smaller the probability, the harder it is pulled up. Entries that the loss does not"
@@ -221,7 +221,7 @@ PICK = Op(
     name="pick",
     compute=_pick,
     axes="i j, i j -> =counted:count 1",
-    formula=r"\sum_j {0} \odot {1}",
+    formula=r"\sum_j #1 \odot #2",
     terms=_pick_terms,
     why=N_("Each {row} of Y holds a single 1, at the target: only the probability of the target is left."),
 )
@@ -229,7 +229,7 @@ NEGATIVE_LOG = Op(
     name="negative_log",
     compute=lambda xp, a: xp.subtract(xp.constant(as_matrix(0.0)), xp.log(a)),  # 0 − ln 1 is 0; −1 · 0 would be −0
     axes="i j -> i j",
-    formula=r"-\ln {0}",
+    formula=r"-\ln #1",
     terms=lambda step, index, values: Term("negative", Term("ln", same_cell(step, index, values))),
     why=N_("Minus the logarithm of the target's probability: 0 where it is certain, and large where it was ruled out."),
 )
@@ -251,7 +251,7 @@ AVERAGE = Op(
     name="average",
     compute=_average,
     axes="i 1 -> 1 1",
-    formula=lambda params, columns: r"\frac{{1}}{{N}} \sum {0}" if params["mean"] else r"\sum {0}",
+    formula=lambda params, columns: r"\frac{1}{N} \sum #1" if params["mean"] else r"\sum #1",
     terms=_average_terms,
     why=N_("One number for the whole sequence: the loss."),
 )
@@ -276,7 +276,7 @@ CLASS_ERROR = Op(
     name="class_error",
     compute=_class_error,
     axes="i j, i j -> i j",
-    formula="{0} - {1}",
+    formula="#1 - #2",
     terms=_class_error_terms,
     why=N_(
         "Softmax and the logarithm after it together have a simple slope: the probability, "
@@ -295,8 +295,8 @@ BATCH_SHARE = Op(
     name="batch_share",
     compute=_batch_share,
     axes="i j -> i j",
-    formula=r"\frac{{{0}}}{{N}}",
-    numbers=lambda params: rf"\frac{{{{{{0}}}}}}{{{{{params['count']}}}}}",
+    formula=r"\frac{#1}{N}",
+    numbers=lambda params: rf"\frac{{#1}}{{{params['count']}}}",
     terms=lambda step, index, values: Term(
         "quotient", same_cell(step, index, values), number(float(step.params["count"]))
     ),

@@ -28,7 +28,7 @@ ROW_MEAN = Op(
     name="row_mean",
     compute=row_mean,
     axes="i j -> i 1",
-    formula=lambda params, columns: r"\frac{{1}}{{d}} \sum_i {0}" if columns else r"\frac{{1}}{{d}} \sum_j {0}",
+    formula=lambda params, columns: r"\frac{1}{d} \sum_i #1" if columns else r"\frac{1}{d} \sum_j #1",
     terms=lambda step, index, values: _over_row(along(values, step.inputs[0], index, -1)),
     why=N_("The mean of each {row}: its entries added up, divided by how many there are."),
     backward=(lambda graph, step, upstream, target: over_width(graph, step, SHARE_MEAN, upstream, target),),
@@ -41,7 +41,7 @@ def _share_mean(xp: Arithmetic, a: Value, *, width: int) -> Value:
 
 
 def _share_mean_formula(params: Params, columns: bool) -> str:
-    return r"\frac{{1}}{{d}} \mathbf{{1}} \, {0}" if columns else r"\frac{{1}}{{d}} {0} \mathbf{{1}}^{{\top}}"
+    return r"\frac{1}{d} \mathbf{1} \, #1" if columns else r"\frac{1}{d} #1 \mathbf{1}^{\top}"
 
 
 SHARE_MEAN: Op = Op(
@@ -65,7 +65,7 @@ ROW_MEAN_SQUARE = Op(
     name="row_mean_square",
     compute=lambda xp, a: row_mean(xp, xp.multiply(a, a)),
     axes="i j -> i 1",
-    formula=lambda params, columns: r"\frac{{1}}{{d}} \sum_i {0}^2" if columns else r"\frac{{1}}{{d}} \sum_j {0}^2",
+    formula=lambda params, columns: r"\frac{1}{d} \sum_i #1^2" if columns else r"\frac{1}{d} \sum_j #1^2",
     terms=lambda step, index, values: _over_row(
         [Term("product", entry, entry) for entry in along(values, step.inputs[0], index, -1)]
     ),
@@ -91,7 +91,7 @@ SHARE_SQUARE: Op = Op(
     name="share_square",
     compute=_share_square,
     axes="i j, i 1 -> i j",
-    formula=r"\frac{{2}}{{d}} {0} \odot {1}",
+    formula=r"\frac{2}{d} #1 \odot #2",
     terms=_share_square_terms,
     why=N_("The slope of x² is 2x, and the mean takes 1/d of it."),
 )
@@ -114,7 +114,7 @@ ROOT = Op(
     name="root",
     compute=lambda xp, a: xp.sqrt(a),
     axes="i 1 -> i 1",
-    formula=r"\sqrt{{{0}}}",
+    formula=r"\sqrt{#1}",
     terms=entrywise("root"),
     why=N_("The square root brings a variance back to the unit of the numbers themselves: the standard deviation."),
     backward=(_by_root("", N_("The slope of √x is 1/(2√x).")),),
@@ -128,7 +128,7 @@ def _root_eps(xp: Arithmetic, a: Value, *, eps: Matrix) -> Value:
 
 def _root_eps_numbers(params: Params) -> str:
     eps = size(params, "eps")
-    return rf"\sqrt{{{{{{0}} + {in_formula(eps)}}}}}" if eps else r"\sqrt{{{0}}}"
+    return rf"\sqrt{{#1 + {in_formula(eps)}}}" if eps else r"\sqrt{#1}"
 
 
 def _root_eps_terms(step: Step, index: Index, values: Values) -> Term:
@@ -140,7 +140,7 @@ ROOT_EPS = Op(
     name="root_eps",
     compute=_root_eps,
     axes="i 1 -> i 1",
-    formula=lambda params, columns: r"\sqrt{{{0} + \varepsilon}}" if size(params, "eps") else r"\sqrt{{{0}}}",
+    formula=lambda params, columns: r"\sqrt{#1 + \varepsilon}" if size(params, "eps") else r"\sqrt{#1}",
     numbers=_root_eps_numbers,
     terms=_root_eps_terms,
     why=N_("The square root brings a variance back to the unit of the numbers themselves; ε keeps it away from 0."),
@@ -163,8 +163,8 @@ ADD_EPS = Op(
     name="add_eps",
     compute=_add_eps,
     axes="i 1 -> i 1",
-    formula=r"{0} + \varepsilon",
-    numbers=lambda params: f"{{0}} + {in_formula(size(params, 'eps'))}",
+    formula=r"#1 + \varepsilon",
+    numbers=lambda params: f"#1 + {in_formula(size(params, 'eps'))}",
     terms=lambda step, index, values: Term("sum", same_cell(step, index, values), number(size(step.params, "eps"))),
     why=N_("ε is added after the root here, not under it: another convention, and other digits."),
     backward=(unchanged(N_("ε is a constant: the gradient passes unchanged.")),),
@@ -201,8 +201,8 @@ def _scale_shift(xp: Arithmetic, a: Value, *vectors: Value, gamma: bool, beta: b
 
 
 def _scale_shift_formula(params: Params, columns: bool) -> str:
-    scaled = r"{1} \odot {0}" if params["gamma"] else "{0}"
-    return f"{scaled} + {{{1 + params['gamma']}}}" if params["beta"] else scaled
+    scaled = r"#2 \odot #1" if params["gamma"] else "#1"
+    return f"{scaled} + #{2 + params['gamma']}" if params["beta"] else scaled
 
 
 def _scale_shift_terms(step: Step, index: Index, values: Values) -> Term:

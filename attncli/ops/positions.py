@@ -82,14 +82,14 @@ def _is_scaled(params: Params) -> bool:
 
 def _angle_formula(params: Params, columns: bool) -> str:
     above = r"s\,p" if _is_scaled(params) else "p"
-    return rf"\frac{{{{{above}}}}}{{{{b^{{{{{'/'.join(_EXPONENTS[params['exponents']])}}}}}}}}}"
+    return rf"\frac{{{above}}}{{b^{{{'/'.join(_EXPONENTS[params['exponents']])}}}}}"
 
 
 def _angle_numbers(params: Params) -> str:
     _, over = usual_exponents(params)
     above = rf"{size(params, 'position_scale'):g}\,p" if _is_scaled(params) else "p"
     exponent = f"{_EXPONENTS[params['exponents']][0]}/{over}"
-    return rf"\frac{{{{{above}}}}}{{{{{size(params, 'base'):g}^{{{{{exponent}}}}}}}}}"
+    return rf"\frac{{{above}}}{{{size(params, 'base'):g}^{{{exponent}}}}}"
 
 
 def _angle_terms(step: Step, index: Index, values: Values) -> Term:
@@ -117,8 +117,8 @@ ANGLE = Op(
         " every later one more slowly."
     ),
 )
-SINE = elementwise("sine", "sin", lambda xp, a: xp.sin(a), r"\sin {0}", N_("The sine of every angle."))
-COSINE = elementwise("cosine", "cos", lambda xp, a: xp.cos(a), r"\cos {0}", N_("The cosine of every angle."))
+SINE = elementwise("sine", "sin", lambda xp, a: xp.sin(a), r"\sin #1", N_("The sine of every angle."))
+COSINE = elementwise("cosine", "cos", lambda xp, a: xp.cos(a), r"\cos #1", N_("The cosine of every angle."))
 
 
 # --- the position code ------------------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ def _order(width: int, pairs: int, arrangement: str) -> Indices:
 def _sinusoid_formula(params: Params, columns: bool) -> str:
     if params["arrangement"] == "concatenated":
         between = r"\\" if columns else "&"
-        return rf"\begin{{{{bmatrix}}}}\sin({{0}}){between} \cos({{0}})\end{{{{bmatrix}}}}"
-    return r"\sin({0}), \cos({0}), \ldots"
+        return rf"\begin{{bmatrix}}\sin(#1){between} \cos(#1)\end{{bmatrix}}"
+    return r"\sin(#1), \cos(#1), \ldots"
 
 
 def _sinusoid_terms(step: Step, index: Index, values: Values) -> Term:
@@ -206,7 +206,7 @@ def _places(pairs: int, pairing: str) -> tuple[Indices, Indices]:
 
 def _rotate_formula(params: Params, columns: bool) -> str:
     angle = r"-\theta" if params.get("reverse") else r"\theta"
-    return rf"R_{{{{{angle}}}}} \, {{0}} \ ({{1}}, {{2}})"
+    return rf"R_{{{angle}}} \, #1 \ (#2, #3)"
 
 
 def _rotate_terms(step: Step, index: Index, values: Values) -> Term:

@@ -25,8 +25,8 @@ def _axes(params: Params) -> str:
 
 
 def _formula(params: Params, columns: bool) -> str:
-    first = r"{0}^{{\top}}" if params.get("transpose_a") else "{0}"
-    second = r"{1}^{{\top}}" if params.get("transpose_b") else "{1}"
+    first = r"#1^{\top}" if params.get("transpose_a") else "#1"
+    second = r"#2^{\top}" if params.get("transpose_b") else "#2"
     # With tokens as columns every matrix is transposed, and (A B)ᵀ = Bᵀ Aᵀ: the order turns, the marks stay.
     return f"{second} {first}" if columns else f"{first} {second}"
 
@@ -117,7 +117,7 @@ AFFINE = Op(
     name="affine",
     compute=_affine,
     axes=lambda params: "i k, j k, 1 j -> i j" if params.get("transpose_b") else "i k, k j, 1 j -> i j",
-    formula=lambda params, columns: f"{_formula(params, columns)} + {{2}}",
+    formula=lambda params, columns: f"{_formula(params, columns)} + #3",
     terms=_affine_terms,
     why=N_("Row times column, and the bias is added to every {row}."),
     backward=(_to_a, _to_b, lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream)),

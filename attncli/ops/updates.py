@@ -26,8 +26,8 @@ UPDATE = Op(
     name="update",
     compute=_update,
     axes="i j, i j -> i j",
-    formula=r"{0} - \eta \, {1}",
-    numbers=lambda params: rf"{{0}} - {in_formula(size(params, 'eta'))} \cdot {{1}}",
+    formula=r"#1 - \eta \, #2",
+    numbers=lambda params: rf"#1 - {in_formula(size(params, 'eta'))} \cdot #2",
     terms=_update_terms,
     why=N_("The gradient points uphill, so a small step the other way (η is the step size) makes the loss smaller."),
     backward=(
@@ -48,12 +48,12 @@ def _moving_average(xp: Arithmetic, old: Value, new: Value, *, keep: Matrix, res
 
 def _moving_average_formula(params: Params, columns: bool) -> str:
     label = params["label"]
-    return rf"{label} \, {{0}} + (1 - {label}) \, {{1}}{'^2' if params['square'] else ''}"
+    return rf"{label} \, #1 + (1 - {label}) \, #2{'^2' if params['square'] else ''}"
 
 
 def _moving_average_numbers(params: Params) -> str:
     keep = size(params, "keep")
-    return rf"{keep:g} \cdot {{0}} + {1 - keep:g} \cdot {{1}}{'^2' if params['square'] else ''}"
+    return rf"{keep:g} \cdot #1 + {1 - keep:g} \cdot #2{'^2' if params['square'] else ''}"
 
 
 def _moving_average_terms(step: Step, index: Index, values: Values) -> Term:
@@ -77,7 +77,7 @@ UNBIASED = Op(
     name="unbiased",
     compute=lambda xp, a, correction: xp.divide(a, correction),
     axes="i j, 1 1 -> i j",
-    formula=r"\frac{{{0}}}{{{1}}}",
+    formula=r"\frac{#1}{#2}",
     terms=entrywise("quotient"),
     why=N_("The running mean began at 0 and is too small at first; this makes up for it."),
 )
@@ -91,7 +91,7 @@ def _adam_update(xp: Arithmetic, a: Value, mean: Value, square: Value, *, eta: M
 
 def _adam_numbers(params: Params) -> str:
     eta, eps = in_formula(size(params, "eta")), in_formula(size(params, "eps"))
-    return rf"{{0}} - {eta} \, \frac{{{{{{1}}}}}}{{{{\sqrt{{{{{{2}}}}}} + {eps}}}}}"
+    return rf"#1 - {eta} \, \frac{{#2}}{{\sqrt{{#3}} + {eps}}}"
 
 
 def _adam_terms(step: Step, index: Index, values: Values) -> Term:
@@ -104,7 +104,7 @@ ADAM_UPDATE = Op(
     name="adam_update",
     compute=_adam_update,
     axes="i j, i j, i j -> i j",
-    formula=r"{0} - \eta \, \frac{{{1}}}{{\sqrt{{{2}}} + \varepsilon}}",
+    formula=r"#1 - \eta \, \frac{#2}{\sqrt{#3} + \varepsilon}",
     numbers=_adam_numbers,
     terms=_adam_terms,
     why=N_(

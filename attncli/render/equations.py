@@ -14,6 +14,7 @@ import numpy as np
 from attncli.core.message import Message
 from attncli.core.terms import Index
 from attncli.render.arithmetic import EQUAL, LATEX_SIGNS, term_latex
+from attncli.render.formula import put_in
 from attncli.render.names import cell_name
 from attncli.render.numbers import number_latex, number_text
 from attncli.render.view import Item, Panel, View
@@ -117,7 +118,7 @@ def with_matrices(view: View, item: Item, block: Panel) -> tuple[str, int]:
         operands.append(values_latex(values, places))
         taken += values_width(values, places)
     template = step.numbers() or step.formula(view.layout == "columns")
-    return template.replace(r"\operatorname{", r"\mathrm{").format(*operands), taken
+    return put_in(template.replace(r"\operatorname{", r"\mathrm{"), operands), taken
 
 
 def _operand(view: View, id: str, item: Item, block: Panel) -> Any:

@@ -213,6 +213,11 @@ class _Reader:
         return Table(name, columns, tuple(rows))
 
 
+def put_in(form: str, operands: Sequence[str]) -> str:
+    """A form with its operands, all LaTeX, in their places: #1, #2."""
+    return re.sub(r"#(\d+)", lambda place: operands[int(place[1]) - 1], form)
+
+
 # On a line of text.
 
 

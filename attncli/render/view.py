@@ -13,7 +13,7 @@ from attncli.core.message import ENGLISH, N_, Language, Listed, Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term
 from attncli.problems.run import Run
-from attncli.render.formula import as_text
+from attncli.render.formula import as_text, put_in
 from attncli.render.names import cell_name, localized, names, operands, printable
 from attncli.render.numbers import SIGNIFICANT, constant_text, is_cut, number_latex, number_text
 
@@ -274,8 +274,8 @@ def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, st
     formula = numbers = ""
     if step is not None:
         symbols = [operand(id, step.id) for id in step.inputs]
-        formula = step.formula(turned).format(*symbols)
-        with_numbers = (step.numbers() or "").format(*symbols)
+        formula = put_in(step.formula(turned), symbols)
+        with_numbers = put_in(step.numbers() or "", symbols)
         numbers = with_numbers if with_numbers != formula else ""
     return Item(
         node.id,

@@ -17,6 +17,7 @@ from attncli.core.matrix import as_matrix
 from attncli.models import losses
 from attncli.ops.softmax import softmax
 from attncli.problems.problem import Problem
+from attncli.render.formula import put_in
 
 EACH = [(name, sample) for name, samples in SAMPLES.items() for sample in samples]
 IDS = [f"{name}-{number}" for name, samples in SAMPLES.items() for number in range(len(samples))]
@@ -73,7 +74,7 @@ def test_the_formula_is_latex_that_names_every_operand(name: str, sample: Sample
     for form in (step.formula(columns), step.numbers()):
         if form is None:
             continue
-        text = form.format(*symbols, *sample.operands)
+        text = put_in(form, [*symbols, *sample.operands])
         assert text.strip()
         assert all(symbol in text for symbol in symbols)
         assert balanced(text), text

@@ -15,6 +15,7 @@ from attncli import api
 from attncli.core.message import ENGLISH, Language
 from attncli.problems.run import Run
 from attncli.render import printer
+from attncli.render.formula import put_in
 from attncli.render.view import View, view
 
 #: Names as an attacker or an unlucky teacher writes them.
@@ -178,7 +179,7 @@ def formulas_of(graph: Any) -> set[str]:
     found = {graph.symbol(id) for id in (*graph.inputs, *graph.steps)}
     for step in graph.steps.values():
         symbols = [graph.symbol(id) for id in step.inputs]
-        found.update(step.formula(columns).format(*symbols) for columns in (False, True))
+        found.update(put_in(step.formula(columns), symbols) for columns in (False, True))
         if (numbers := step.numbers()) is not None:
-            found.add(numbers.format(*symbols))
+            found.add(put_in(numbers, symbols))
     return found

@@ -16,7 +16,7 @@ from attncli.core.terms import Term, cell, number
 from attncli.ops import registry
 from attncli.render.arithmetic import escaped, term_latex
 from attncli.render.equations import matrix
-from attncli.render.formula import as_latex, as_mathml, as_text
+from attncli.render.formula import as_latex, as_mathml, as_text, put_in
 from attncli.render.glyphs import fitted
 from attncli.render.view import View
 
@@ -146,8 +146,8 @@ def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
 )
 def test_a_small_number_of_a_formula_is_a_power_of_ten(value: float, text: str, ascii: str) -> None:
     params = {"eta": as_matrix(0.5), "eps": as_matrix(value)}
-    shown = as_text(registry()["adam_update"].numbers(params).format("E", "m", "v"))  # type: ignore[misc]
+    shown = as_text(put_in(registry()["adam_update"].numbers(params), ["E", "m", "v"]))  # type: ignore[misc]
     assert shown == f"E - 0.5 m / (√v + {text})"
     assert fitted(shown, "ascii") == f"E - 0.5 m / (sqrt(v) + {ascii})"
     assert fitted(shown, "gbk") == f"E - 0.5 m / (√v + {ascii.replace('*', '·')})"
-    assert as_mathml(registry()["root_eps"].numbers({"eps": as_matrix(value)}).format("v"))  # type: ignore[misc]
+    assert as_mathml(put_in(registry()["root_eps"].numbers({"eps": as_matrix(value)}), ["v"]))  # type: ignore[misc]
