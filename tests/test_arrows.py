@@ -102,3 +102,35 @@ def test_rendering_puts_no_calculation_together_and_evaluates_none() -> None:
             called = [node.func for node in TREES[module] if isinstance(node, ast.Call)]
             names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called}
             assert not names & {"graph", "Graph", "evaluate"}, module
+
+
+BUILDERS = ("document", "view", "run", "sheet", "comparison", "report", "worksheet")
+PRINTERS = (
+    "terminal",
+    "text",
+    "markdown",
+    "latex",
+    "html",
+    "explorer",
+    "svg",
+    "data",
+    "xlsx",
+    "live",
+    "why",
+    "exercise",
+)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_what_makes_blocks_of_data_knows_no_format_and_no_screen(name: str) -> None:
+    module = f"attncli.render.{name}"
+    assert not any(imported_name.startswith("rich") for imported_name in named(module))
+    assert not ARROWS[module] & {f"attncli.render.{printer}" for printer in PRINTERS}
+
+
+@pytest.mark.parametrize("module", sorted(module for module in FILES if room(module) == "render"))
+def test_rendering_calculates_nothing(module: str) -> None:
+    called = {
+        node.func.attr for node in TREES[module] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert not called & {"evaluate", "apply"}

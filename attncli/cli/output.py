@@ -85,7 +85,7 @@ class Say:
     @staticmethod
     def fitted(text: str) -> str:
         """The text with other signs for those that standard output cannot show."""
-        from attncli.render.glyphs import fitted
+        from attncli.locale.glyphs import fitted
 
         known = encoding()
         if known.lower().startswith("utf"):

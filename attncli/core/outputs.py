@@ -270,3 +270,13 @@ def make_folder(folder: Path, option: str) -> None:
             path=str(folder),
             reason=of_system(error),
         ) from None
+
+
+#: A spreadsheet reads text that starts with one of these as a formula (OWASP, CSV injection), also with the wide ones of a
+#: Chinese input method.
+_FORMULA = frozenset("=+-@\t\r＝＋－＠")
+
+
+def spreadsheet_text(text: str) -> str:
+    """Text that no spreadsheet takes for a formula: an apostrophe goes before =, +, -, @."""
+    return f"'{text}" if text and text.lstrip()[:1] in _FORMULA else text

@@ -7,8 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-#: Signs at which a spreadsheet begins a formula, also the wide ones of a Chinese input method.
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+from attncli.core.outputs import spreadsheet_text
 
 
 def header(steps: Sequence[str]) -> str:
@@ -44,4 +43,4 @@ def _line(cells: Sequence[str]) -> str:
 def spelled(text: str) -> str:
     """Text from a sheet: no control characters, and nothing that a spreadsheet would run as a formula."""
     clean = "".join(c if c.isprintable() else " " for c in text).strip()
-    return f"'{clean}" if clean.startswith(_FORMULA) else clean
+    return spreadsheet_text(clean)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from attncli.core.message import N_, Message
+from attncli.core.outputs import spreadsheet_text
 from attncli.core.record import Record
 from attncli.core.report import Column, Report, Table
 from attncli.mistakes.catalogue import CATALOGUE
@@ -66,13 +67,12 @@ def csv_text(found: Sequence[SkillRow]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(SkillRow._fields)
-    writer.writerows([_plain(getattr(row, name)) for name in SkillRow._fields] for row in found)
+    writer.writerows([_cell(getattr(row, name)) for name in SkillRow._fields] for row in found)
     return out.getvalue()
 
 
-def _plain(value: object) -> object:
-    """A name that a spreadsheet would take for a formula has a sign before it that says it is text."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
+def _cell(value: object) -> object:
+    return spreadsheet_text(value) if isinstance(value, str) else value
 
 
 def jsonl_text(found: Sequence[SkillRow]) -> str:

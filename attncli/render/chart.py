@@ -13,9 +13,9 @@ from itertools import pairwise
 
 from attncli.core.record import Record
 from attncli.core.report import Maps, Plot, Span, Spans
+from attncli.locale.glyphs import fitted
 from attncli.locale.wrap import columns, padded, wrap
 from attncli.render.document import Said, Say
-from attncli.render.glyphs import fitted
 from attncli.render.names import printable
 
 #: What tells several lines of one plot apart, in their order; plain letters, so that every font has them.

@@ -8,11 +8,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attncli.core.message import N_, Language, Listed, Message
+from attncli.locale.glyphs import fitted
 from attncli.locale.wrap import columns, wrap
 from attncli.marking.explain import Named
 from attncli.marking.picture import MOST_LISTED, Picture
 from attncli.mistakes.catalogue import CATALOGUE, did
-from attncli.render.glyphs import fitted
 from attncli.render.names import printable
 from attncli.render.numbers import points_text
 from attncli.render.sheet import for_the_author

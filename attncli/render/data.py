@@ -15,6 +15,7 @@ import numpy as np
 from attncli.core.matrix import FloatArray
 from attncli.core.message import Language, Localized, Message
 from attncli.core.npz import npz_bytes
+from attncli.core.outputs import spreadsheet_text
 from attncli.core.report import Maps, Report
 from attncli.cost.claims import Claim
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
@@ -118,8 +119,6 @@ def _errors(errors: FloatArray) -> Any:
 
 
 _COLUMNS = ("step", "phase", "head", "row", "column", "row_name", "column_name", "value")
-#: A spreadsheet reads text that starts with one of these as a formula (OWASP, CSV injection).
-_FORMULA = frozenset("=+-@\t\r＝＋－＠")
 
 
 def csv_text(view: View) -> str:
@@ -140,11 +139,6 @@ def _cells(item: Item) -> Iterator[tuple[object, ...]]:
             names = (spreadsheet_text(block.rows[i]), spreadsheet_text(block.columns[j]))
             # repr is the shortest text that reads back as the same float64; inf, -inf and nan are themselves.
             yield spreadsheet_text(item.id), item.phase, head, i + 1, j + 1, *names, repr(float(value))
-
-
-def spreadsheet_text(name: str) -> str:
-    """A name that no spreadsheet takes for a formula: an apostrophe goes before =, +, -, @."""
-    return f"'{name}" if name.lstrip()[:1] in _FORMULA and name else name
 
 
 def npz_file(view: View) -> bytes:

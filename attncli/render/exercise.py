@@ -3,7 +3,6 @@ r"""A worked example: its question, and after the calculation its printed number
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from attncli.render.numbers import constant_text, number_text
 from attncli.render.run import source_line
 from attncli.render.terminal import Page
 from attncli.render.view import View, items, view
+from attncli.render.worksheet import decimals, points
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -97,20 +97,6 @@ def _asked_list(asked: Question, page: Any) -> RenderableType:
             cells.append(page.view.say(decimals(one.decimals)))
         table.add_row(*[page.text(cell) for cell in cells])
     return table
-
-
-def points(count: Fraction) -> Message:
-    """“2 points”."""
-    if count == 0:
-        return Message(N_("no points"))
-    return Message(N_("1 point")) if count == 1 else Message(N_("{count} points"), count=f"{float(count):g}")
-
-
-def decimals(places: int | None) -> Message:
-    """“3 decimals”."""
-    if places is None:
-        return Message(N_("as written"))
-    return Message(N_("1 decimal")) if places == 1 else Message(N_("{count} decimals"), count=places)
 
 
 def how_to_hand_in(asked: Question, name: str, view: View, width: int) -> str:

@@ -20,8 +20,8 @@ import numpy as np
 from attncli.core.graph import Input, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
+from attncli.problems.command import Command, command
 from attncli.render.arithmetic import OPENED
-from attncli.render.command import Command, command
 from attncli.render.document import Block as Part
 from attncli.render.document import Heading, Steps
 from attncli.render.html import Fragment, anchor, padding, reading_page, tag

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
+from attncli.locale.glyphs import fitted
 from attncli.locale.wrap import columns, wrap
 from attncli.render import document
 from attncli.render.chart import WIDEST, Bar, bars
@@ -37,7 +38,6 @@ from attncli.render.document import (
     say_in,
 )
 from attncli.render.formula import as_text
-from attncli.render.glyphs import fitted
 from attncli.render.names import cell_name
 from attncli.render.numbers import number_text, padded
 from attncli.render.run import lesson, opened_parts, prompt, source

@@ -8,6 +8,7 @@ from itertools import pairwise
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.core.report import Maps, Plot, Spans
+from attncli.locale.glyphs import fitted
 from attncli.locale.wrap import columns, padded, wrap
 from attncli.render.chart import drawn, shortened
 from attncli.render.document import (
@@ -26,7 +27,6 @@ from attncli.render.document import (
     Table,
 )
 from attncli.render.formula import as_text
-from attncli.render.glyphs import fitted
 from attncli.render.numbers import padded as aligned
 
 _GAP = "  "

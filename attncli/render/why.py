@@ -8,8 +8,8 @@ from rich.tree import Tree
 
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index
+from attncli.locale.glyphs import fitted
 from attncli.locale.wrap import wrap
-from attncli.render.glyphs import fitted
 from attncli.render.names import cell_name
 from attncli.render.terminal import Lines
 from attncli.render.view import View, in_full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.problems.question import Asked, Question
 from attncli.problems.run import Run
 from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph
-from attncli.render.exercise import decimals, points
 from attncli.render.names import clean, localized
 from attncli.render.numbers import number_text
 from attncli.render.view import Panel, items, panels_of
@@ -185,3 +185,17 @@ def _one_line(values: Any, text: Callable[[Any], str]) -> str:
     """A matrix as it is written on a sheet."""
     blocks = values if values.ndim == 3 else [np.atleast_2d(values)]
     return " | ".join("; ".join(" ".join(map(text, row)) for row in block) for block in blocks)
+
+
+def points(count: Fraction) -> Message:
+    """“2 points”."""
+    if count == 0:
+        return Message(N_("no points"))
+    return Message(N_("1 point")) if count == 1 else Message(N_("{count} points"), count=f"{float(count):g}")
+
+
+def decimals(places: int | None) -> Message:
+    """“3 decimals”."""
+    if places is None:
+        return Message(N_("as written"))
+    return Message(N_("1 decimal")) if places == 1 else Message(N_("{count} decimals"), count=places)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from rendering import written
 
-from attncli.render.data import npz_file, spreadsheet_text
+from attncli.core.outputs import spreadsheet_text
+from attncli.render.data import npz_file
 from attncli.render.view import View
 
 

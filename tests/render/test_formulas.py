@@ -13,11 +13,11 @@ from rendering import all_formulas
 from attncli import models
 from attncli.core.matrix import as_matrix
 from attncli.core.terms import Term, cell, number
+from attncli.locale.glyphs import fitted
 from attncli.ops import registry
 from attncli.render.arithmetic import escaped, term_latex
 from attncli.render.equations import matrix
 from attncli.render.formula import as_latex, as_mathml, as_text, put_in
-from attncli.render.glyphs import fitted
 from attncli.render.view import View
 
 
