@@ -70,7 +70,7 @@ def test_what_was_learnt_is_shown(by: signal.Signals | None, status: int) -> Non
     settings = json.loads(out)["settings"]
     assert 0 < settings["steps"] == len(settings["losses"]) < 1_000_000
     said = screen.decode().rpartition("attncli: ")[2]
-    assert f"stopped after step {settings['steps']} of 1000000: this is what it had learnt" in said
+    assert f"stopped after step {settings['steps']} of 1000000: this is what it had learned" in said
     assert screen.rindex(b"\x1b[?25h") > screen.rindex(b"\x1b[?25l")  # the cursor is there again
     assert b"Traceback" not in screen
 
