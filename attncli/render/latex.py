@@ -39,9 +39,11 @@ _PACKAGES = r"""% Put this into a document with \usepackage{amsmath}.
 
 #: Signs that pdfLaTeX does not know as text.
 _MATHS = {
-    "√": r"$\surd$", "∞": r"$\infty$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "η": r"$\eta$", "⊙": r"$\odot$",
-    "Δ": r"$\Delta$", "σ": r"$\sigma$", "∂": r"$\partial$", "Σ": r"$\Sigma$", "ᵀ": r"$^{\top}$", "²": "$^{2}$",
+    "√": r"$\surd$", "∞": r"$\infty$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "⊙": r"$\odot$",
+    "Δ": r"$\Delta$", "∂": r"$\partial$", "Σ": r"$\Sigma$", "ᵀ": r"$^{\top}$", "²": "$^{2}$",
     "→": r"$\to$", "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "∛": r"$\sqrt[3]{\,}$", "ε": r"$\varepsilon$",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "η": r"$\eta$", "θ": r"$\theta$", "λ": r"$\lambda$",
+    "μ": r"$\mu$", "π": r"$\pi$", "σ": r"$\sigma$", "τ": r"$\tau$", "φ": r"$\varphi$", "ω": r"$\omega$", "½": r"$\frac{1}{2}$",
     "\N{REPLACEMENT CHARACTER}": "?", "✓": r"$\surd$", "✗": r"$\times$",
 }  # fmt: skip
 

@@ -21,7 +21,8 @@ from attncli.worksheets.powers import Powers
 
 GIVEN = Message(N_("Given"))
 TO_FILL_IN = Message(N_("To fill in"))
-TO_LOOK_UP = Message(N_("To look up"))
+TO_LOOK_UP = Message(N_("to look up"))
+_MORE = Message(N_("Others by multiplying: e^(-5) = e^(-4) · e^(-1)."))
 KEY = Message(N_("Answer key"))
 _NAME = Message(N_("Name"))
 _CLASS = Message(N_("Class"))
@@ -84,8 +85,7 @@ def _blocks(
         yield from map(Paragraph, under)
     if powers:
         yield Gap()
-        yield Heading(say(TO_LOOK_UP))
-        yield Grids(tuple(_table(powers, max(question.decimals, key=lambda one: one or 0) or _PLACES)))
+        yield Grids((_table(powers, max(one or _PLACES for one in question.decimals), say),))
     yield Gap()
     yield Heading(say(TO_FILL_IN if key is None else KEY))
     asked = [
@@ -96,12 +96,14 @@ def _blocks(
     yield Grids(tuple(asked), asked=True)
 
 
-def _table(powers: Sequence[Powers], places: int) -> Iterator[Grid]:
+def _table(powers: Sequence[Powers], places: int, say: Say) -> Grid:
     """e^−x with two places more than are asked for: e^−6 is 0.00248, which from 0.0025 would be rounded up to 0.003."""
+    cells: list[tuple[str, ...]] = []
     for line in powers:
-        x = [f"{one:g}" if (2 * one).is_integer() else number_text(one, places) for one in line.x]
-        cells = tuple(f"{one:.{places + 2}f}" for one in line.power)
-        yield Grid("e^(-x)", "e^{-x}", f"x = {x[0]} … {x[-1]}", ("",), tuple(x), (cells,))
+        cells.append(tuple(f"{one:g}" if (2 * one).is_integer() else number_text(one, places) for one in line.x))
+        cells.append(tuple(f"{one:.{places + 2}f}" for one in line.power))
+    names = ("x", "e^(-x)") * len(powers)
+    return Grid("e^(-x)", "e^{-x}", say(TO_LOOK_UP), names, ("",) * len(cells[0]), tuple(cells), (say(_MORE),))
 
 
 def _title(question: Question, say: Say, code: str) -> str:

@@ -13,10 +13,10 @@ from attncli.problems.problem import Problem
 #: Between which the exponents of hand-friendly numbers lie, as multiples: halves, and halves over a root of d_k.
 _HALF = 0.5
 _ROOTS = (1, 2, 3, 5, 6, 7)
-#: Scores within ±4 differ by 8 at most.
-_MOST = 8.0
 #: Entries beside one another.
 _BESIDE = 8
+#: Scores within ±4 differ by 8 at most.
+_MOST = 8.0
 
 
 class Powers(Record):
@@ -51,14 +51,13 @@ def powers_of(problem: Problem, asked: Sequence[str]) -> tuple[Powers, ...]:
         units = (_HALF, math.sqrt(1 / root)) if root > 1 else (_HALF,)
         near = [np.abs(seen / unit - np.rint(seen / unit)) < 1e-9 for unit in units]
         if np.any(near, axis=0).all() and (seen <= _MOST + 1e-9).all() and (seen >= 0).all():
-            return tuple(line for unit in units for line in _lines(unit))
+            return _table(units)
     return ()
 
 
-def _lines(unit: float) -> list[Powers]:
-    count = (
-        round(_MOST / _HALF) if unit == _HALF else round(_MOST)
-    )  # scores are whole numbers where a root divides them
-    entries = [i * unit for i in range(1, count + 1)]
-    lines = [tuple(entries[start : start + _BESIDE]) for start in range(0, count, _BESIDE)]
-    return [Powers(line, tuple(math.exp(-x) for x in line)) for line in lines]
+def _table(units: Sequence[float]) -> tuple[Powers, ...]:
+    """Two lines, from small to large: halves up to 8, or halves up to 4 and multiples of the other unit."""
+    halves = _BESIDE if len(units) > 1 else 2 * _BESIDE
+    x = sorted({i * _HALF for i in range(1, halves + 1)} | {i * units[-1] for i in range(1, _BESIDE + 1)})
+    lines = (x[:_BESIDE], x[_BESIDE:])
+    return tuple(Powers(tuple(line), tuple(math.exp(-one) for one in line)) for line in lines)

@@ -91,11 +91,12 @@ def test_no_answer_stands_in_what_students_get(a_set):
     """Numbers with a fraction stand in no sheet but in the table of e^−x; here the problem has only whole ones."""
     for name in ("sheets.html", "sheets.tex", "sheets.md"):
         text = re.sub(r"<style>.*?</style>", "", (a_set / name).read_text(encoding="utf-8"), flags=re.DOTALL)
-        text = re.sub(r"\\usepackage.*|\\set.*|\\newcommand.*|\\begin\{tabular\}.*|.*\\rule.*|<meta.*", "", text)
-        tables = re.findall(r"To look up.*?To fill in", text, re.DOTALL)
+        tables = re.findall(r"to look up.*?To fill in", text, re.DOTALL)
         assert len(tables) == 3 and len(set(tables)) == 1, "what is to be looked up is the same on every sheet"
         assert "0.49307" in tables[0]
-        assert not re.search(r"\d\.\d", re.sub(r"To look up.*?To fill in", "", text, flags=re.DOTALL)), name
+        text = re.sub(r"to look up.*?To fill in", "", text, flags=re.DOTALL)
+        text = re.sub(r"\\usepackage.*|\\set.*|\\newcommand.*|\\begin\{tabular\}.*|.*\\rule.*|<meta.*", "", text)
+        assert not re.search(r"\d\.\d", text), name
     for path in (a_set / "answers").iterdir():
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         assert set("".join(given["answers"].values())) <= set("? ;")
