@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import reduce
 from operator import mul
-from typing import Any
 
+from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
@@ -27,9 +27,7 @@ def term_text(term: Term, show: ShowCell, number: Callable[[float], str]) -> str
     """A term with its numbers put in by `show` (cells) and `number` (constants)."""
     match term.kind:
         case "cell":
-            step, index = term.parts
-            assert isinstance(step, str) and isinstance(index, tuple)
-            return show(step, index)
+            return show(*next(term.cells()))
         case "number":
             return number(float(str(term.parts[0])))
         case "text":
@@ -99,7 +97,7 @@ def _joined_sum(parts: list[str]) -> str:
     return out
 
 
-def opened(term: Term, graph: Graph, values: Mapping[str, Any], names: frozenset[str]) -> Term:
+def opened(term: Term, graph: Graph, values: Mapping[str, Value], names: frozenset[str]) -> Term:
     """The term with the cells of steps by these ops replaced by their own arithmetic."""
     if term.kind == "cell":
         id, index = term.parts
@@ -112,7 +110,7 @@ def opened(term: Term, graph: Graph, values: Mapping[str, Any], names: frozenset
     return Term(term.kind, *(opened(part, graph, values, names) for part in term.parts if isinstance(part, Term)))
 
 
-def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Any], *, by_hand: bool = False) -> Term:
+def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Value], *, by_hand: bool = False) -> Term:
     """The arithmetic a learner writes for a cell: attention weights down to the powers of e, unless those were rounded."""
     term = step.op.terms(step, index, values)
     if step.is_attention and not by_hand:
@@ -190,9 +188,7 @@ def printed_value(term: Term, show: Callable[[str, Index], str]) -> Decimal | No
     """What the arithmetic gives if it is done with the printed numbers; None where they are no decimal numbers."""
     match term.kind:
         case "cell":
-            step, index = term.parts
-            assert isinstance(step, str) and isinstance(index, tuple)
-            return _number(show(step, index))
+            return _number(show(*next(term.cells())))
         case "number":
             return _number(constant_text(float(str(term.parts[0]))))
         case "text":
@@ -302,11 +298,11 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def term_latex(term: Term, show: Any) -> str:
+def term_latex(term: Term, show: ShowCell) -> str:
     """A term in LaTeX, its cells put in by `show`."""
     match term.kind:
         case "cell":
-            return str(show(*term.parts))
+            return show(*next(term.cells()))
         case "number":
             return constant_latex(float(str(term.parts[0])))
         case "text":

@@ -8,10 +8,10 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic import Value
 from attncli.core.matrix import FloatArray
 from attncli.core.message import Language, Localized, Message
 from attncli.core.npz import npz_bytes
@@ -49,11 +49,11 @@ def json_text(view: View) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _lesson(view: View) -> dict[str, Any]:
+def _lesson(view: View) -> dict[str, object]:
     """The fields of a lesson; nothing where there is none."""
     if view.lesson is None:
         return {}
-    data: dict[str, Any] = {}
+    data: dict[str, object] = {}
     for key, message in (("prompt", prompt(view)), ("notice", notice(view))):
         if message is not None:
             data[key] = view.say(message)
@@ -76,7 +76,7 @@ def _lesson(view: View) -> dict[str, Any]:
     return data
 
 
-def _step(item: Item) -> dict[str, Any]:
+def _step(item: Item) -> dict[str, object]:
     array = item.array
     entry = {
         "id": item.id,
@@ -94,7 +94,7 @@ def _step(item: Item) -> dict[str, Any]:
     return entry
 
 
-def _verification(view: View) -> dict[str, Any]:
+def _verification(view: View) -> dict[str, object]:
     found = view.run.verification
     if found is None:
         return {}
@@ -110,7 +110,7 @@ def _verification(view: View) -> dict[str, Any]:
     return {"verify": {"ok": found.ok, "inputs": inputs, "warnings": [view.say(warning) for warning in found.warnings]}}
 
 
-def _errors(errors: FloatArray) -> Any:
+def _errors(errors: FloatArray) -> object:
     """Nested lists; null where an entry was not compared (it is −∞, or at a bend), "inf" where there is no number."""
     if errors.ndim:
         return [_errors(part) for part in errors]
@@ -191,7 +191,7 @@ def comparison_csv(comparison: Comparison) -> str:
     return out.getvalue()
 
 
-def _model(model: ComparedModel) -> dict[str, Any]:
+def _model(model: ComparedModel) -> dict[str, object]:
     sizes = {name: _whole(getattr(model.sizes, name)) for name in model.sizes._fields}
     return {
         "name": model.name,
@@ -205,9 +205,9 @@ def _model(model: ComparedModel) -> dict[str, Any]:
     }
 
 
-def _entry(entry: VariantCount) -> dict[str, Any]:
+def _entry(entry: VariantCount) -> dict[str, object]:
     count = entry.count
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "model": entry.model.name,
         "variant": count.variant,
         "cache_formula": symbols(count.cache),
@@ -224,11 +224,11 @@ def _entry(entry: VariantCount) -> dict[str, Any]:
     return found
 
 
-def _products(entry: VariantCount) -> dict[str, Any]:
+def _products(entry: VariantCount) -> dict[str, object]:
     return {name: [_line(line) for line in getattr(entry.count, part)] for part, name in _PARTS}
 
 
-def _line(line: CountLine) -> dict[str, Any]:
+def _line(line: CountLine) -> dict[str, object]:
     return {
         "name": line.name,
         "formula": symbols(line.count),
@@ -237,7 +237,7 @@ def _line(line: CountLine) -> dict[str, Any]:
     }
 
 
-def _claim(claim: Claim, language: Language) -> dict[str, Any]:
+def _claim(claim: Claim, language: Language) -> dict[str, object]:
     def text(message: Message | None) -> str | None:
         return None if message is None else rounded(message).text(language)
 
@@ -260,7 +260,7 @@ def _claim(claim: Claim, language: Language) -> dict[str, Any]:
     }
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     """A fraction as a whole number where it is one, else as a float; anything else as it is."""
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else float(value)
@@ -323,7 +323,7 @@ def _say_filled(language: Language) -> Say:
     return lambda words: say(filled(words) if isinstance(words, Message) else words)
 
 
-def _said(value: Any, say: Say) -> Any:
+def _said(value: object, say: Say) -> object:
     """A value for JSON; infinities are "inf" and "-inf", NaN is "nan", as in every output of attncli."""
     if isinstance(value, Message):
         return say(value)
@@ -336,7 +336,7 @@ def _said(value: Any, say: Say) -> Any:
 
 
 def marks_json(
-    marked: Marked, language: Language, *, right: Mapping[str, Any] | None = None, undetectable: Sequence[Named] = ()
+    marked: Marked, language: Language, *, right: Mapping[str, Value] | None = None, undetectable: Sequence[Named] = ()
 ) -> str:
     """One line (FORMATS): verdicts, points, mistakes by name, wrong cells, what this exercise cannot tell.
 

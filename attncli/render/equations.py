@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic import Value
 from attncli.core.message import Message
 from attncli.core.terms import Index
 from attncli.render.arithmetic import EQUAL, LATEX_SIGNS, term_latex
@@ -44,12 +44,12 @@ def matrix(texts: list[list[str]]) -> str:
     return rf"\left[\begin{{array}}{{{'r' * columns}}} {rows} \end{{array}}\right]"
 
 
-def values_latex(values: Any, decimals: int) -> str:
+def values_latex(values: Value, decimals: int) -> str:
     """A 2-D array as a matrix in brackets."""
     return matrix([[number_latex(value, decimals) for value in row] for row in values])
 
 
-def values_width(values: Any, decimals: int) -> int:
+def values_width(values: Value, decimals: int) -> int:
     """How many characters a 2-D array takes, about."""
     widths = [max((len(number_text(value, decimals)) for value in column), default=0) for column in values.T]
     return sum(widths) + 2 * len(widths) + 2
@@ -121,7 +121,7 @@ def with_matrices(view: View, item: Item, block: Panel) -> tuple[str, int]:
     return put_in(template.replace(r"\operatorname{", r"\mathrm{"), operands), taken
 
 
-def _operand(view: View, id: str, item: Item, block: Panel) -> Any:
+def _operand(view: View, id: str, item: Item, block: Panel) -> Value:
     """An operand's numbers as shown beside `block`: its own head of them; None where the heads do not match."""
     values = view.run.trace.numbers[id]
     if values.ndim == 3:
@@ -157,8 +157,7 @@ def _cell(view: View, item: Item, index: Index) -> str:
         return f"{left} {LATEX_SIGNS[view.sign(item.id, index, term)]} {result}"
     if term.kind != "cell":
         return left
-    source, place = term.parts
-    assert isinstance(source, str) and isinstance(place, tuple)
+    source, place = next(term.cells())
     return f"{_cell_symbol(graph.symbol(source), place, view.layout)} = {result}"
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
+from attncli.arithmetic.digits import Number
+
 
 class _Text(StrPrinter):  # type: ignore[misc]  # SymPy has no types
     """√2/2, e^(√2/2), 1/(1 + e^2): the signs a person writes."""
@@ -50,11 +52,11 @@ class _Latex(LatexPrinter):  # type: ignore[misc]
         return r"\text{NaN}"
 
 
-def exact_text(value: Any) -> str:
+def exact_text(value: Number) -> str:
     """A SymPy number as one line of text."""
     return str(_Text({"order": "lex"}).doprint(value)).replace("*", "·")
 
 
-def exact_latex(value: Any) -> str:
+def exact_latex(value: Number) -> str:
     """A SymPy number in LaTeX."""
     return str(_Latex({"ln_notation": True}).doprint(value))

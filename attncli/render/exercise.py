@@ -3,10 +3,11 @@ r"""A worked example: its question, and after the calculation its printed number
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.arithmetic import Value
 from attncli.core.graph import Trace, show_shape
 from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.locale.wrap import wrap
@@ -80,7 +81,7 @@ def _to_hand_in(asked: Question) -> Message:
     return Message(N_("To hand in, with {places} decimals"), places=places[0])
 
 
-def _asked_list(asked: Question, page: Any) -> RenderableType:
+def _asked_list(asked: Question, page: Page) -> RenderableType:
     """A line for each thing to hand in: its id, symbol, shape, points, and decimals where they differ."""
     from rich.table import Table
 
@@ -126,7 +127,7 @@ class Screen:
         self.page = Page(self.view, console)
         self.about = False
 
-    def _run(self, values: Mapping[str, Any]) -> Run:
+    def _run(self, values: Mapping[str, Value]) -> Run:
         return Run(self.problem, self.graph, Trace(self.graph, "floating", dict(values)), tuple(self.graph.steps))
 
     def renderables(self, part: Part) -> Iterator[RenderableType]:

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.arithmetic.digits import Number
 from attncli.core.graph import Input, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
@@ -29,6 +30,10 @@ from attncli.render.names import cell_name, clean, printable
 from attncli.render.numbers import constant_text, plain
 from attncli.render.run import NOTES
 from attncli.render.view import Item, Panel, View
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 #: Numbers up to which a page calculates anew at every change.
 MOST_CELLS = 3_000
@@ -233,7 +238,7 @@ class Explorer(Fragment):
     def attributes(self) -> str:
         return ' role="grid"'
 
-    def cells(self, item: Item, block: Panel) -> np.ndarray[Any, Any]:
+    def cells(self, item: Item, block: Panel) -> NDArray[np.object_]:
         """The numbers of one matrix as table cells that carry their names."""
         columns = [
             [
@@ -265,7 +270,7 @@ class Explorer(Fragment):
 
     # --- what is calculated with --------------------------------------------------------------------------------------
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """Numbers, terms, words and the command, for the script."""
         view = self.view
         return {
@@ -282,12 +287,12 @@ class Explorer(Fragment):
             },
         }
 
-    def step_data(self, node: Input | Step) -> dict[str, Any]:
+    def step_data(self, node: Input | Step) -> dict[str, object]:
         from attncli.render.why import fitted_name
 
         run = self.view.run
         values = run.trace.numbers[node.id]
-        found: dict[str, Any] = {
+        found: dict[str, object] = {
             "id": node.id,
             "name": fitted_name(self.view, node.id),
             "shape": list(values.shape),
@@ -304,12 +309,11 @@ class Explorer(Fragment):
                 found["opens"] = True
         return found
 
-    def encoded(self, term: Term) -> Any:
+    def encoded(self, term: Term) -> object:
         """A term as data: a cell is its number, a constant ["#", value, text], the rest [kind, parts …]."""
         match term.kind:
             case "cell":
-                id, index = term.parts
-                assert isinstance(id, str) and isinstance(index, tuple)
+                id, index = next(term.cells())
                 shape = self.view.run.trace.numbers[id].shape
                 return self.first[id] + (int(np.ravel_multi_index(index, shape)) if shape else 0)
             case "number":
@@ -323,5 +327,5 @@ class Explorer(Fragment):
 class _Still(Fragment):
     """A second run, only to read: its shades come from the script, since the page allows no style in an element."""
 
-    def shade(self, item: Item, value: Any) -> str:
+    def shade(self, item: Item, value: Number) -> str:
         return super().shade(item, value).replace('style="--share:', 'data-share="')

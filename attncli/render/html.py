@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.arithmetic import Value
+from attncli.arithmetic.digits import Number
 from attncli.core.message import N_, Message
 from attncli.render import document
 from attncli.render.arithmetic import LATEX_SIGNS
@@ -34,6 +36,9 @@ from attncli.render.numbers import padded
 from attncli.render.run import page as page_of
 from attncli.render.run import source
 from attncli.render.view import Item, Panel, View
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NAMES = {"en": "English", "zh": "中文"}
 _TAGS = {"en": "en", "zh": "zh-Hans"}
@@ -247,12 +252,12 @@ class Fragment:
         """What a table says of itself besides its caption."""
         return ""
 
-    def cells(self, item: Item, block: Panel) -> np.ndarray[Any, Any]:
+    def cells(self, item: Item, block: Panel) -> NDArray[np.object_]:
         """The numbers of one matrix as table cells."""
         columns = [self.column(item, column) for column in block.values.T]
         return np.array(columns, dtype=object).T.reshape(block.values.shape)
 
-    def column(self, item: Item, column: Any) -> list[str]:
+    def column(self, item: Item, column: Value) -> list[str]:
         """One column's numbers as table cells, lined up at the point."""
         if column.dtype == object:
             return [f"<td{self.shade(item, value)}>{_exact(item, value)}</td>" for value in column]
@@ -262,7 +267,7 @@ class Fragment:
             for value, (text, pad) in zip(column, texts, strict=True)
         ]
 
-    def shade(self, item: Item, value: Any) -> str:
+    def shade(self, item: Item, value: Number) -> str:
         """How strongly an attention weight is shaded, from 0 to 1."""
         if not item.weights:
             return ""
@@ -336,7 +341,7 @@ def padding(texts: list[str]) -> list[tuple[str, str]]:
     ]
 
 
-def _exact(item: Item, value: Any) -> str:
+def _exact(item: Item, value: Number) -> str:
     try:
         return as_mathml(item.latex(value))
     except ValueError:  # a function that MathML here does not know

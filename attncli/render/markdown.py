@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
+from attncli.arithmetic.digits import Number
 from attncli.core.message import Language, Message
 from attncli.core.report import Maps, Plot, Spans
 from attncli.marking.marked import Marked
@@ -176,7 +176,7 @@ class Markdown:
             yield from marked_lines(part, _PICTURE) if isinstance(part, Marks) else (part,)
 
 
-def _matrix(block: Panel, text: Callable[[Any], str]) -> str:
+def _matrix(block: Panel, text: Callable[[Number], str]) -> str:
     """The numbers with the names of their rows and columns."""
     named = any(block.rows)
     lines = [_row(([""] if named else []) + [escaped(name) for name in block.columns])]

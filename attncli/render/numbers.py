@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic import Value
+from attncli.arithmetic.digits import Number
 from attncli.arithmetic.rounding import round_decimal
 
 #: From here on a decimal number says less than powers of ten.
@@ -16,7 +17,7 @@ _HUGE = 1e15
 SIGNIFICANT = 15
 
 
-def number_text(value: Any, decimals: int) -> str:
+def number_text(value: Number, decimals: int) -> str:
     """One number: 2, 0.707, -1.500, −∞, NaN; an exact one as it is, like √2/2."""
     if not isinstance(value, (float, int, np.floating, np.integer)):
         from attncli.render.exact import exact_text
@@ -42,14 +43,14 @@ def _places_held(number: float) -> int:
     return max(SIGNIFICANT - 1 - math.floor(math.log10(abs(number))), 0)
 
 
-def is_cut(values: Any, decimals: int) -> bool:
+def is_cut(values: Value, decimals: int) -> bool:
     """Whether one of the numbers is shown with fewer decimals than these, because it holds no more."""
     sizes = np.abs(values)
     largest = float(np.max(sizes, initial=0.0, where=(sizes < _HUGE) & (np.trunc(sizes) != sizes)))
     return largest > 0 and _places_held(largest) < decimals
 
 
-def number_latex(value: Any, decimals: int) -> str:
+def number_latex(value: Number, decimals: int) -> str:
     """The same in LaTeX."""
     if not isinstance(value, (float, int, np.floating, np.integer)):
         from attncli.render.exact import exact_latex
@@ -84,7 +85,7 @@ def constant_latex(value: float) -> str:
     return size if digits == "1" else rf"{digits} \times {size}"
 
 
-def plain(values: Any) -> Any:
+def plain(values: Value) -> object:
     """Numbers as nested lists for data formats: floats in full, infinities as "inf" and "-inf", NaN as "nan"."""
     if values.dtype == object:
         values = values.astype(np.float64)
@@ -93,10 +94,10 @@ def plain(values: Any) -> Any:
     return _plain_part(values.tolist())
 
 
-def _plain_part(part: Any) -> Any:
+def _plain_part(part: object) -> object:
     if isinstance(part, list):
         return [_plain_part(entry) for entry in part]
-    return part if math.isfinite(part) else str(part)
+    return part if isinstance(part, (int, float)) and math.isfinite(part) else str(part)
 
 
 def padded(texts: list[str]) -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.arithmetic import Value
 from attncli.arithmetic.expression import entry_text
-from attncli.core.matrix import Matrix
+from attncli.core.matrix import BoolArray, FloatArray, Matrix
 from attncli.core.message import N_, Language, Listed, Message
 from attncli.marking.explain import Named
 from attncli.marking.marked import Marked, StepMark
@@ -18,6 +19,9 @@ from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign
 from attncli.render.document import Block, Gap, Heading, Lines, Marks, Paragraph, Verdict, Verdicts
 from attncli.render.names import cell_name, localized, printable
 from attncli.render.numbers import constant_text, number_text, points_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MARKS = {
     "correct": ("✓", "right", N_("right")),
@@ -242,7 +246,12 @@ class _Sheet:
             """The number as it stands on the page, if it was taken from there."""
             number = float(step.operands[id][place])
             values, texts = typed.get(id, (None, None))
-            if texts is not None and values.shape == step.operands[id].shape and values[place] == number:
+            if (
+                values is not None
+                and texts is not None
+                and values.shape == step.operands[id].shape
+                and values[place] == number
+            ):
                 return str(texts[place])
             return number_text(number, places(id))
 
@@ -272,7 +281,7 @@ class _Sheet:
         if len(shown.worst) > _MOST_CELLS:
             yield self._line(Message(N_("… and {count} more cells."), count=len(shown.worst) - _MOST_CELLS))
 
-    def _matrix(self, texts: Any, wrong: Any) -> Iterator[Paragraph | Marks]:
+    def _matrix(self, texts: NDArray[np.object_], wrong: BoolArray) -> Iterator[Paragraph | Marks]:
         """A matrix; with heads, one below the other with a line between them."""
         shown = texts.reshape(-1, *texts.shape[-2:]) if texts.ndim > 2 else [np.atleast_2d(texts)]
         marks = wrong.reshape(-1, *wrong.shape[-2:]) if wrong.ndim > 2 else [np.atleast_2d(wrong)]
@@ -305,10 +314,13 @@ class Shown:
         self.same = own is not None and own.shape == step.written.shape
         self.places = _places(step.written, own if self.same else None, wrong, decimals)
         turned = layout == "columns"
-        self.written, self.texts, self.own, self.wrong = (
-            cells.swapaxes(-1, -2) if turned and cells is not None and cells.ndim > 1 else cells
-            for cells in (step.written, _texts(step.written, step.typed, self.places), own, wrong)
-        )
+
+        def as_shown(cells: Value) -> Value:
+            return cells.swapaxes(-1, -2) if turned and cells is not None and cells.ndim > 1 else cells
+
+        self.written, self.own = as_shown(step.written), as_shown(own)
+        self.texts: NDArray[np.object_] = as_shown(_texts(step.written, step.typed, self.places))
+        self.wrong: BoolArray = as_shown(wrong)
 
     @property
     def worst(self) -> list[tuple[int, ...]]:
@@ -327,14 +339,14 @@ class Shown:
     def right(self, cell: tuple[int, ...]) -> str:
         return number_text(self.own[cell], self.places)
 
-    def own_texts(self) -> Any:
-        show = np.vectorize(
-            lambda value: "0/0" if np.isnan(value) else number_text(value, self.places), otypes=[object]
-        )
-        return show(self.own)
+    def own_texts(self) -> NDArray[np.object_]:
+        texts = np.empty(self.own.shape, dtype=object)
+        for cell, value in np.ndenumerate(self.own):
+            texts[cell] = "0/0" if np.isnan(value) else number_text(value, self.places)
+        return texts
 
 
-def _texts(values: Any, typed: Matrix | None, places: int | None = None) -> Any:
+def _texts(values: FloatArray, typed: Matrix | None, places: int | None = None) -> NDArray[np.object_]:
     """A matrix as it was written, cell by cell; a program's numbers with so many places, which show how far they are off."""
     texts = np.empty(values.shape, dtype=object)
     if typed is not None and typed.entries is not None and len(typed.entries) == values.size:
@@ -348,7 +360,7 @@ def _texts(values: Any, typed: Matrix | None, places: int | None = None) -> Any:
     return texts
 
 
-def _places(written: Any, own: Any, wrong: Any, decimals: int) -> int:
+def _places(written: FloatArray, own: FloatArray | None, wrong: BoolArray, decimals: int) -> int:
     """Decimals that tell every wrong cell from what follows; those of the exercise, if they do."""
     places = decimals
     while (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from rich import box
 from rich.cells import cell_len, set_cell_size
@@ -15,6 +14,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.locale.glyphs import fitted
@@ -555,7 +555,7 @@ class Page(Screen):
         for warning in found.warnings:
             yield self.say(warning, "yellow")
 
-    def _errors(self, id: str, errors: Any) -> Iterator[RenderableType]:
+    def _errors(self, id: str, errors: FloatArray) -> Iterator[RenderableType]:
         for index, error in [(index, errors[index]) for index in _indices(errors.shape)]:
             cell = ",".join(str(i + 1) for i in index)
             yield (self.text(f"  G_{id}[{cell}]  {error:.1e}"))

@@ -3,10 +3,12 @@ r"""What is to be shown of a run, before any format: names, formulas and texts, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.arithmetic import Value
+from attncli.arithmetic.digits import Number
 from attncli.core.finite import first_not_finite
 from attncli.core.graph import Axis, Input, Step, show_shape
 from attncli.core.message import ENGLISH, N_, Language, Listed, Message
@@ -32,7 +34,7 @@ class Panel(Record):
     indices : for a cell (i, j) of `values`, its index in the step's array
     """
 
-    values: Any
+    values: Value
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     head: int | None
@@ -61,7 +63,7 @@ class Item(Record):
     formula: str
     numbers: str
     inputs: tuple[str, ...]
-    values: Any
+    values: Value
     panels: tuple[Panel, ...]
     why: Message | None
     decimals: int
@@ -84,7 +86,7 @@ class Item(Record):
         return f"{self.formula} = {self.numbers}" if self.numbers else self.formula
 
     @property
-    def array(self) -> Any:
+    def array(self) -> Value:
         """The numbers as shown: with tokens as columns, the last two axes exchanged."""
         turned = self.panels[0].turned and self.values.ndim > 1
         return np.swapaxes(self.values, -1, -2) if turned else self.values
@@ -94,10 +96,10 @@ class Item(Record):
         """3×2, as shown."""
         return show_shape(self.array.shape)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: Number) -> str:
         return number_text(value, self.decimals)
 
-    def latex(self, value: Any) -> str:
+    def latex(self, value: Number) -> str:
         return number_latex(value, self.decimals)
 
 
@@ -159,8 +161,7 @@ class View(Record):
             return f"{left} {self.sign(id, index, term)} {result}"
         if term.kind != "cell":
             return left
-        source, place = term.parts  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
-        assert isinstance(source, str) and isinstance(place, tuple)
+        source, place = next(term.cells())  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
         return f"{cell_name(as_text(self.run.graph.symbol(source)), place, self.layout)} = {result}"
 
     def term(self, id: str, index: Index, *, open_weights: bool = True) -> Term:
@@ -294,7 +295,7 @@ def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, st
 
 
 def panels_of(
-    values: Any, axes: tuple[Axis, ...], labels: Mapping[str, tuple[str, ...]], turned: bool
+    values: Value, axes: tuple[Axis, ...], labels: Mapping[str, tuple[str, ...]], turned: bool
 ) -> Iterator[Panel]:
     if values.ndim == 1:
         yield Panel(values[None, :], ("",), names(axes[0], labels), None, False, 1)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic import Value
+from attncli.arithmetic.digits import Number
 from attncli.core.graph import Trace, show_shape
 from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.problems.question import Asked, Question
@@ -144,7 +145,7 @@ def _under(question: Question, say: Say) -> Iterator[str]:
 
 
 def _grids(
-    name: str, symbol: str, note: str, blocks: Sequence[Panel], text: Callable[[Any], str] | None, say: Say
+    name: str, symbol: str, note: str, blocks: Sequence[Panel], text: Callable[[Number], str] | None, say: Say
 ) -> Iterator[Grid]:
     for block in blocks:
         head = "" if block.head is None else f" · {say(Message(_HEAD, number=block.head))}"
@@ -162,7 +163,7 @@ def _asked(one: Asked, question: Question, say: Say, key: KeyLine | None) -> Ite
     if len(question.decimals) > 1:
         note += f" · {say(decimals(one.decimals))}"
 
-    def text(value: Any) -> str:
+    def text(value: Number) -> str:
         return number_text(value, places)
 
     grids = list(_grids(one.step, one.symbol, note, blocks, None if key is None else text, say))
@@ -173,8 +174,8 @@ def _asked(one: Asked, question: Question, say: Say, key: KeyLine | None) -> Ite
     yield grids[-1].changed(below=tuple(_below(key, text, turned, say)))
 
 
-def _below(key: KeyLine, text: Callable[[Any], str], turned: bool, say: Say) -> Iterator[str]:
-    def shown(values: Any) -> str:
+def _below(key: KeyLine, text: Callable[[Number], str], turned: bool, say: Say) -> Iterator[str]:
+    def shown(values: Value) -> str:
         return _one_line(np.swapaxes(values, -1, -2) if turned and np.ndim(values) > 1 else values, text)
 
     if not key.is_sharp:
@@ -183,7 +184,7 @@ def _below(key: KeyLine, text: Callable[[Any], str], turned: bool, say: Say) -> 
         yield f"{', '.join(one.ids)}: {shown(one.values)} ({say(Listed(one.said, N_('{one} {another}')))})"
 
 
-def _one_line(values: Any, text: Callable[[Any], str]) -> str:
+def _one_line(values: Value, text: Callable[[Number], str]) -> str:
     """A matrix as it is written on a sheet."""
     blocks = values if values.ndim == 3 else [np.atleast_2d(values)]
     return " | ".join("; ".join(" ".join(map(text, row)) for row in block) for block in blocks)

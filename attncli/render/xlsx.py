@@ -201,9 +201,7 @@ class Sheet:
         """A term in the language of spreadsheets."""
         match term.kind:
             case "cell":
-                id, index = term.parts
-                assert isinstance(id, str) and isinstance(index, tuple)
-                return self.address(id, index)
+                return self.address(*next(term.cells()))
             case "number":
                 return _constant(float(str(term.parts[0])))
         inner = [part for part in term.parts if isinstance(part, Term)]
