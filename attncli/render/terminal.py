@@ -20,7 +20,6 @@ from attncli.core.record import Record
 from attncli.locale.glyphs import fitted
 from attncli.locale.wrap import columns, wrap
 from attncli.render import document
-from attncli.render.chart import WIDEST, Bar, bars
 from attncli.render.document import (
     Bars,
     Block,
@@ -41,7 +40,6 @@ from attncli.render.formula import as_text
 from attncli.render.names import cell_name
 from attncli.render.numbers import number_text, padded
 from attncli.render.run import lesson, opened_parts, prompt, source
-from attncli.render.text import marked_lines
 from attncli.render.view import Item, Panel, View
 
 _HEADINGS = {1: "bold", 2: "bold underline", 3: "bold"}
@@ -285,6 +283,8 @@ class Screen:
                 for verdict in block.verdicts:
                     yield from self.verdict(verdict)
             case Bars():
+                from attncli.render.chart import WIDEST, Bar, bars
+
                 rows = [Bar(self.fit(name), length, text) for name, length, text in block.rows]
                 yield Lines(bars(rows, min(self.width, WIDEST), encoding=self.encoding), "cyan")
                 yield Text()
@@ -304,6 +304,8 @@ class Screen:
 
     def verdict(self, verdict: Verdict) -> Iterator[RenderableType]:
         """The verdict on a step, and below it, indented, what there is to say."""
+        from attncli.render.text import marked_lines
+
         style = _TONES[verdict.tone]
         heading = Text(overflow="fold")
         heading.append(self.fit(f"{verdict.sign} "), style=style)

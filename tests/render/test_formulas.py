@@ -38,7 +38,25 @@ def test_formula_can_be_shown(formula: str) -> None:
     # Every letter and digit of the formula is still there.
     bare = re.sub(r"\\(?:begin|end)\{\w+\}|\\[A-Za-z]+|\W|_", "", formula)
     assert Counter(bare) <= Counter(text)
-    assert as_latex(formula).count("{") == as_latex(formula).count("}")
+    assert as_latex(as_latex(formula)) == as_latex(formula)
+    assert as_mathml(as_latex(formula)).count("<m") >= as_mathml(formula).count("<m")
+
+
+def test_operands_stand_in_their_places() -> None:
+    assert put_in(r"\frac{#2}{\sqrt{#1}} + #10", [f"x_{i}" for i in range(1, 11)]) == r"\frac{x_2}{\sqrt{x_1}} + x_10"
+
+
+@pytest.mark.parametrize(
+    ("latex", "text"),
+    [
+        (r"\begin{bmatrix}K_{past}& K\end{bmatrix}", "[K_past K]"),
+        (r"\begin{bmatrix}K_{past}\\ K\end{bmatrix}", "[K_past; K]"),
+        (r"\frac{Q K^{\top}}{\sqrt{d_k}}", "(Q Kᵀ) / √d_k"),
+        (r"10^{-8}", "10⁻⁸"),
+    ],
+)
+def test_text(latex: str, text: str) -> None:
+    assert as_text(latex) == text
 
 
 @pytest.mark.parametrize(
