@@ -6,6 +6,7 @@ does not follow from what is different in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ class Setting(Mapping[str, frozenset[str]]):
         self.graph = graph
         self.places = {id: places(id) for id in (*graph.inputs, *graph.steps)}
         self.axes = {id: len(graph.shape(id)) for id in (*graph.inputs, *graph.steps)}
+        self.largest = max((math.prod(graph.shape(id)) for id in self.axes), default=1)
         self._after = followers(graph)
         self.softmaxes = tuple(softmaxes(graph))
 

@@ -28,11 +28,9 @@ _COUNTED = 0.05
 #: Units from the full value, and its share, within which a witness says something about its neighbours.
 _NEARBY = 60.0
 _SHARE = 0.5
-#: Shares of the distance between mixed learners by which a right number may lie beyond them, and an imprecise one; and
-#: within how many of them it is worth while to ask more learners.
+#: Shares of the distance between mixed learners by which a right number may lie beyond them, and an imprecise one.
 _WIDENED = 0.05
 _BEYOND = 0.2
-_MORE = 3.0
 #: Distances between a program's witnesses, and units of an array's own last place, that a program may be off.
 _DISTANCES = 3.0
 _ULPS = 2.0
@@ -304,18 +302,6 @@ def _may_be_cut(values: Any, lo: Any, hi: Any, unit: float) -> Any:
         & (np.where(values > 0, hi >= least - _TIE * unit, hi > least + _TIE * unit))
         & (np.where(values < 0, lo <= most + _TIE * unit, lo < most - _TIE * unit))
     )
-
-
-def is_within_reach(judged: Judged, line: Line, rows: Any, bounds: tuple[Any, Any], rules: Rules) -> BoolArray:
-    """Which of some sheets are not right yet, and no farther off than more such learners may come to."""
-    lo, hi = bounds
-    open_ = judged.cells[rows] < CUT
-    with np.errstate(all="ignore"):
-        reach = np.where(hi > lo, hi - lo, 0.0) * _MORE + 1.5 * 10.0**-rules.decimals
-        near = (line.values[rows] >= lo - reach) & (line.values[rows] <= hi + reach)
-    flat = open_.reshape(len(open_), -1)
-    found: BoolArray = flat.any(1) & (near | ~open_).reshape(len(open_), -1).all(1)
-    return found
 
 
 def _judged_program(line: Line, stack: Any, rules: Rules) -> Judged:

@@ -20,6 +20,10 @@ from attncli.marking.seeds import hull
 from attncli.marking.verdict import Verdict, Verdicts
 
 
+#: Units within which what is carried on with all digits and what stands on the page are mixed.
+_BESIDE = 3.0
+
+
 class Way(Record):
     """How some sheets may go on from a wrong line: with a mistake made again, or with its own unrounded numbers.
 
@@ -205,7 +209,8 @@ class OwnPass:
         judged = judge(line, raws, rules)
         if (judged.worst == WRONG).any():
             beside = [raw if len(raw) == 1 else raw[places] for raw in own.raws(id)]
-            judged = judge(line, [*raws, *beside], rules)
+            if _is_close(raws, beside, _BESIDE * 10.0**-rules.decimals):
+                judged = judge(line, [*raws, *beside], rules)
         return self.first._reconsidered(id, line, judged, way.chains[0], self._kept(rows))
 
     def _on(self, number: int, eps: float | None, rows: Any) -> Family:
@@ -246,7 +251,9 @@ class OwnPass:
                 found = list(singles[at])
                 if slipped[at]:
                     slips = self._slips(id, part.of([at]), numbers, at)
-                    in_full.update((row, value) for _, value in slips[:1])
+                    in_full.update(
+                        (row, value) for _, value in slips[:1] if self._is_page_of(part.values[at], value, id)
+                    )
                     found += [Found((Named(id, slip),), {}) for slip, _ in slips]
                 if not found and early[at]:
                     found.append(Found((Named(id, "rounded-too-early"),), {}))
@@ -268,6 +275,12 @@ class OwnPass:
         """The witnesses of one sheet: from its own numbers, and where these are wrong from the right ones."""
         own = one.own.raws(id)
         return [own] if one.right is None else [own, one.right.raws(id)]
+
+    def _is_page_of(self, written: Value, value: Value, id: str) -> bool:
+        """Whether a line as written is these numbers rounded or cut off, so that they may be carried on in its place."""
+        with np.errstate(invalid="ignore"):
+            off = np.where(written == value, 0.0, np.abs(written - value))
+        return bool((off < 10.0 ** -self.marker.setting.places[id]).all())
 
     def _may_be_slips(self, id: str, line: Line, numbers: Numbers) -> BoolArray:
         """Which sheets may hold a slip of writing, by their plain numbers: the others need not be looked into."""
@@ -401,6 +414,15 @@ class OwnPass:
     def _mark_bad(self, id: str, row: int) -> None:
         for which in (self.bad, self.astray):
             which.setdefault(id, np.zeros(len(self.rows), dtype=np.bool_))[row] = True
+
+
+def _is_close(raws: Sequence[Value], beside: Sequence[Value], reach: float) -> bool:
+    """Whether all these numbers lie so close together that somebody may be between the one and the other."""
+    if not raws or not beside or raws[0].shape[1:] != beside[0].shape[1:]:
+        return False
+    with np.errstate(invalid="ignore"):
+        off = np.where(raws[0] == beside[0], 0.0, np.abs(raws[0] - beside[0]))
+    return bool((off <= reach).all())
 
 
 builtin_id = id

@@ -145,8 +145,11 @@ class Prepared:
             return None
         if line.blank is not None or (shifted is not step and shifted.id in entries):
             return None
-        source = carried_hull(right(line.eps).chains[0], row, shifted.inputs[0], shifted.id)
-        taken = other_constant(source, line.values[0], 10.0 ** -self.setting.places[id], step is not shifted)
+        unit, chains = 10.0 ** -self.setting.places[id], right(line.eps).chains
+        carried = [chain.fork(rows=np.array([row])).carried(shifted.inputs[0])[0] for chain in chains]
+        sources = [*zip(carried, carried, strict=True), carried_hull(chains[0], row, shifted.inputs[0], shifted.id)]
+        found = (other_constant(source, line.values[0], unit, step is not shifted) for source in sources)
+        taken = next((one for one in found if one is not None), None)
         if taken is None:
             return None
         swap = instead(shifted, partial(_without, taken), shifted.inputs[0])

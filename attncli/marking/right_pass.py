@@ -16,7 +16,7 @@ from attncli.core.graph import Swap
 from attncli.core.matrix import BoolArray
 from attncli.marking.chain import MISFITS, Chain, Family
 from attncli.marking.explain import is_near
-from attncli.marking.judge import CUT, RIGHT, Judged, Line, Rules, is_within_reach, judge, judge_mixed
+from attncli.marking.judge import CUT, RIGHT, Judged, Line, Rules, judge, judge_mixed
 from attncli.marking.papers import Paper, stacked, trivial_rows
 from attncli.marking.seeds import FEW, MANY, hull
 from attncli.marking.verdict import Verdict
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _MOST_ROUTES = 3
 #: The chains by which a way is first looked at: in full, and rounded.
 _BOTH = 2
-#: Distances between the witnesses and units beyond these, or so much, within which mixed habits are asked.
+#: Distances between the witnesses and units beyond these, or such a share of the largest number, within which mixed habits are asked.
 _CLOSE = 4.0
 _NEAR = 20.0
-_NEARLY = 1e-3
+_NEARLY = 1e-2
 
 
 class RightPass:
@@ -112,7 +112,8 @@ class RightPass:
         rules = rules or self.rules(id)
         if line.eps is not None or not rules.by_person:
             return judged
-        close = np.maximum(judged.spread * _CLOSE + _NEAR, _NEARLY * 10.0**rules.decimals)
+        size = np.abs(np.nan_to_num(line.values, neginf=0.0)).reshape(len(line.values), -1).max(1, initial=1.0)
+        close = np.maximum(judged.spread * _CLOSE + _NEAR, _NEARLY * 10.0**rules.decimals * size)
         rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= close))
         for learners in (FEW, MANY):
             if not rows.size:
@@ -122,7 +123,7 @@ class RightPass:
             except MISFITS:  # a learner's own T names a row that is not there
                 return judged
             judged = judge_mixed(judged, line, rows, bounds, rules)
-            rows = rows[is_within_reach(judged, line, rows, bounds, rules)]
+            rows = rows[judged.worst[rows] < CUT]
         return judged
 
     def lines_right(self, row: int) -> int:

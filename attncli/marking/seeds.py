@@ -21,16 +21,23 @@ from attncli.mistakes.routes import Softmax
 
 #: Learners drawn: at first, and where a number lies so near these that more of them may come to it.
 FEW, MANY = 54, 432
+#: Cells of the largest step, of all learners and sheets together, that are worked out at once.
+_CELLS = 1 << 19
 #: Numbers that are taken away from all scores in place of their maximum.
 _CONSTANTS = (0.0, 1.0, 2.0)
 #: How far from the full value learners are still heard: so many units, or such a share of it.
 _NEARBY = 60.0
 _SHARE = 0.5
-#: What a computer may have lost, in units.
-_LOST = 1e-9
+#: And those who take another number away: so many units, or such a share of the line's largest number.
+_WAYS_NEARBY = 3.0
+_WAYS_SHARE = 1e-3
 #: Share of the numbers that somebody who is of two minds reads off the page.
 _FROM_PAGE = 0.5
-#: Shares of the habits in a cell: all digits, the places asked, one more, two more, cut off; of the finer and the coarser.
+#: Places beyond those asked that a habit keeps, and what it adds before the rest is dropped (cutting adds only what a
+#: computer may have lost): all digits, the places asked, one more, two more, cut off.
+_MORE = np.array([0.0, 0.0, 1.0, 2.0, 0.0])
+_ADDED = np.array([0.0, 0.5, 0.5, 0.5, 0.0]) + 1e-9
+#: Shares of these habits in a cell, of the finer learners and of the coarser ones.
 _HABITS = ((0.5, 0.25, 0.1, 0.05, 0.1), (0.4, 0.3, 0.1, 0.05, 0.15))
 
 
@@ -99,8 +106,8 @@ class Mixed(Chain):
             return self.raw(id)
         given = self._given_below(id)
         shape = self.raw(id).shape[1:]
-        plan = _plan(id, consumer, shape, self.setting.places[id], self.learners)
-        worked_out = _settled(self.raw(id), plan, self.count)
+        plan = _plan(id, consumer, shape, self.learners)
+        worked_out = _settled(self.raw(id), plan, self.setting.places[id], self.count)
         if given is None:
             return worked_out
         values, where = given
@@ -123,40 +130,33 @@ class _Beside(Floating):
     def round_intermediate(self, value: Value) -> Value:
         if np.ndim(value):
             return self.settle(value)
-        plan = _plan("√", self.id, (), self.places, self.learners)
-        return _settled(np.asarray(value), plan, self.count).reshape(-1, *(1,) * self.axes)
+        plan = _plan("√", self.id, (), self.learners)
+        return _settled(np.asarray(value), plan, self.places, self.count).reshape(-1, *(1,) * self.axes)
 
     def settle(self, value: Value) -> Value:
-        plan = _plan("beside", self.id, value.shape[1:], self.places, self.learners)
-        return _settled(value, plan, self.count)
+        plan = _plan("beside", self.id, value.shape[1:], self.learners)
+        return _settled(value, plan, self.places, self.count)
 
 
-def _settled(value: Value, plan: tuple[Any, Any, Any], count: int) -> Value:
+def _settled(value: Value, plan: Any, places: int, count: int) -> Value:
     """Each cell by its learner's habit."""
-    as_it_is, power, added = (np.repeat(one, count, axis=0) if count > 1 else one for one in plan)
+    habits = np.repeat(plan, count, axis=0) if count > 1 else plan
+    power, added = 10.0 ** (places + _MORE)[habits], _ADDED[habits]
     with np.errstate(invalid="ignore"):
         units = np.floor(np.abs(value) * power + added) / power
-    return np.where(as_it_is | ~np.isfinite(value), value, np.copysign(units, value))
+    return np.where((habits == 0) | ~np.isfinite(value), value, np.copysign(units, value))
 
 
-@lru_cache(maxsize=2048)
-def _plan(id: str, consumer: str, shape: Sequence[int], decimals: int, learners: int) -> tuple[Any, Any, Any]:
-    """(learners, …) which cells keep all digits, the units they are counted in, and what rounding adds (cutting: nothing,
-    but what the computer has lost)."""
+@lru_cache(maxsize=1024)
+def _plan(id: str, consumer: str, shape: Sequence[int], learners: int) -> Any:
+    """(learners, …) by which of the habits each cell goes on."""
     draw = _draws(id, consumer, shape, learners)
-    coarse = np.arange(learners) // 9 % 2 == 1
-    edges = np.where(coarse.reshape(-1, *(1,) * len(shape)), *_edges(shape))
-    more = (draw >= edges[1]) * 1.0 + ((draw >= edges[2]) & (draw < edges[3])) * 1.0 - (draw >= edges[3]) * 1.0
-    return draw < edges[0], 10.0 ** (decimals + more), np.where(draw >= edges[3], _LOST, 0.5 + _LOST)
+    coarse = (np.arange(learners) // 9 % 2 == 1).reshape(-1, *(1,) * len(shape))
+    fine_ends, coarse_ends = np.cumsum(_HABITS, axis=1)[:, :-1]
+    found = np.where(coarse, np.searchsorted(coarse_ends, draw, "right"), np.searchsorted(fine_ends, draw, "right"))
+    return found.astype(np.uint8)
 
 
-def _edges(shape: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """Of the coarser and of the finer habits, the draws at which one ends and the next begins: (habits, 1, …)."""
-    fine, coarse = (np.cumsum(shares).reshape(-1, 1, *(1,) * len(shape)) for shares in _HABITS)
-    return coarse, fine
-
-
-@lru_cache(maxsize=2048)
 def _draws(id: str, consumer: str, shape: Sequence[int], learners: int) -> FloatArray:
     """(learners, …) what decides each cell's habit. A third of the learners keep one habit along a line wherever it is
     used, a third where it is used once, a third none."""
@@ -166,7 +166,6 @@ def _draws(id: str, consumer: str, shape: Sequence[int], learners: int) -> Float
     found = use.random((learners, *shape))
     found[::3] = line.random((len(found[::3]), *ones))
     found[1::3] = use.random((len(found[1::3]), *ones))
-    found.flags.writeable = False
     return found
 
 
@@ -177,7 +176,7 @@ def _ways(learners: int) -> Any:
     return np.where((np.arange(learners) >= FEW) & (block // 2 % 2 == 0), block // 4 % (len(_CONSTANTS) + 1), -1)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def _reads_page(id: str, consumer: str, shape: Sequence[int], learners: int) -> BoolArray:
     """(learners, …) which cells of a right line are read off the page: of some learners none, of some all."""
     minds = (np.arange(learners) // 3 % 3).reshape(-1, *(1,) * len(shape))
@@ -189,6 +188,16 @@ def hull(
     base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int = FEW
 ) -> tuple[FloatArray, FloatArray]:
     """The smallest and the largest number that mixed learners come to, for some sheets: two arrays (sheets, …)."""
+    size = base.setting.largest
+    learners = min(learners, max(FEW, _CELLS // size))
+    portion = max(1, _CELLS // (learners * size))
+    ends = [_hull(base, rows[at : at + portion], id, kept, learners) for at in range(0, len(rows), portion)]
+    return np.concatenate([lo for lo, _ in ends]), np.concatenate([hi for _, hi in ends])
+
+
+def _hull(
+    base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int
+) -> tuple[FloatArray, FloatArray]:
     chain = Mixed(base, rows, kept, learners)
     with np.errstate(all="ignore"):
         reached = chain.toward(id)
@@ -197,7 +206,11 @@ def hull(
         # Somebody who divided by a number that had rounded to nearly nothing says nothing about the others.
         full = base.raw(id)
         full = full if len(full) == 1 else full[rows]
-        far = np.maximum(_NEARBY * 10.0 ** -base.setting.places[id], _SHARE * np.abs(full))
+        unit = 10.0 ** -base.setting.places[id]
+        far = np.broadcast_to(np.maximum(_NEARBY * unit, _SHARE * np.abs(full)), stack.shape)
+        largest = np.abs(np.where(np.isfinite(full), full, 0.0)).reshape(len(full), -1).max(1)
+        by_ways = np.maximum(_WAYS_NEARBY * unit, _WAYS_SHARE * largest).reshape(-1, *(1,) * (full.ndim - 1))
+        far = np.where(_ways(learners).reshape(-1, *(1,) * full.ndim) < 0, far, by_ways)
         return _ends(np.where(np.abs(stack - full) <= far, stack, np.nan))
 
 

@@ -17,6 +17,8 @@ from attncli.mistakes.entry import backward_of, instead, number, passing, togeth
 #: How well a constant must be known to be one: so far, or so many units.
 _SURE = 0.25
 _SURE_UNITS = 6
+#: What is put down to the computer where all fits by a hair, in units.
+_TIE = 1e-7
 
 #: Said where another constant was taken away.
 OTHER_CONSTANT = N_("Right: you took away a constant of your own. Any constant leaves the weights as they are.")
@@ -300,7 +302,7 @@ def other_constant(
         least = np.where(visible, source[0] - hi, -np.inf).max(-1)
         most = np.where(visible, source[1] - lo, np.inf).min(-1)
         if _are_constants(least.ravel(), most.ravel(), top, visible.sum(-1).ravel() > 1, unit):
-            if least.max() <= most.min():
+            if least.max() <= most.min() + _TIE * unit:
                 least, most = np.full_like(least, least.max()), np.full_like(most, most.min())
             return _roundest(least, most)[..., None]
     return None
@@ -325,7 +327,7 @@ def _are_constants(
     least: FloatArray, most: FloatArray, top: tuple[FloatArray, FloatArray], several: BoolArray, unit: float
 ) -> bool:
     """Whether constants within these bounds, one a line, are such and not the maximum."""
-    wide, common = most - least, most.min() - least.max()
+    wide, common = most - least + _TIE * unit, most.min() - least.max() + _TIE * unit
     sure = max(_SURE, _SURE_UNITS * unit)
     if (wide < 0).any() or ((wide > sure).any() and not 0 <= common <= sure):
         return False
