@@ -19,7 +19,6 @@ from attncli.marking.right_pass import RightPass
 from attncli.marking.seeds import hull
 from attncli.marking.verdict import Verdict, Verdicts
 
-
 #: Units within which what is carried on with all digits and what stands on the page are mixed.
 _BESIDE = 3.0
 
@@ -209,8 +208,7 @@ class OwnPass:
         judged = judge(line, raws, rules)
         if (judged.worst == WRONG).any():
             beside = [raw if len(raw) == 1 else raw[places] for raw in own.raws(id)]
-            if _is_close(raws, beside, _BESIDE * 10.0**-rules.decimals):
-                judged = judge(line, [*raws, *beside], rules)
+            judged = judge(line, [*raws, *_close_to(raws, beside, _BESIDE * 10.0**-rules.decimals)], rules)
         return self.first._reconsidered(id, line, judged, way.chains[0], self._kept(rows))
 
     def _on(self, number: int, eps: float | None, rows: Any) -> Family:
@@ -252,7 +250,9 @@ class OwnPass:
                 if slipped[at]:
                     slips = self._slips(id, part.of([at]), numbers, at)
                     in_full.update(
-                        (row, value) for _, value in slips[:1] if self._is_page_of(part.values[at], value, id)
+                        (row, value)
+                        for slip, value in slips[:1]
+                        if slip == "decimal-point" or self._is_page_of(part.values[at], value, id)
                     )
                     found += [Found((Named(id, slip),), {}) for slip, _ in slips]
                 if not found and early[at]:
@@ -416,13 +416,16 @@ class OwnPass:
             which.setdefault(id, np.zeros(len(self.rows), dtype=np.bool_))[row] = True
 
 
-def _is_close(raws: Sequence[Value], beside: Sequence[Value], reach: float) -> bool:
-    """Whether all these numbers lie so close together that somebody may be between the one and the other."""
-    if not raws or not beside or raws[0].shape[1:] != beside[0].shape[1:]:
-        return False
-    with np.errstate(invalid="ignore"):
-        off = np.where(raws[0] == beside[0], 0.0, np.abs(raws[0] - beside[0]))
-    return bool((off <= reach).all())
+def _close_to(raws: Sequence[Value], beside: Sequence[Value], reach: float) -> list[Value]:
+    """The others beside the first of these numbers, for sheets where they are so close that somebody may be in between."""
+    found = []
+    for other in beside:
+        if raws and raws[0].shape[1:] == other.shape[1:]:
+            with np.errstate(invalid="ignore"):
+                close = (np.abs(raws[0] - other) <= reach) | (raws[0] == other)
+            close = close.reshape(len(close), -1).all(1).reshape(-1, *(1,) * (close.ndim - 1))
+            found.append(np.where(close, other, raws[0]))
+    return found
 
 
 builtin_id = id

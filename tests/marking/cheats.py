@@ -13,23 +13,26 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from habits import CUT, UP, Reach, page, reached, shortened
+from habits import CUT, UP, Reach, page, reached, routes, shortened
 from learner import Case, Learner, lines
 from reach import asked_by, reach
 
 
 @dataclass
 class Written:
-    """One line as it stands on a sheet: the numbers, the text, and how many places it shows."""
+    """One line as it stands on a sheet: the numbers, the text, how many places it shows, and what it was rounded from."""
 
     values: Any
     text: str
     places: int
+    before: Any = None
 
     @staticmethod
     def of(values: Any, places: int, way: str = UP) -> Written:
         values = np.asarray(values, dtype=float)
-        return Written(shortened(values, places, way).reshape(np.shape(values)), page(values, places, way), places)
+        return Written(
+            shortened(values, places, way).reshape(np.shape(values)), page(values, places, way), places, values
+        )
 
 
 Sheet = dict[str, Written]
@@ -44,6 +47,7 @@ class Exercise:
     ids: list[str]  #: lines that may be asked
     count: int = 100
     _bounds: dict[str, Any] = field(default_factory=dict)
+    _routes: list[Any] | None = None
 
     @cached_property
     def reach(self) -> dict[str, Reach]:
@@ -60,6 +64,20 @@ class Exercise:
         """What every line is worked out from."""
         given = self.case.known if self.case.root is None else {**self.case.known, "root": self.case.root}
         return asked_by({**given, **Learner(self.case, self.decimals).run()}, list(lines(self.case)))
+
+    def unseen(self, id: str) -> Iterator[dict[str, Reach]]:
+        """What people reach in a line by each other right way that does not show in it."""
+        if self._routes is None:
+            found = [way for way in routes(self.case, random.Random(1)) if way.name]
+            self._routes = [(way, None) for way in found]
+        for at, (way, there) in enumerate(self._routes):
+            touched = {line.rpartition(".")[2] for line in (*way.lines, *way.unwritten)} | {"shifted", "exp", "row_sum"}
+            if id.rpartition(".")[2] in touched:
+                continue
+            if there is None:
+                there = reached(self.case, self.decimals, 30, way.lines)
+                self._routes[at] = way, there
+            yield there
 
     def bound(self, id: str) -> Any:
         """How far rounding every number on the way can move a line at most, cutting off and all, to first order."""
@@ -215,7 +233,8 @@ def off_by_one(exercise: Exercise, rng: random.Random, most: int = 12) -> Iterat
 
 def undeserved(exercise: Exercise, sheet: Sheet, steps: Any) -> list[tuple[str, str, float]]:
     """Steps with points that nothing written deserves: (step, verdict, points)."""
-    found, own = [], None
+    found: list[tuple[str, str, float]] = []
+    own: list[dict[str, Reach]] | None = None
     for step in steps:
         points = float(step.points)
         if points == 0 or step.id not in sheet:
@@ -223,9 +242,13 @@ def undeserved(exercise: Exercise, sheet: Sheet, steps: Any) -> list[tuple[str, 
         line = sheet[step.id]
         if deserved(exercise, step.id, line, points < float(step.max_points), exercise.reach):
             continue
+        if any(deserved(exercise, step.id, line, False, there) for there in exercise.unseen(step.id)):
+            continue
         if own is None:
-            own = _own_reach(exercise, sheet)
-        if step.id in own and not _trivial(exercise, sheet, step.id) and deserved(exercise, step.id, line, True, own):
+            own = list(_own_reaches(exercise, sheet))
+        if not _trivial(exercise, sheet, step.id) and any(
+            deserved(exercise, step.id, line, True, there) for there in own
+        ):
             continue
         found.append((step.id, step.verdict, points))
     return found
@@ -286,14 +309,26 @@ def by_another_way(exercise: Exercise, id: str, values: Any) -> bool:
         return bool((spread <= 0).all() and ((values == 0) >= (exact == 0)).all() and np.isfinite(by[exact != 0]).all())
 
 
-def _own_reach(exercise: Exercise, sheet: Sheet) -> dict[str, Reach]:
-    """What people reach who go on from every line of the sheet."""
-    own = {}
+def _own_reaches(exercise: Exercise, sheet: Sheet) -> Iterator[dict[str, Reach]]:
+    """What people reach who go on from every line of the sheet: as written, or with the digits that it was rounded from.
+    Who has not scaled does not scale on the way back either."""
+    page_, before = {}, {}
     for id, line in sheet.items():
         shape = exercise.reach[id].full.shape
         if line.values.size == int(np.prod(shape)):
-            own[id] = line.values.reshape(shape)
-    return reached(exercise.case, exercise.decimals, 10, own=own)
+            page_[id] = line.values.reshape(shape)
+            before[id] = page_[id] if line.before is None else np.asarray(line.before, dtype=float).reshape(shape)
+    wrong = {}
+    for id, own in page_.items():
+        p, _, short = id.rpartition(".")
+        p = f"{p}." if p else ""
+        scaled = page_.get(f"{p}scaled")
+        if short == "G_scores" and scaled is not None and np.array_equal(scaled, page_.get(f"{p}scores", own)):
+            wrong[id] = lambda g, id=id: g(id.replace("G_scores", "G_scaled"))
+    for own in (page_, before):
+        yield reached(exercise.case, exercise.decimals, 10, own=own)
+        if wrong:
+            yield reached(exercise.case, exercise.decimals, 10, wrong, own)
 
 
 def trivial_rows(values: Any, true: Any) -> bool:
