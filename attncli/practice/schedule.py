@@ -308,11 +308,18 @@ def chooser(name: str, stage: int | None, seed: int) -> tuple[Callable[[Progress
     problem.graph()
 
     def choose(log: Progress, now: float) -> NextExercise:
-        # After a result was shown it comes back with new numbers, where a recipe makes some.
-        if any(one.name == id and one.done for one in log.exercises[-1:]):
+        # What was done comes back with new numbers: a recipe's, or others in the example itself.
+        if any(one.recipe == id and one.done for one in log.exercises[-1:]):
             again = _recipe_of(problem, recipes)
             if again:
                 return by_name(again, recipes, stage=stage, first_seed=seed)(log, now)
+            from attncli.worksheets.redraw import redrawn
+
+            number = _seed(log, id, seed)
+            other = redrawn(problem, number)
+            if other is not problem:
+                reason = Message(N_("Why this one: the same exercise once more, with new numbers."))
+                return NextExercise(f"{id}#{number}", other, stage or log.stage(id), reason)
         return NextExercise(id, problem, stage or log.stage(id), Message(N_("Why this one: you asked for it.")))
 
     return choose, True

@@ -85,7 +85,7 @@ def drawn(
     """The same, with its certificate (empty where it was not asked for)."""
     draws = Draws(VERSION, recipe.name, seed)
     start = _problem(recipe, _drawn(recipe, draws), decimals, ask, id or _id(recipe, seed))
-    climb = _Climb(recipe, start.graph())
+    climb = Climb(recipe, start.graph())
     best: tuple[int, Problem, list[Proof]] | None = None
     tried = 0
     for _ in range(_MOST_DRAWS):
@@ -116,7 +116,7 @@ def _told_apart(problem: Problem, before: int | None, proved: bool) -> tuple[int
     return None if before is not None and left >= before else (left, proofs)
 
 
-class _Climb:
+class Climb:
     """From a draw to hand-friendly numbers, one number changed at a time."""
 
     def __init__(self, recipe: Recipe, graph: Graph) -> None:
@@ -133,12 +133,17 @@ class _Climb:
 
     def to_friendly(self, draws: Draws) -> Cells | None:
         """Hand-friendly numbers, or None where this draw leads to none."""
+        cells, cost = self.climbed(draws, _MOST_CHANGES)
+        return cells if cost == 0 else None
+
+    def climbed(self, draws: Draws, most: int) -> tuple[Cells, float]:
+        """Numbers made friendlier by at most so many changes, and how far they are from friendly ones."""
         cells = _drawn(self.recipe, draws)
         cost = self.cost(cells)
         places = [(id, i) for id, row in cells.items() for i in range(len(row))]
-        for _ in range(_MOST_CHANGES):
+        for _ in range(most):
             if cost == 0:
-                return cells
+                break
             id, i = places[draws.below(len(places))]
             choices = self.numbers[id].choices
             before = cells[id][i]
@@ -148,7 +153,7 @@ class _Climb:
                 cost = changed
             else:
                 cells[id][i] = before
-        return cells if cost == 0 else None
+        return cells, cost
 
     def cost(self, cells: Cells) -> float:
         """How far numbers are from hand-friendly ones; 0 where they are."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from learners import RECIPES, Bench, exercises, mistaken, right
 
 from attncli.practice.log import BOXES, DAY, LogEntry, Progress
-from attncli.practice.schedule import next_exercise, shows_alone
+from attncli.practice.schedule import chooser, next_exercise, shows_alone
 from attncli.practice.skills import SKILLS, asked_at, skill_of, stage_of
+from attncli.problems import library
 from attncli.problems.question import points_of
+from attncli.worksheets.redraw import redrawn
 
 
 def test_who_is_always_right_reaches_the_last_stage_within_six_exercises() -> None:
@@ -136,3 +139,40 @@ def test_same_log_same_choice() -> None:
     entries = [entry(0, "attention#1", "softmax", "wrong", mistakes=("softmax-over-columns",), stage=2)]
     one, other = (next_exercise(Progress(entries), 5, RECIPES) for _ in range(2))
     assert (one.name, one.stage, one.reason) == (other.name, other.stage, other.reason)
+
+
+@pytest.mark.parametrize("name", ["d3", "e1", "a10"])
+def test_an_example_that_no_recipe_is_like_comes_back_with_other_numbers(name: str) -> None:
+    from attncli.problems.library import load
+
+    first = load(name)
+    choose, is_example = chooser(name, 1, 1)
+    bench = Bench(choose, count=1)
+    assert is_example and bench.exercise.choice.name == first.id
+    bench.type("show")
+    again = bench.exercise
+    assert again.choice.name == f"{first.id}#1" and "new numbers" in again.choice.reason.text()
+    assert {id: one.values.shape for id, one in again.problem.inputs.items()} == {
+        id: one.values.shape for id, one in first.inputs.items()
+    }
+    assert any(not np.array_equal(again.problem.inputs[id].values, one.values) for id, one in first.inputs.items())
+    bench.type(right(again))
+    assert bench.session.ended and bench.entries[-2].is_clean
+    assert bench.entries[-1].exercise == again.choice.name
+
+
+@pytest.mark.parametrize("name", library.ids())
+def test_other_numbers_of_an_example_can_be_worked_out(name: str) -> None:
+    """Of the same shapes, the same from the same seed; ids and weights that add up to 1 stay."""
+    problem = library.load(name)
+    one, other, again = (redrawn(problem, seed) for seed in (1, 2, 1))
+    assert list(one.graph().steps) == list(problem.graph().steps)
+    for id, matrix in problem.inputs.items():
+        assert one.inputs[id].values.shape == matrix.values.shape
+        assert np.array_equal(one.inputs[id].values, again.inputs[id].values)
+    with np.errstate(all="ignore"):
+        numbers, before = (each.graph().evaluate() for each in (one, problem))
+        for step in one.graph().steps:
+            assert np.isnan(numbers[step]).any() <= np.isnan(before[step]).any(), step
+    changed = {id for id in problem.inputs if not np.array_equal(one.inputs[id].values, other.inputs[id].values)}
+    assert "T" not in changed

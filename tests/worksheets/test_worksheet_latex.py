@@ -73,7 +73,7 @@ def test_the_check_sees_what_is_wrong():
 def test_sheets_compile(lang, engine, tmp_path):
     if shutil.which(engine) is None:
         pytest.skip(f"needs {engine}: apt-get install texlive-latex-base texlive-xetex texlive-lang-chinese")
-    for name in ("attention", "layer-norm", "softmax-backward", "b6"):
+    for name in ("attention", "layer-norm", "softmax-backward", "embedding"):
         place = written(tmp_path, name, lang, "--key")
         words = [engine, "-interaction=nonstopmode", "-halt-on-error", place.name]
         done = subprocess.run(words, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
