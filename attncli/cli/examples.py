@@ -117,12 +117,12 @@ def run(say: Say, *, id: str, **words: Any) -> int:
 
 def _one_after_another(say: Say, result: Any, words: Mapping[str, Any], lesson: Any) -> None:
     """The run, one step a screen: Enter goes on, q stops."""
-    from attncli.render.terminal import Page, print_parts, trimmed
+    from attncli.render.terminal import RunScreen, print_parts, trimmed
 
     typed = TypedLines(say)
     view = view_of(say, result, words, "table", lesson, to_file=False)
     screen, buffer = console()
-    screens = list(Page(view, screen).screens())
+    screens = list(RunScreen(view, screen).screens())
     for number, parts in enumerate(screens, start=1):
         print_parts(parts, screen)
         say.out(trimmed(buffer.getvalue()))

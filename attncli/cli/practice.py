@@ -126,13 +126,13 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
 def _show(say: Say, session: "Session", parts: Iterator["Part"]) -> None:
     """Show what a session says, each part as it comes."""
     from attncli.practice.parts import Text
-    from attncli.render.exercise import Screen
+    from attncli.render.exercise import ExerciseScreen
 
     for part in parts:
         assert session.exercise is not None
         exercise = session.exercise
         before = "\n" if isinstance(part, Text) and part.kind == "title" else ""
-        shown = printed(lambda screen: Screen(exercise, say.language, screen).renderables(part))  # noqa: B023
+        shown = printed(lambda screen: ExerciseScreen(exercise, say.language, screen).renderables(part))  # noqa: B023
         if shown.strip() or before:
             say.out(before + shown)
 

@@ -12,7 +12,7 @@ from attncli.cost.count import CountLine
 from attncli.cost.product import Product, Ratio
 from attncli.cost.sizes import GROUPS, LATENT, ROTARY, WIDTHS, Assumed
 from attncli.render.chart import figure
-from attncli.render.document import Bars, Block, Column, Entry, Heading, Listing, Paragraph, Table
+from attncli.render.document import Bars, Block, Entry, Heading, Listing, Paragraph, Tabular, TabularColumn
 
 
 def page(comparison: Comparison, language: Language, *, expand: bool = False) -> Iterator[Block]:
@@ -309,14 +309,14 @@ class _Page:
         variant = NAMES[entry.count.variant]
         return (entry.model.title, variant) if self.several else (variant,)
 
-    def _grid(self) -> Table:
+    def _grid(self) -> Tabular:
         entries = self.comparison.entries
         columns = [self._column(entry) for entry in entries]
         labels = self._labels()
         kept = [i for i in range(len(labels)) if any(column[i] not in ("", "–") for column in columns)]
-        label = Column(("",) * (1 + self.several), is_number=False)
-        return Table(
-            (label, *(Column(self._head(entry), strong=entry.own) for entry in entries)),
+        label = TabularColumn(("",) * (1 + self.several), is_number=False)
+        return Tabular(
+            (label, *(TabularColumn(self._head(entry), strong=entry.own) for entry in entries)),
             tuple((labels[i], *(column[i] for column in columns)) for i in kept),
             labelled=True,
         )

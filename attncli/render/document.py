@@ -56,7 +56,7 @@ class Paragraph(Record):
     tone: str = ""
 
 
-class Lines(Record):
+class Sentences(Record):
     """Sentences one below the other."""
 
     lines: tuple[Paragraph, ...]
@@ -77,7 +77,7 @@ class Listing(Record):
     entries: tuple[Entry, ...]
 
 
-class Column(Record):
+class TabularColumn(Record):
     """A column of a table: what stands above it, line by line, and whether numbers stand in it.
 
     Parameters
@@ -92,10 +92,10 @@ class Column(Record):
     strong: bool = False
 
 
-class Table(Record):
+class Tabular(Record):
     """Words and numbers in rows; with `labelled`, the first column says what each row is."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TabularColumn, ...]
     rows: tuple[tuple[Said | Symbol, ...], ...]
     labelled: bool = False
 
@@ -106,7 +106,7 @@ class Bars(Record):
     rows: tuple[tuple[str, float, str], ...]
 
 
-class Step(Record):
+class ShownStep(Record):
     """A step or an input of a run: its formula, its numbers, what it means, and where it was asked for its arithmetic."""
 
     view: View
@@ -116,7 +116,7 @@ class Step(Record):
 class Steps(Record):
     """Steps that belong together; `aside` where they stand next to one another as far as there is room (inputs)."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ShownStep, ...]
     aside: bool = False
 
 
@@ -183,7 +183,7 @@ class Verdicts(Record):
 
 #: A plot, ranges or maps of a report are drawn from its own numbers.
 Picture = Plot | Spans | Maps
-Block = Gap | Heading | Paragraph | Lines | Listing | Table | Bars | Steps | Grids | Fields | Verdicts | Picture
+Block = Gap | Heading | Paragraph | Sentences | Listing | Tabular | Bars | Steps | Grids | Fields | Verdicts | Picture
 
 
 class Page(Record):

@@ -20,7 +20,7 @@ from attncli.render.formula import as_text
 from attncli.render.names import cell_name, printable
 from attncli.render.numbers import constant_text, number_text
 from attncli.render.run import source_line
-from attncli.render.terminal import Page
+from attncli.render.terminal import RunScreen
 from attncli.render.view import View, items, view
 from attncli.render.worksheet import decimals, points
 
@@ -38,10 +38,10 @@ def question(asked: Question, name: str, view: View, console: Console, *, hint: 
     """
     from rich.text import Text
 
-    from attncli.render.terminal import Page
+    from attncli.render.terminal import RunScreen
     from attncli.render.view import items
 
-    page = Page(view, console)
+    page = RunScreen(view, console)
     problem = asked.problem
     yield page.text(f"{problem.id}: {view.title()}" if problem.id else view.title(), "bold")
     if problem.prompt:
@@ -81,7 +81,7 @@ def _to_hand_in(asked: Question) -> Message:
     return Message(N_("To hand in, with {places} decimals"), places=places[0])
 
 
-def _asked_list(asked: Question, page: Page) -> RenderableType:
+def _asked_list(asked: Question, page: RunScreen) -> RenderableType:
     """A line for each thing to hand in: its id, symbol, shape, points, and decimals where they differ."""
     from rich.table import Table
 
@@ -115,7 +115,7 @@ def how_to_hand_in(asked: Question, name: str, view: View, width: int) -> str:
 _PART_STYLES = {"title": "bold", "right": "green", "wrong": "bold red", "remark": "yellow", "aside": "dim"}
 
 
-class Screen:
+class ExerciseScreen:
     """Lays out the parts of one exercise for one console."""
 
     def __init__(self, exercise: Exercise, language: Language, console: Console) -> None:
@@ -124,7 +124,7 @@ class Screen:
         self.graph = exercise.graph
         run = self._run(exercise.values())
         self.view = view(run, language, layout=self.problem.layout, width=console.width)
-        self.page = Page(self.view, console)
+        self.page = RunScreen(self.view, console)
         self.about = False
 
     def _run(self, values: Mapping[str, Value]) -> Run:

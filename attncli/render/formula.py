@@ -80,7 +80,7 @@ class Fenced(NamedTuple):
     right: str
 
 
-class Table(NamedTuple):
+class Array(NamedTuple):
     """A matrix of formulas: in brackets ("bmatrix"), or an "array", whose columns are aligned as `columns` says."""
 
     name: str
@@ -88,7 +88,7 @@ class Table(NamedTuple):
     rows: tuple[tuple[Formula, ...], ...]
 
 
-Formula = Sign | Words | Row | Fraction | Root | Scripts | Fenced | Table
+Formula = Sign | Words | Row | Fraction | Root | Scripts | Fenced | Array
 
 
 # The reader.
@@ -196,7 +196,7 @@ class _Reader:
         self.expect("}")
         return out
 
-    def table(self) -> Table:
+    def table(self) -> Array:
         name = self.raw()
         columns = self.raw() if name == "array" else ""
         rows, row = [], [self.row()]
@@ -209,7 +209,7 @@ class _Reader:
         self.expect(r"\end")
         if name not in _MATRICES or self.raw() != name:
             raise ValueError(f"formula {self.source!r}: {name} is not known here")
-        return Table(name, columns, tuple(rows))
+        return Array(name, columns, tuple(rows))
 
 
 def put_in(form: str, operands: Sequence[str]) -> str:
@@ -243,7 +243,7 @@ def _text(formula: Formula) -> str:
             return _text(base) + "".join(_script_text(sign, _text(script)) for sign, script in scripts)
         case Fenced(left, inside, right):
             return f"{left}{_text(inside)}{right}"
-        case Table(_, _, rows):
+        case Array(_, _, rows):
             return f"[{';'.join(' '.join(map(_text, row)) for row in rows)}]"
 
 
@@ -298,7 +298,7 @@ def _latex(formula: Formula) -> str:
             return _latex(base) + "".join(f"{sign}{_argument(script)}" for sign, script in scripts)
         case Fenced(left, inside, right):
             return rf"\left{left}{_latex(inside)}\right{right}"
-        case Table(name, columns, rows):
+        case Array(name, columns, rows):
             body = r"\\".join("&".join(map(_latex, row)) for row in rows)
             aligned = f"{{{columns}}}" if columns else ""
             return rf"\begin{{{name}}}{aligned}{body}\end{{{name}}}"
@@ -353,7 +353,7 @@ def _mathml(formula: Formula) -> str:
             return f"<{tag}>{_mathml(base)}{found.get('_', '')}{found.get('^', '')}</{tag}>"
         case Fenced(left, inside, right):
             return _fenced(left, _mathml(inside), right)
-        case Table(name, _, rows):
+        case Array(name, _, rows):
             cells = "".join(f"<mtr>{''.join(f'<mtd>{_mathml(cell)}</mtd>' for cell in row)}</mtr>" for row in rows)
             return _fenced("[", f"<mtable>{cells}</mtable>", "]") if name == "bmatrix" else f"<mtable>{cells}</mtable>"
 

@@ -15,7 +15,6 @@ from attncli.core.message import N_, Message
 from attncli.render import document
 from attncli.render.arithmetic import LATEX_SIGNS
 from attncli.render.document import (
-    Column,
     Fields,
     Gap,
     Grid,
@@ -27,7 +26,8 @@ from attncli.render.document import (
     Said,
     Steps,
     Symbol,
-    Table,
+    Tabular,
+    TabularColumn,
 )
 from attncli.render.equations import about, block_sign, values_latex, values_width, with_matrices
 from attncli.render.formula import as_mathml, as_text
@@ -146,7 +146,7 @@ class Fragment:
             case Listing():
                 lines = "".join(f"<li>{self.said(entry.text)}</li>\n" for entry in block.entries)
                 return f'<ul class="notes">\n{lines}</ul>\n'
-            case Table():
+            case Tabular():
                 return self.words(block)
             case Steps():
                 return self.steps(block)
@@ -158,7 +158,7 @@ class Fragment:
         )
         return f'<div class="steps{" matrices" * block.aside}">\n{inside}</div>\n'
 
-    def words(self, table: Table) -> str:
+    def words(self, table: Tabular) -> str:
         """A table of words, its first cells naming the rows."""
         heads = "".join(f'<th scope="col">{"".join(map(self.said, column.head))}</th>' for column in table.columns)
         lines = "\n".join(
@@ -167,7 +167,7 @@ class Fragment:
         inside = f'<thead><tr class="line">{heads}</tr></thead>\n<tbody>{lines}</tbody>'
         return f'<div class="scroll"><table class="matrix">{inside}</table></div>\n'
 
-    def cell_of_words(self, cell: Said | Symbol, column: Column) -> str:
+    def cell_of_words(self, cell: Said | Symbol, column: TabularColumn) -> str:
         if isinstance(cell, Symbol):
             return f'<th scope="row">{as_mathml(cell.latex)}</th>'
         return f"<td>{self.said(cell)}</td>" if column.is_number else f'<td class="words">{self.said(cell)}</td>'

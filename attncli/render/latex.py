@@ -19,10 +19,10 @@ from attncli.render.document import (
     Paragraph,
     Said,
     Say,
-    Step,
+    ShownStep,
     Steps,
     Symbol,
-    Table,
+    Tabular,
     say_in,
 )
 from attncli.render.equations import about, arithmetic, equation, is_named, values_latex, values_width
@@ -90,7 +90,7 @@ class Latex:
                 yield self.words(block.text)
             case Listing():
                 yield _listed([self.words(entry.text) for entry in block.entries])
-            case Table():
+            case Tabular():
                 yield self.table(block)
             case Steps():
                 for step in block.steps:
@@ -100,7 +100,7 @@ class Latex:
             case Fields():
                 yield r"\quad ".join(rf"{text(field)}\enspace\underline{{\hspace{{45mm}}}}" for field in block.names)
 
-    def table(self, table: Table) -> str:
+    def table(self, table: Tabular) -> str:
         lines = [" & ".join(" ".join(map(self.words, column.head)) for column in table.columns) + r" \\ \hline"]
         lines += [" & ".join(map(self.cell, row)) + r" \\" for row in table.rows]
         layout = "".join("r" if column.is_number else "l" for column in table.columns)
@@ -110,7 +110,7 @@ class Latex:
     def cell(self, cell: Said | Symbol) -> str:
         return f"${as_latex(cell.latex)}$" if isinstance(cell, Symbol) else self.words(cell)
 
-    def step(self, step: Step) -> Iterator[str]:
+    def step(self, step: ShownStep) -> Iterator[str]:
         view, item = step.view, step.item
         shape = item.shape.replace("×", r" \times ")
         id = "" if item.id == item.symbol else rf"\quad \texttt{{{text(item.id)}}}"

@@ -18,17 +18,17 @@ from attncli.render.document import (
     Grid,
     Grids,
     Heading,
-    Lines,
     Listing,
     Marks,
     Page,
     Paragraph,
     Said,
     Say,
-    Step,
+    Sentences,
+    ShownStep,
     Steps,
     Symbol,
-    Table,
+    Tabular,
     Verdict,
     Verdicts,
     say_in,
@@ -96,11 +96,11 @@ class Markdown:
                 yield f"{'#' * block.level} {self.words(block.text)}"
             case Paragraph():
                 yield f"**{self.words(block.text)}**" if block.tone == "strong" else self.words(block.text)
-            case Lines():
+            case Sentences():
                 yield "  \n".join(self.words(line.text) for line in block.lines)
             case Listing():
                 yield "\n".join(map(self.entry, block.entries))
-            case Table():
+            case Tabular():
                 yield "\n".join(self.table(block))
             case Steps():
                 for step in block.steps:
@@ -120,7 +120,7 @@ class Markdown:
         text = code(self.say(entry.text)) if entry.name else self.words(entry.text)
         return "- " + " ".join(filter(None, (entry.sign, name, text)))
 
-    def table(self, table: Table) -> Iterator[str]:
+    def table(self, table: Tabular) -> Iterator[str]:
         yield _row([" ".join(map(self.words, column.head)) for column in table.columns])
         yield _row(["---:" if column.is_number else "---" for column in table.columns])
         for row in table.rows:
@@ -132,7 +132,7 @@ class Markdown:
         # A number has nothing in it that Markdown reads.
         return self.say(cell) if is_number else self.words(self.say(cell).strip())
 
-    def step(self, step: Step) -> Iterator[str]:
+    def step(self, step: ShownStep) -> Iterator[str]:
         view, item = step.view, step.item
         id = "" if item.id == item.symbol else f" · {code(item.id)}"
         yield f"### ${as_latex(item.symbol)}${id} · {item.shape}"

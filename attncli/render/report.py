@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attncli.core.message import Listed, Message
-from attncli.core.report import Report
-from attncli.core.report import Table as Numbers
+from attncli.core.report import Report, Table
 from attncli.render.chart import figure
-from attncli.render.document import Block, Column, Gap, Heading, Paragraph, Said, Table
+from attncli.render.document import Block, Gap, Heading, Paragraph, Said, Tabular, TabularColumn
 
 
 def page(report: Report) -> Iterator[Block]:
@@ -20,18 +19,18 @@ def page(report: Report) -> Iterator[Block]:
             yield Paragraph(filled(part))
             continue
         yield Heading(filled(part.title))
-        yield _table(part) if isinstance(part, Numbers) else part
+        yield _table(part) if isinstance(part, Table) else part
 
 
-def _table(part: Numbers) -> Table:
+def _table(part: Table) -> Tabular:
     columns, cells = [], []
     for j, column in enumerate(part.columns):
         entries = [row[j] for row in part.rows]
         is_number = not any(isinstance(entry, (str, Message)) for entry in entries)
         head = filled(column.text) if isinstance(column.text, Message) else column.text
-        columns.append(Column((head,), is_number, column.joined))
+        columns.append(TabularColumn((head,), is_number, column.joined))
         cells.append([_cell(entry, column.digits) for entry in entries])
-    return Table(tuple(columns), tuple(zip(*cells, strict=True)))
+    return Tabular(tuple(columns), tuple(zip(*cells, strict=True)))
 
 
 def _cell(entry: object, digits: int) -> Said:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attncli.core.graph import gradient_id, part_of
 from attncli.core.message import N_, Listed, Localized, Message
 from attncli.render import document
-from attncli.render.document import Column, Entry, Heading, Listing, Paragraph, Step, Steps, Symbol, Table
+from attncli.render.document import Entry, Heading, Listing, Paragraph, ShownStep, Steps, Symbol, Tabular, TabularColumn
 from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _with_part(items: Iterable[Item]) -> Iterator[tuple[str, Item]]:
 
 
 def _steps(view: View, items: Iterable[Item], *, aside: bool = False) -> Steps:
-    return Steps(tuple(Step(view, item) for item in items), aside)
+    return Steps(tuple(ShownStep(view, item) for item in items), aside)
 
 
 def ending(view: View) -> tuple[Message, ...]:
@@ -81,8 +81,8 @@ def _verification(view: View) -> Iterator[document.Block]:
     yield Heading(Message(N_("Checked against finite differences")))
     yield Paragraph(Message(N_("Every input number was moved a little both ways, and the slope of the loss measured.")))
     heads = (N_("Gradient"), N_("Largest relative error"), N_("Verdict"))
-    yield Table(
-        tuple(Column((Message(head),), is_number=i == 1) for i, head in enumerate(heads)),
+    yield Tabular(
+        tuple(TabularColumn((Message(head),), is_number=i == 1) for i, head in enumerate(heads)),
         tuple(
             (
                 Symbol(view.run.graph.symbol(gradient_id(entry.id))),

@@ -16,7 +16,7 @@ from attncli.marking.explain import Named
 from attncli.marking.marked import Marked, StepMark
 from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
-from attncli.render.document import Block, Gap, Heading, Lines, Marks, Paragraph, Verdict, Verdicts
+from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, Verdict, Verdicts
 from attncli.render.names import cell_name, localized, printable
 from attncli.render.numbers import constant_text, number_text, points_text
 
@@ -62,7 +62,7 @@ def page(marked: Marked, language: Language, *, reveal: str = "first", score_fir
     departure = tuple(sheet.departure())
     if departure:
         yield Gap()
-        yield Lines(departure)
+        yield Sentences(departure)
     yield Gap()
     yield Verdicts(tuple(sheet.verdict(step) for step in marked.steps if step.verdict != "blank"))
     if sheet.blank():

@@ -80,7 +80,7 @@ _GAP = 2
 _FRAME, _FRAME_WITH_NAMES = 4, 7
 
 
-class Column(Record):
+class MatrixColumn(Record):
     """A column of numbers as text: its name, its cells, and the width that holds both."""
 
     name: str
@@ -112,11 +112,11 @@ class MatrixTables:
         text, most = fitted(name, self.encoding), max(8, self.width // 4)
         return text if cell_len(text) <= most else set_cell_size(text, most - 3).rstrip() + "..."
 
-    def _column(self, j: int) -> Column:
+    def _column(self, j: int) -> MatrixColumn:
         texts = [number_text(value, self.item.decimals) for value in self.block.values[: self.rows, j]]
         cells = padded([fitted(text, self.encoding) for text in texts])
         name = self._name(self.block.columns[j])
-        return Column(name, cells, max(map(cell_len, [name, *cells])))
+        return MatrixColumn(name, cells, max(map(cell_len, [name, *cells])))
 
     @property
     def _room(self) -> int:
@@ -162,7 +162,7 @@ class MatrixTables:
         table.add_row(*names, self._numbers(start, columns))
         return table
 
-    def _numbers(self, start: int, columns: list[Column]) -> RenderableType:
+    def _numbers(self, start: int, columns: list[MatrixColumn]) -> RenderableType:
         """All lines of numbers; attention weights have a background where there is colour."""
         lines = [[_right(column.cells[i], column.width) for column in columns] for i in range(self.rows)]
         if not self.colour:
@@ -228,7 +228,7 @@ def trimmed(text: str) -> str:
 
 def print_view(view: View, console: Console, *, titled: bool = True) -> None:
     """Print a run to a Rich console: its title, inputs, a line of shapes, the steps, a summary last."""
-    page = Page(view, console)
+    page = RunScreen(view, console)
     print_parts(page.parts(titled=titled), console)
 
 
@@ -275,9 +275,9 @@ class Screen:
                 yield self.lines(block.text, _TONES.get(block.tone, ""))
             case Listing():
                 yield from self.listing(block)
-            case document.Table():
+            case document.Tabular():
                 yield from self.table(block)
-            case document.Lines():
+            case document.Sentences():
                 yield from (self.lines(line.text, _TONES.get(line.tone, "")) for line in block.lines)
             case Verdicts():
                 for verdict in block.verdicts:
@@ -321,7 +321,7 @@ class Screen:
                     shown.append(self.fit(text), style="bold red" if wrong else "")
                 yield shown
 
-    def table(self, table: document.Table) -> Iterator[RenderableType]:
+    def table(self, table: document.Tabular) -> Iterator[RenderableType]:
         """As many columns side by side as fit, the others below with the labels again."""
         labels = [self.cell(row[0]) for row in table.rows]
         cells = [[self.cell(cell) for cell in row[1:]] for row in table.rows]
@@ -349,7 +349,7 @@ class Screen:
             start = stop
 
 
-class Page(Screen):
+class RunScreen(Screen):
     """One run laid out for one console."""
 
     def __init__(self, view: View, console: Console) -> None:
@@ -437,7 +437,7 @@ class Page(Screen):
             return
         for step in block.steps:
             yield Text()
-            yield from Page(step.view, self.console).item(step.item, None)
+            yield from RunScreen(step.view, self.console).item(step.item, None)
 
     def parts_of_lesson(self) -> Iterator[RenderableType]:
         """What a worked example says after its steps, and where its numbers come from."""

@@ -24,7 +24,7 @@ from attncli.render.document import (
     Said,
     Say,
     Symbol,
-    Table,
+    Tabular,
 )
 from attncli.render.formula import as_text
 from attncli.render.numbers import padded as aligned
@@ -46,7 +46,7 @@ def sheets(pages: Sequence[Page]) -> str:
 
 def plain_text(blocks: Iterable[Block], say: Say, *, width: int, encoding: str) -> str:
     """Blocks as lines of text."""
-    text = Text(say, width, encoding)
+    text = TextPrinter(say, width, encoding)
     return "\n".join(line for block in blocks for line in text.lines(block)) + "\n"
 
 
@@ -58,7 +58,7 @@ class Side(Record):
     is_number: bool
 
 
-class Text:
+class TextPrinter:
     """Prints blocks for one width and one encoding."""
 
     def __init__(self, say: Say, width: int, encoding: str) -> None:
@@ -81,7 +81,7 @@ class Text:
                 for grid in block.grids:
                     yield ""
                     yield from self.grid(grid)
-            case Table():
+            case Tabular():
                 yield from self.table(block)
             case Plot() | Spans() | Maps():
                 yield from drawn(block, self.say, self.width, self.encoding)
@@ -104,14 +104,14 @@ class Text:
         for line in grid.below:
             yield wrap(line, self.width, "  - ", "    ")
 
-    def table(self, table: Table) -> Iterator[str]:
+    def table(self, table: Tabular) -> Iterator[str]:
         sides = [self.side(table, j) for j in range(len(table.columns))]
         for number, group in enumerate(self._groups(sides, [column.joined for column in table.columns])):
             if number:
                 yield ""
             yield from self._rows(group)
 
-    def side(self, table: Table, j: int) -> Side:
+    def side(self, table: Tabular, j: int) -> Side:
         column = table.columns[j]
         texts = [self.cell(row[j]) for row in table.rows]
         texts = aligned(texts) if column.is_number else texts

@@ -45,10 +45,10 @@ def workbook(view: View) -> bytes:
     """
     if view.run.trace.arithmetic != "floating":
         raise InputError("A spreadsheet calculates in full precision. Leave out --exact and --carry for .xlsx.")
-    return Sheet(view).content()
+    return Workbook(view).content()
 
 
-class Sheet:
+class Workbook:
     """One run on one sheet: first where everything stands, then what stands there."""
 
     def __init__(self, view: View) -> None:

@@ -17,7 +17,7 @@ from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, 
 from attncli.practice.schedule import NextExercise
 from attncli.practice.session import WORDS
 from attncli.problems.file import parse
-from attncli.render.exercise import Screen
+from attncli.render.exercise import ExerciseScreen
 from attncli.render.terminal import print_parts
 
 NUMBER = re.compile(r"\d+\.\d+")
@@ -27,7 +27,7 @@ def text_of(bench: Bench, parts: list[Part], code: str = "en") -> str:
     """What a terminal shows of them."""
     console = Console(file=io.StringIO(), width=80, force_terminal=False)
     for part in parts:
-        print_parts(Screen(bench.exercise, language(code), console).renderables(part), console)
+        print_parts(ExerciseScreen(bench.exercise, language(code), console).renderables(part), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

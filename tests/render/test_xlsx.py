@@ -50,7 +50,7 @@ def cells(data: bytes) -> dict[str, tuple[str | None, str | None]]:
 
 def test_every_number_is_a_formula_or_given_and_no_result_is_stored() -> None:
     found = shown(library.load("a1-pronoun"))
-    sheet = xlsx.Sheet(found)
+    sheet = xlsx.Workbook(found)
     there = cells(sheet.content())
     for item in (*found.inputs, *found.steps):
         for index in np.ndindex(*item.values.shape):
@@ -86,7 +86,7 @@ def test_a_text_is_never_a_formula() -> None:
 
 
 def test_steps_that_others_come_from_are_there_too() -> None:
-    sheet = xlsx.Sheet(shown(library.load("a1-pronoun"), steps=["O"]))
+    sheet = xlsx.Workbook(shown(library.load("a1-pronoun"), steps=["O"]))
     assert sheet.formula(sheet.items[-1], (0, 0)) is not None
     assert {"scores", "A", "O"} <= {item.id for item in sheet.items}
 
@@ -131,7 +131,7 @@ def converted(books: dict[str, bytes], folder: Path, to: str) -> Path:
 
 
 def test_what_is_shown_are_the_numbers_with_their_signs(tmp_path: Path) -> None:
-    sheets = {id: xlsx.Sheet(shown(library.load(id))) for id in ("a9-causal-mask", "b6-full-backward")}
+    sheets = {id: xlsx.Workbook(shown(library.load(id))) for id in ("a9-causal-mask", "b6-full-backward")}
     utf_8 = "csv:Text - txt - csv (StarCalc):44,34,76"
     out = converted({id: sheet.content() for id, sheet in sheets.items()}, tmp_path, utf_8)
     for id, sheet in sheets.items():
@@ -159,7 +159,7 @@ def is_number(text: str | None) -> bool:
 
 def changed(problem: Problem, draw: random.Random) -> Problem:
     """The same problem with one given number replaced."""
-    possible = xlsx.Sheet(shown(problem)).given & set(problem.inputs)
+    possible = xlsx.Workbook(shown(problem)).given & set(problem.inputs)
     if not possible:
         return problem
     name = draw.choice(sorted(possible))
@@ -169,7 +169,7 @@ def changed(problem: Problem, draw: random.Random) -> Problem:
     return problem.changed(inputs={**problem.inputs, name: as_matrix(values)})
 
 
-def with_inputs_of(sheet: xlsx.Sheet, other: View) -> bytes:
+def with_inputs_of(sheet: xlsx.Workbook, other: View) -> bytes:
     """The workbook with other numbers typed into its yellow cells: not a formula is written anew."""
     data = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(sheet.content())) as book, zipfile.ZipFile(data, "w") as out:
@@ -181,7 +181,7 @@ def with_inputs_of(sheet: xlsx.Sheet, other: View) -> bytes:
     return data.getvalue()
 
 
-def _typed(text: str, sheet: xlsx.Sheet, other: View) -> str:
+def _typed(text: str, sheet: xlsx.Workbook, other: View) -> str:
     for id in sheet.given:
         values = other.run.trace.numbers[id]
         for index in np.ndindex(*values.shape):
@@ -214,7 +214,7 @@ def test_libreoffice_comes_to_the_same_numbers_as_is_and_changed(ids: tuple[str,
     draw = random.Random(2)
     for id, problem in ({id: library.load(id) for id in ids} or one_of_each_kind()).items():
         found = shown(problem)
-        sheet = xlsx.Sheet(found)
+        sheet = xlsx.Workbook(found)
         other = shown(changed(problem, draw))
         books[id], expected[id] = sheet.content(), (sheet, found)
         books[f"{id}-changed"], expected[f"{id}-changed"] = with_inputs_of(sheet, other), (sheet, other)
