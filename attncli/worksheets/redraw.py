@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from attncli.core.graph import Graph, gradient_id
-from attncli.core.matrix import Matrix
+from attncli.core.matrix import FloatArray, Matrix
 from attncli.problems.problem import Problem
 from attncli.problems.settings import matrix_of
 from attncli.worksheets.generator import VERSION, Climb, Draws
@@ -30,20 +30,23 @@ def redrawn(problem: Problem, seed: int) -> Problem:
     """
     graph = problem.graph()
     output = gradient_id(graph.output)
-    inputs = {id: _range(one.values) for id, one in problem.inputs.items() if _is_drawn(graph, id, one)}
-    gradient = {} if problem.upstream is None else {output: _range(problem.upstream.values)}
+    # In the graph tokens are rows, whatever the file says.
+    inside = {id: one.matrix.values for id, one in graph.inputs.items()}
+    inputs = {id: _range(inside[id]) for id, one in problem.inputs.items() if _is_drawn(graph, id, one)}
+    gradient = {} if problem.upstream is None else {output: _range(inside[output])}
     if not inputs:
         return problem
     recipe = Recipe(problem.id or problem.model, problem.model, inputs, gradient, ties=True)
     climb = Climb(recipe, graph)
     draws = Draws(VERSION, "redrawn", recipe.name, seed)
     count = sum(math.prod(one.shape) for one in (*inputs.values(), *gradient.values()))
-    # Tokens as columns: the graph holds other shapes than the file.
-    search = count <= _MOST_CELLS and problem.layout == "rows"
     for _ in range(_MOST_DRAWS):
-        cells, _ = climb.climbed(draws, _MOST_CHANGES if search else 0)
-        shaped = {id: np.reshape(cells[id], one.shape).tolist() for id, one in {**inputs, **gradient}.items()}
-        drawn = {id: matrix_of(rows) for id, rows in shaped.items()}
+        cells, _ = climb.climbed(draws, _MOST_CHANGES if count <= _MOST_CELLS else 0)
+        written = {**problem.inputs, output: problem.upstream}
+        drawn = {
+            id: matrix_of(_turned(np.reshape(cells[id], one.shape), written[id]).tolist())
+            for id, one in {**inputs, **gradient}.items()
+        }
         found = problem.changed(
             inputs={**problem.inputs, **{id: drawn[id] for id in inputs}},
             upstream=drawn.get(output, problem.upstream),
@@ -55,6 +58,11 @@ def redrawn(problem: Problem, seed: int) -> Problem:
         if _is_worked_out(found.graph()) or not _is_worked_out(graph):
             return found
     return problem
+
+
+def _turned(values: FloatArray, like: Matrix | None) -> FloatArray:
+    """Numbers of the graph as the file writes such a matrix."""
+    return values if like is None or values.shape == like.values.shape else values.swapaxes(-1, -2)
 
 
 def _is_worked_out(graph: Graph) -> bool:
@@ -72,7 +80,7 @@ def _is_drawn(graph: Graph, id: str, matrix: Matrix) -> bool:
     return not (id.endswith("T") or _is_weights(values) or id in _taken_as_ids(graph))
 
 
-def _is_weights(values: np.ndarray) -> bool:
+def _is_weights(values: FloatArray) -> bool:
     return bool((values >= 0).all() and np.allclose(values.sum(-1), 1))
 
 
@@ -81,7 +89,7 @@ def _taken_as_ids(graph: Graph) -> set[str]:
     return {id for step in graph.steps.values() if step.op.name in ("look_up", "scatter_add") for id in step.inputs[1:]}
 
 
-def _range(values: np.ndarray) -> Drawn:
+def _range(values: FloatArray) -> Drawn:
     """Whole numbers about as large as these; positive ones stay positive, as a γ or a variance is."""
     if values.min() > 0:
         return Drawn(values.shape, 1.0, max(2.0, min(math.ceil(float(values.max())), _WIDEST)))
