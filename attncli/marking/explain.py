@@ -13,7 +13,7 @@ import numpy as np
 
 from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Swap
-from attncli.core.matrix import BoolArray
+from attncli.core.matrix import EXACT, BoolArray
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
 from attncli.marking.habits import TOO_EARLY, Habit
@@ -43,11 +43,15 @@ class Named(Record):
 
 
 class Found(Record):
-    """A mistake that explains what was written: its name, and what is calculated instead."""
+    """A mistake that explains what was written: its name, and what is calculated instead.
+
+    `turn` : when it was tried, among those of one line
+    """
 
     named: tuple[Named, ...]
     swap: Mapping[str, Swap]
     alike: Mapping[str, Swap] = {}
+    turn: int = 0
 
 
 class Numbers(Record):
@@ -112,17 +116,17 @@ class Explainer:
                 for tier, fits in zip(
                     tiers, self._fitting(id, line.of(rows), family, rows, mistake, rules), strict=True
                 ):
-                    _note(tier, rows[fits], where, self._same(where, mistake, id))
+                    _note(tier, rows[fits], where, self._same(where, mistake, id), len(near))
         found: list[dict[tuple[str, str, int], Found]] = [
             next((tier for tier in each if tier), {}) for each in zip(*tiers, strict=True)
         ]
         if line.eps is None and rules.by_person:
             nothing = np.array([not each for each in found])
-            for family, where, mistake, rows in near:
+            for turn, (family, where, mistake, rows) in enumerate(near, 1):
                 left = rows[nothing[rows]]
                 if left.size:
                     fits = self._mixed(id, line.of(left), family.chains[0], left, mistake, rules, kept)
-                    _note(found, left[fits], where, self._same(where, mistake, id))
+                    _note(found, left[fits], where, self._same(where, mistake, id), turn)
         return [list(each.values()) for each in found]
 
     def _fitting(
@@ -179,9 +183,18 @@ class Explainer:
                 rows = np.flatnonzero(off <= reach)
                 if rows.size:
                     near.append((where, mistake, rows))
-                    distances.append(float((off[rows] / reach[rows]).min()))
+                    distances.append(off[rows] / reach[rows])
                     costs.append(self.steps_between(mistake.swap, id, open_steps))
-        return [near[i] for i in affordable(distances, costs, MOST_STEPS)]
+        if sum(costs) <= MOST_STEPS:
+            return near
+        kept: list[list[int]] = [[] for _ in near]
+        for row in range(len(line.values)):
+            # What one sheet can afford does not depend on the sheets beside it.
+            tried = [i for i, (_, _, rows) in enumerate(near) if row in rows]
+            own = [float(distances[i][near[i][2] == row][0]) for i in tried]
+            for i in affordable(own, [costs[i] for i in tried], MOST_STEPS):
+                kept[tried[i]].append(row)
+        return [(where, mistake, np.array(rows)) for (where, mistake, _), rows in zip(near, kept, strict=True) if rows]
 
     def _plain(self, chain: Chain, where: str, id: str) -> list[tuple[Mistake, Value]]:
         """What a step comes out as with each of the mistakes at an earlier one, or at itself, in plain numbers."""
@@ -334,7 +347,7 @@ class Explainer:
         """Pairs of mistakes at different steps that explain one sheet's line: those of the first two steps that do."""
         if (
             line.eps is None and line.shown(np.isfinite(line.values) & (line.values != 0)).sum() < _LEAST_FOR_TWO
-        ) or line.places is not None:
+        ) or _has_fewer(line, rules):
             return []  # so many pairs come to a single number by chance
         left = MOST_PAIRS
         places = [id, *reversed(open_steps)][: _MOST_OPEN + 1]
@@ -364,6 +377,13 @@ class Explainer:
 
 
 builtin_id = id
+
+
+def _has_fewer(line: Line, rules: Rules) -> bool:
+    """Whether some number stands there with fewer places than asked, or with whatever places it likes."""
+    if line.places is None:
+        return False
+    return rules.as_written or bool(((line.places != EXACT) & (line.places < rules.decimals)).any())
 
 
 def _value(work: Callable[..., Any], *args: Any) -> Any:
@@ -399,11 +419,11 @@ def either_way(value: Value, shape: Sequence[int]) -> Value:
 
 
 def _note(
-    found: Sequence[dict[tuple[str, str, int], Found]], rows: Any, where: str, mistakes: Sequence[Mistake]
+    found: Sequence[dict[tuple[str, str, int], Found]], rows: Any, where: str, mistakes: Sequence[Mistake], turn: int
 ) -> None:
     """Add mistakes that give the same numbers to what was found about some sheets."""
     for mistake in mistakes:
-        one = Found((Named(where, mistake.id),), mistake.swap, mistake.alike)
+        one = Found((Named(where, mistake.id),), mistake.swap, mistake.alike, turn)
         # What is made at several steps at once may go on in several ways from here.
         key = where, mistake.id, builtin_id(mistake) if len(mistake.swap) > 1 else 0
         for row in rows.tolist():

@@ -108,6 +108,15 @@ class Judged(Record):
         """(sheets,) what the least of a sheet's cells is."""
         return self.cells.reshape(len(self.cells), -1).min(1, initial=RIGHT)
 
+    def replaced(self, rows: Any, other: Judged) -> Judged:
+        """The same with what was found about some sheets otherwise."""
+        found = [np.array(self.__dict__[name]) for name in ("cells", "witness", "near", "spread")]
+        found.append(np.array(np.broadcast_to(self.exact, self.cells.shape)))
+        parts = other.cells, other.witness, other.near, other.spread, np.broadcast_to(other.exact, other.cells.shape)
+        for whole, part in zip(found, parts, strict=True):
+            whole[rows] = part
+        return Judged(*found)
+
 
 class Rules(Record):
     """How a written number is read.

@@ -206,9 +206,11 @@ class OwnPass:
         rules = self.first.rules(id)
         raws = [either_way(raw, line.values.shape) for raw in way.raws(id)]
         judged = judge(line, raws, rules)
-        if (judged.worst == WRONG).any():
-            beside = [raw if len(raw) == 1 else raw[places] for raw in own.raws(id)]
-            judged = judge(line, [*raws, *_close_to(raws, beside, _BESIDE * 10.0**-rules.decimals)], rules)
+        bad = np.flatnonzero(judged.worst == WRONG)
+        if bad.size:
+            raws, beside = _of_sheets(raws, bad), _of_sheets(own.raws(id), places[bad])
+            both = [*raws, *_close_to(raws, beside, _BESIDE * 10.0**-rules.decimals)]
+            judged = judged.replaced(bad, judge(line.of(bad), both, rules))
         return self.first._reconsidered(id, line, judged, way.chains[0], self._kept(rows))
 
     def _on(self, number: int, eps: float | None, rows: Any) -> Family:
@@ -347,11 +349,12 @@ class OwnPass:
 
     def _remember(self, id: str, index: Any, singles: Sequence[Sequence[Found]]) -> None:
         """Ways on from a wrong line that was explained: the mistake made alike later, or carried on with all digits."""
-        by_mistake: dict[int, tuple[Found, list[int]]] = {}
+        by_mistake: dict[tuple[int, int], tuple[Found, list[int]]] = {}
         for at, found in enumerate(singles):
             for one in found:
-                by_mistake.setdefault(builtin_id(one.swap), (one, []))[1].append(int(index[at]))
-        for one, members in by_mistake.values():
+                by_mistake.setdefault((one.turn, builtin_id(one.swap)), (one, []))[1].append(int(index[at]))
+        # In the order in which they were tried: it must not depend on the sheets beside one.
+        for one, members in sorted(by_mistake.values(), key=lambda way: way[0].turn):
             rows = np.array(sorted(set(members)))
             elsewhere = {at: swap for at, swap in one.swap.items() if at != id}
             if elsewhere or one.alike:
@@ -426,6 +429,11 @@ def _close_to(raws: Sequence[Value], beside: Sequence[Value], reach: float) -> l
             close = close.reshape(len(close), -1).all(1).reshape(-1, *(1,) * (close.ndim - 1))
             found.append(np.where(close, other, raws[0]))
     return found
+
+
+def _of_sheets(values: Sequence[Value], rows: Any) -> list[Value]:
+    """The same for some of the sheets; what all of them share stays as it is."""
+    return [value if len(value) == 1 else value[rows] for value in values]
 
 
 builtin_id = id

@@ -1,0 +1,55 @@
+"""Sheets are judged side by side in every worked example, and come to what each comes to alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from every_step import Example, every_example
+from habits import page
+
+from attncli.core.message import ENGLISH
+from attncli.marking.mark import Marked
+from attncli.marking.report import data
+from attncli.marking.right_pass import RightPass
+from attncli.problems.answers import Sheet, sheet
+
+EXAMPLES = every_example(published=True)
+
+
+def sheets(example: Example) -> list[Sheet]:
+    """A right one, one all of whose lines are a unit too small, one without its first digits, one of odd shapes, and one
+    with a single wrong line."""
+    full = {id: np.atleast_2d(example.full[id]) for id in example.asked}
+    places = {id: example.places(id) for id in full}
+    right = {id: example.text(id) for id in full}
+    first, last = list(full)[0], list(full)[-1]
+    below = {id: page(v - 10.0 ** -places[id], places[id]) for id, v in full.items()}
+    short = {id: page(v, max(0, places[id] - 1)) for id, v in full.items()}
+    odd = {**right, first: page(np.concatenate([full[first], full[first]], -1), places[first])}
+    wrong = {**right, last: page(1.3 * full[last] + 0.7, places[last])}
+    return [sheet({"student": str(i), "answers": one}) for i, one in enumerate((right, below, short, odd, wrong))]
+
+
+def told(marked: Marked) -> tuple[object, ...]:
+    return data(marked, ENGLISH), marked.layout
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+def test_every_example_is_marked_side_by_side(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example, together = Example.of(path), []
+    begin = RightPass.__init__
+
+    def counting(self, marker, papers, *others):  # type: ignore[no-untyped-def]
+        together.append(len(papers))
+        begin(self, marker, papers, *others)
+
+    monkeypatch.setattr(RightPass, "__init__", counting)
+    given = sheets(example)
+    marked = [told(one) for one in example.marker.mark_many(given)]
+    assert max(together) == len(given)
+    assert marked == [told(example.marker.mark(one)) for one in given]
