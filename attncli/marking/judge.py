@@ -110,11 +110,12 @@ class Judged(Record):
 
     def replaced(self, rows: Any, other: Judged) -> Judged:
         """The same with what was found about some sheets otherwise."""
-        found = [np.array(self.__dict__[name]) for name in ("cells", "witness", "near", "spread")]
-        found.append(np.array(np.broadcast_to(self.exact, self.cells.shape)))
-        parts = other.cells, other.witness, other.near, other.spread, np.broadcast_to(other.exact, other.cells.shape)
-        for whole, part in zip(found, parts, strict=True):
-            whole[rows] = part
+        found = []
+        for name in self._fields:
+            own, new = self.__dict__[name], other.__dict__[name]
+            whole = np.array(np.broadcast_to(own, self.cells.shape) if np.ndim(own) == 0 else own)
+            whole[rows] = new
+            found.append(whole)
         return Judged(*found)
 
 

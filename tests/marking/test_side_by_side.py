@@ -27,7 +27,7 @@ def sheets(example: Example) -> list[Sheet]:
     full = {id: np.atleast_2d(example.full[id]) for id in example.asked}
     places = {id: example.places(id) for id in full}
     right = {id: example.text(id) for id in full}
-    first, last = list(full)[0], list(full)[-1]
+    first, last = next(iter(full)), list(full)[-1]
     below = {id: page(v - 10.0 ** -places[id], places[id]) for id, v in full.items()}
     short = {id: page(v, max(0, places[id] - 1)) for id, v in full.items()}
     odd = {**right, first: page(np.concatenate([full[first], full[first]], -1), places[first])}
