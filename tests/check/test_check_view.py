@@ -247,7 +247,7 @@ def test_a_long_number_is_folded_and_loses_nothing() -> None:
 
 def test_what_was_given_is_no_result() -> None:
     out = check({"Q": "1 3"}).out
-    assert "This was given; copy it as it stands" in out
+    assert "This was given, so copy it unchanged" in out
     assert ">3<\n  This was given:\n     1   2\n" in out
 
 
