@@ -82,10 +82,15 @@ def by_hand(marker: Marker) -> Chain:
     return Chain(marker.setting, habit)
 
 
-def wrong_sheets(marker: Marker) -> Iterator[Wrong | Mistake]:
+def wrong_sheets(marker: Marker, chain: Chain | None = None) -> Iterator[Wrong | Mistake]:
     """Every mistake of the catalogue, made anywhere; one whose operands do not fit, or that comes to
-    no number, comes back as it is."""
-    chain = by_hand(marker)
+    no number, comes back as it is.
+
+    Parameters
+    ----------
+    chain : the right calculation that they are made in; `by_hand`, where nothing is said
+    """
+    chain = by_hand(marker) if chain is None else chain
     steps = marker.graph.steps
     with np.errstate(all="ignore"):
         for step in steps:

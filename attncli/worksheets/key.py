@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic import Arithmetic
+from attncli.arithmetic.hand import Hand
 from attncli.arithmetic.rounding import round_decimal
 from attncli.core.message import Message
 from attncli.core.record import Record
-from attncli.marking.chain import MISFITS
+from attncli.marking.chain import MISFITS, Chain
+from attncli.marking.habits import Habit
 from attncli.marking.mark import Marker
 from attncli.marking.seeds import hull
 from attncli.mistakes.catalogue import did
-from attncli.worksheets.certificate import Wrong, by_hand, wrong_sheets
+from attncli.worksheets.certificate import Wrong, wrong_sheets
 
 
 class Instead(Record):
@@ -54,14 +57,24 @@ class KeyLine(Record):
         return bool((self.least == self.most).all())
 
 
+class _Written(Habit):
+    """Every line is rounded as it is written; √d_k comes from the calculator: 3/√2 is 2.121, not 3/1.414 = 2.122."""
+
+    def arithmetic(self, decimals: int) -> Arithmetic:
+        return Hand(decimals)
+
+
+_WRITTEN = _Written("carried", 0)
+
+
 def key_of(marker: Marker, asked: Sequence[str]) -> dict[str, KeyLine]:
     """The key of everything that is asked for."""
-    chain = by_hand(marker)
+    chain = Chain(marker.setting, _WRITTEN)
     with np.errstate(all="ignore"):
         right = {id: chain.carried(id)[0] for id in asked}
         spans = {id: _span(marker, id, right[id]) for id in asked}
     wrong: dict[str, list[Instead]] = {id: [] for id in asked}
-    for one in wrong_sheets(marker):
+    for one in wrong_sheets(marker, chain):
         if isinstance(one, Wrong):
             at = next((id for id, value in one.lines.items() if not _same(value, right[id])), None)
             if at is not None and np.isfinite(one.lines[at]).any():
