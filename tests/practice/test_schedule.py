@@ -26,7 +26,19 @@ def test_who_is_always_right_reaches_the_last_stage_within_six_exercises() -> No
     assert done[5][0] != first, "and then goes on"
 
 
-@pytest.mark.parametrize("mistake", ["no-scale", "softmax-over-columns"])
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "no-scale",
+        "scale-by-d",
+        "softmax-over-columns",
+        "no-exponential",
+        "no-normalisation",
+        "operands-swapped",
+        "mask-inverted",
+        "mask-diagonal",
+    ],
+)
 def test_who_always_makes_a_mistake_meets_it_until_three_rights_in_a_row(mistake: str) -> None:
     bench = Bench()
     skill, made, rights, asked = None, 0, 0, 0
