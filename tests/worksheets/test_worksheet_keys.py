@@ -11,6 +11,7 @@ from attncli.worksheets.key import key_of
 
 QUICK = ("attention", "layer-norm", "softmax-backward")
 PEOPLE = 100
+SOFTMAX = {"scaled", "masked", "row_max", "shifted", "exp", "row_sum", "A"}
 
 
 def check(name):
@@ -25,11 +26,14 @@ def check(name):
             line = from_text(text)
             within = (line >= key[id].least - 1e-9) & (line <= key[id].most + 1e-9)
             assert (within | (line == key[id].values)).all(), (id, line, key[id].least, key[id].most)
-    # The other side: two units beyond the range nothing is right (in one cell: a constant on all scores is another way).
+    # The other side: two units beyond the range nothing is right. In one cell: a constant on all scores is another way. On the
+    # way through softmax a hundred units: who takes one maximum from the whole matrix divides small numbers, and is as right.
     unit = 10.0**-problem.decimals
-    sharp = [id for id in key if (key[id].most - key[id].least <= 2 * unit).all() and np.isfinite(key[id].most).all()]
-    first = {id: np.arange(key[id].most.size).reshape(key[id].most.shape) == 0 for id in sharp}
-    beyond = [sheet({id: as_text(key[id].most + 2 * unit * first[id], problem.decimals)}) for id in sharp]
+    with np.errstate(invalid="ignore"):
+        sharp = [id for id in key if (key[id].most - key[id].least <= 2 * unit).all()]
+    last = {id: np.arange(key[id].most.size).reshape(key[id].most.shape) == key[id].most.size - 1 for id in sharp}
+    moved = {id: key[id].most + (100 if id in SOFTMAX else 2) * unit * last[id] for id in sharp}
+    beyond = [sheet({id: as_text(moved[id], problem.decimals)}) for id in sharp]
     assert sharp
     assert {one.first_wrong for one in marker.mark_many(beyond)} == set(sharp)
 
