@@ -17,7 +17,7 @@ from attncli.cli.options import (
 )
 from attncli.cli.output import Say, TypedLines, console, printed, view_of, width
 from attncli.cli.output import show as show_run
-from attncli.core.message import InputError
+from attncli.core.message import InputError, Listed
 from attncli.locale.wrap import columns, definitions, wrap
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def listed(say: Say, **words: Any) -> int:
     for part, group in groupby(ids, library.part_of):
         rows = [(id, localized(library.load(id).title, say.language.code)) for id in group]
         lines += ["", wrap(say.text(library.PARTS[part]), width()), *definitions(rows, width(), least=longest)]
-    first, back, on = (", ".join(ids) for ids in library.PATH)
+    first, back, on = map(Listed, library.PATH)
     last = [
         say.text("New here? First {first}; then the way back: {back}; then on to {on}.", first=first, back=back, on=on),
         say.text(

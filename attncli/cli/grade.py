@@ -129,15 +129,14 @@ def _progress(stack: ExitStack) -> Callable[..., Any]:
 
 def _table(say: Say, picture: "Picture", grader: "Grader") -> str:
     from attncli.render.classroom import ClassView
-    from attncli.render.names import localized
+    from attncli.render.names import title_of
 
     marker = grader.marker
-    title = localized(marker.problem.title, say.language.code) or marker.problem.id
     return printed(
         lambda screen: ClassView(
             picture,
             say.language,
-            title=title,
+            title=title_of(marker.problem, say.language),
             width=screen.width,
             encoding=screen.encoding,
             author=marker.undetectable(),

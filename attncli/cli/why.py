@@ -56,7 +56,7 @@ def why(say: Say, *, cell: list[str], depth: str | None, output: str | None, for
     result = calculated(name, problem, words, **arithmetic_of(words))
     graph = result.graph
     id = step_of(graph, step, has_gradient=problem.has_gradient)
-    index = index_of(graph, id, places, problem.layout, lambda axis: names(axis, graph.labels))
+    index = index_of(graph, id, places, problem.layout, lambda axis: names(axis, graph.labels), name)
     to_file = output is not None
     screen, buffer = console(to_file=to_file)
     shown = view(result, language_of(say, to_file=to_file), layout=problem.layout, width=screen.width)

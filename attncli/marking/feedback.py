@@ -89,7 +89,7 @@ class Feedback:
             said = (
                 *said,
                 Message(
-                    N_("Right, but you cut the digits off instead of rounding: next time, round the last decimal.")
+                    N_("Right; digits seem to have been cut off instead of rounded. Next time, round the last decimal.")
                 ),
             )
         if found.worst == IMPRECISE:

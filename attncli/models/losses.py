@@ -263,7 +263,7 @@ class _Whole:
             f"{prefix}linear",
             ndim=len(shape),
             notes={"written": _formula(graph.symbol(name), parts)},
-            why=self.asked if self.alone else None,
+            why=N_("The loss, as it was asked for.") if self.alone else None,
         )
 
     def _logarithms(self, parts: Sequence[Measure], prefix: str) -> None:

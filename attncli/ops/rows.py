@@ -151,7 +151,7 @@ DIVIDE = Op(
     axes="i j, i 1, i k ? -> i j",
     formula=r"\frac{#1}{#2}",
     terms=_share_terms,
-    why=N_("Each entry as a share of its {row}, so every {row} adds up to exactly 1."),
+    why=N_("Each entry as a share of its {row}, so before rounding every {row} adds up to exactly 1."),
     backward=(to_dividend, _to_divisor, None),
 )
 

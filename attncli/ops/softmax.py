@@ -11,14 +11,14 @@ from attncli.ops.elementwise import EXP, MULTIPLY
 from attncli.ops.rows import BROADCAST, DIVIDE, LOGARITHM, ROW_MAX, ROW_SUM, SUBTRACT
 
 _WEIGHTS_SOME_EMPTY = N_(
-    "Each entry as a share of its {row}: attention weights. Every {row} in which something is visible adds up to exactly 1;"
+    "Each entry as a share of its {row}: attention weights. Before rounding, every {row} in which something is visible adds up to exactly 1;"
     " where nothing is, all weights are 0."
 )
 _WEIGHTS = N_(
-    "Each entry as a share of its {row}: attention weights. Every {row} adds up to exactly 1, because numerators and denominator are the same numbers."
+    "Each entry as a share of its {row}: attention weights. Before rounding, every {row} adds up to exactly 1, because numerators and denominator are the same numbers."
 )
 _PROBABILITIES = N_(
-    "Each entry as a share of its {row}: the probability that the model gives to each class. Every {row} adds up to exactly 1."
+    "Each entry as a share of its {row}: the probability that the model gives to each class. Before rounding, every {row} adds up to exactly 1."
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -69,13 +70,19 @@ def step_of(graph: Graph, id: str, *, has_gradient: bool) -> str:
 
 
 def index_of(
-    graph: Graph, id: str, places: Sequence[str], layout: str, names: Callable[[Axis], Sequence[str]]
+    graph: Graph,
+    id: str,
+    places: Sequence[str],
+    layout: str,
+    names: Callable[[Axis], Sequence[str]],
+    problem: str | None = None,
 ) -> Index:
     """The cell's index from 0, tokens as rows, after checking it against the shape.
 
     Parameters
     ----------
     names : the names of the lines of an axis
+    problem : the problem as it was named, for the command in a message
 
     Raises
     ------
@@ -88,21 +95,19 @@ def index_of(
     shown = tuple([*axes[:-2], *reversed(axes[-2:])] if turned else axes)
     if not places and all(size == 1 for size in shape):
         return (0,) * len(shape)
-    sizes = tuple(axis.size for axis in shown)
+    none = _no_cell(id, places, tuple(axis.size for axis in shown), problem)
     if len(places) != len(shape):
-        raise _no_cell(id, places, sizes)
-    index = tuple(
-        _place(id, place, axis.size, names(axis), places, sizes) for place, axis in zip(places, shown, strict=True)
-    )
+        raise none
+    index = tuple(_place(id, place, axis.size, names(axis), none) for place, axis in zip(places, shown, strict=True))
     return (*index[:-2], *reversed(index[-2:])) if turned else index
 
 
-def _place(id: str, place: str, size: int, called: Sequence[str], places: Sequence[str], sizes: tuple[int, ...]) -> int:
+def _place(id: str, place: str, size: int, called: Sequence[str], none: InputError) -> int:
     """The index from 0 that a number counted from 1, or the name of a row or column, stands for."""
     found = [i for i, name in enumerate(called) if name and place in (name, name.partition(" ")[2])]
     if place.isdecimal() and len(place) < 10:
         if not 1 <= int(place) <= size:
-            raise _no_cell(id, places, sizes)
+            raise none
         return int(place) - 1
     if len(found) == 1:
         return found[0]
@@ -116,7 +121,7 @@ def _place(id: str, place: str, size: int, called: Sequence[str], places: Sequen
         )
     given = [name for name in called if name]
     if not given:
-        raise _no_cell(id, places, sizes)
+        raise none
     raise _no_name(id, place, given)
 
 
@@ -140,11 +145,16 @@ def _no_name(id: str, place: str, given: Sequence[str]) -> InputError:
     )
 
 
-def _no_cell(id: str, places: Sequence[str], sizes: tuple[int, ...]) -> InputError:
+def _no_cell(id: str, places: Sequence[str], sizes: tuple[int, ...], problem: str | None) -> InputError:
+    shape, example = show_shape(sizes), shlex.join(["attncli", "why", *filter(None, [problem]), id, *map(str, sizes)])
+    if not places:
+        return InputError(
+            "Which number of {id}? It is {shape}, counted from 1. Write {example}.", id=id, shape=shape, example=example
+        )
     return InputError(
         "{id}[{cell}] does not exist: {id} is {shape}, counted from 1. Write {example}.",
         id=id,
         cell=",".join(places)[:40],
-        shape=show_shape(sizes),
-        example=f"attncli why {id} {' '.join(map(str, sizes))}",
+        shape=shape,
+        example=example,
     )

@@ -25,7 +25,7 @@ from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.models.model import Model
 from attncli.problems.complaint import complaint
 from attncli.problems.matrix_text import brief
-from attncli.problems.problem import Problem
+from attncli.problems.problem import UNNAMED, Problem
 from attncli.problems.settings import matrix_of, read_settings
 from attncli.problems.source import (
     as_text,
@@ -127,7 +127,7 @@ class ProblemFile(_FileTable):
     """The keys of a problem file (FORMATS)."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
-    id: Id = "problem"
+    id: Id = UNNAMED
     model: str
     decimals: Annotated[dict[str, Decimals], BeforeValidator(_by_step)] = {"default": 3}
     source: Annotated[LearnerText, BeforeValidator(_in_english)] = {}

@@ -326,12 +326,13 @@ class _MatrixReader:
 
     def _pieces(self) -> list[str]:
         """Structure signs and the runs of entries between them; round brackets keep commas and lines together."""
-        if "(" not in self.text:
-            return _PIECE.findall(self.text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = self.text.replace("\r\n", "\n").replace("\r", "\n")
+        if "(" not in text:
+            return _PIECE.findall(text)
         pieces: list[str] = []
         together: list[str] = []
         depth = 0
-        for piece in _PIECE.findall(self.text.replace("\r\n", "\n").replace("\r", "\n")):
+        for piece in _PIECE.findall(_with_square_brackets(text)):
             together.append(" " if piece == "\n" and depth else piece)
             depth = max(depth + piece.count("(") - piece.count(")"), 0)
             if depth == 0:
@@ -379,6 +380,44 @@ class _MatrixReader:
 _BAR = "|"
 # What stood last: nothing of this row yet, an entry, a closed bracket, a comma after either, the end of a line.
 _START, _ENTRY, _CLOSED, _COMMA, _AFTER, _LINE = range(6)
+
+
+def _with_square_brackets(text: str) -> str:
+    """The text with [ ] for the round brackets that enclose a list, (1, 2) or (1 2; 3 4), not a number, like (1 + 2)/3."""
+    signs = list(text)
+    opened: list[int] = []
+    for end, sign in enumerate(text):
+        if sign == "(":
+            opened.append(end)
+        elif sign == ")" and opened:
+            start = opened.pop()
+            if len(opened) < DEEPEST and _stands_alone(signs, start, end) and _is_list(signs[start + 1 : end]):
+                signs[start], signs[end] = "[", "]"
+    return "".join(signs)
+
+
+def _stands_alone(signs: Sequence[str], start: int, end: int) -> bool:
+    """Whether nothing that belongs to a number stands before an opening bracket or after its closing one."""
+    before, after = start - 1, end + 1
+    while before >= 0 and signs[before] == " ":
+        before -= 1
+    while after < len(signs) and signs[after] == " ":
+        after += 1
+    return (before < 0 or signs[before] in "[](;|,\n") and (after == len(signs) or signs[after] in "[]();|,\n")
+
+
+def _is_list(inside: Sequence[str]) -> bool:
+    """Whether more than one entry stands in a pair of brackets; what is in brackets of its own is one."""
+    depth = 0
+    around: list[str] = []
+    for sign in inside:
+        if sign in "([" and depth == 0:
+            around.append("1")
+        depth += (sign in "([") - (sign in ")]")
+        if depth == 0 and sign not in ")]":
+            around.append(sign)
+    found = "".join(around)
+    return "," in found or ";" in found or len(_words(found)) > 1
 
 
 def _words(piece: str) -> list[str]:

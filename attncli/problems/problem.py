@@ -24,6 +24,9 @@ Text = Mapping[str, str]
 #: The default of every table of a problem: records are never changed, so one empty table serves all.
 NOTHING: Mapping[str, Any] = {}
 
+#: The id of a file that gives none.
+UNNAMED = "problem"
+
 
 class Problem(Record):
     """An exercise, or just a calculation.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from attncli.core.graph import Axis, Graph, part_of
+from attncli.core.message import Language, Message
 from attncli.core.terms import Index
-
-if TYPE_CHECKING:
-    pass
+from attncli.problems.problem import UNNAMED, Problem
 
 
 def cell_name(name: str, index: Index, layout: str = "rows") -> str:
@@ -80,6 +78,14 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or unicodedata.category(c) == "Zs" else "\N{REPLACEMENT CHARACTER}" for c in text
     )
+
+
+def title_of(problem: Problem, language: Language) -> str:
+    """What stands above a sheet or a class: the exercise's title, else its id, else what its model is."""
+    from attncli import models
+
+    title = localized(problem.title, language.code) or (problem.id if problem.id != UNNAMED else "")
+    return title or Message(models.get(problem.model).text).text(language)
 
 
 def clean(text: str) -> str:

@@ -17,7 +17,7 @@ from attncli.marking.marked import Marked, StepMark
 from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
 from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, Verdict, Verdicts
-from attncli.render.names import cell_name, localized, printable
+from attncli.render.names import cell_name, printable, title_of
 from attncli.render.numbers import constant_text, number_text, points_text
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class _Sheet:
         return _clean((message if isinstance(message, Message) else Message(message)).text(self.language))
 
     def title(self) -> str:
-        title = localized(self.marked.problem.title, self.language.code) or self.marked.problem.id
+        title = title_of(self.marked.problem, self.language)
         return _clean(f"{title} · {self.marked.student}" if self.marked.student else title)
 
     def score(self) -> str:

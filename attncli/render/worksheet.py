@@ -98,10 +98,13 @@ def _blocks(
 
 
 def _table(powers: Sequence[Powers], places: int, say: Say) -> Grid:
-    """e^−x with two places more than are asked for: e^−6 is 0.00248, which from 0.0025 would be rounded up to 0.003."""
+    """e^−x with two places more than are asked for: e^−6 is 0.00248, which from 0.0025 would be rounded up to 0.003.
+
+    x has as many, so that what is printed is true: e^−0.70711 is 0.49307, e^−0.707 is not.
+    """
     cells: list[tuple[str, ...]] = []
     for line in powers:
-        cells.append(tuple(f"{one:g}" if (2 * one).is_integer() else number_text(one, places) for one in line.x))
+        cells.append(tuple(f"{one:g}" if (2 * one).is_integer() else number_text(one, places + 2) for one in line.x))
         cells.append(tuple(f"{one:.{places + 2}f}" for one in line.power))
     names = ("x", "e^(-x)") * len(powers)
     return Grid("e^(-x)", "e^{-x}", say(TO_LOOK_UP), names, ("",) * len(cells[0]), tuple(cells), (say(_MORE),))

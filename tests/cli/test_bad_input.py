@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import one_message, refused, run
+from running import one_message, refused, run
 
 import attncli
 from attncli.core.message import AttnError
@@ -87,7 +87,7 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "an attribute": ("().__class__ 1", ("is not a number",)),
     "an expression of names": ("Q@K 1", ("“Q@K” is not a number",)),
     "two numbers in round brackets": ("(1 2) 3", ("“(1 2)” is not a number: “2” does not belong there",)),
-    "a Python tuple": ("(1, 2)", ("is not a number: “,” does not belong in one",)),
+    "a list for a factor": ("2(1, 2)", ("is not a number: “,” does not belong in one",)),
     "an open round bracket": ("(1+2", ("“(1+2”: a bracket “(” is not closed. Write “)” where it ends.",)),
     "a closing round bracket": ("1) 2", ("“1)” is not a number: “)” does not belong there",)),
     "an open bracket": ("[[1,2],[3,4]", ("A bracket “[” is not closed. Write [[1,2],[3,4]]",)),
@@ -237,7 +237,8 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "a model to describe misspelt": (["models", "atention"], ("Did you mean “attention”?",)),
     # why
     "why nothing": (["why"], ("STEP [ROW COL] is missing",)),
-    "why without a cell": (["why", "A", *QKV], ("A[] does not exist: A is 1×2, counted from 1. Write attncli why A 1 2.",)),
+    "why without a cell": (["why", "A", *QKV], ("Which number of A? It is 1×2, counted from 1. Write attncli why A 1 2.",)),
+    "why a cell of an example": (["why", "a1", "O"], ("Which number of O? It is 1×2, counted from 1. Write attncli why a1 O 1 2.",)),
     "why a cell outside": (["why", "A", "1", "3", *QKV], ("A[1,3] does not exist: A is 1×2, counted from 1. Write attncli why A 1 2.",)),
     "why cell 0": (["why", "A", "0", "1", *QKV], ("A[0,1] does not exist",)),
     "why a fraction": (["why", "A", "1.5", "2", *QKV], ("“1.5” is neither a number nor a name there: A has q1.",)),

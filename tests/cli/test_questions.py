@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from harness import refused, run
+from running import refused, run
 
 import attncli
 from attncli.arithmetic.hand import Hand

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from classroom import NO_SCALE, RIGHT
-from harness import environment
+from classroom import NO_SCALE, RIGHT, environment
 
 RECIPES = Path(__file__).parent / "recipes"
 

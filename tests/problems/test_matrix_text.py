@@ -187,6 +187,30 @@ def test_latex_around_a_matrix(text: str) -> None:
     assert parse_matrix(text).values.tolist() == [[1, 2], [3, 4]]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(1, 2; 3, 4)", "（1，2；3，4）", "((1,2),(3,4))", "((1 2) (3 4))", "(1 2); (3 4)", "(1, 2)\n(3, 4)", "[(1,2),(3,4)]",
+        "((1, 2), (6/(1 + 1), √(4·4)))", "(1 2\n3 4)",
+    ],
+)  # fmt: skip
+def test_round_brackets_enclose_lists_too(text: str) -> None:
+    assert parse_matrix(text).values.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"), [("(1/2) (3/4)", [0.5, 0.75]), ("(1+2)/3 (4)", [1, 4]), ("√(1) -(1+1)", [1, -2])]
+)
+def test_round_brackets_around_numbers_stay_arithmetic(text: str, values: list[float]) -> None:
+    assert parse_matrix(text).values.tolist() == [values]
+
+
+@pytest.mark.parametrize("text", ["2(3,4)", "(1,2)3", "-(1, 2)", "(1, 2"])
+def test_a_list_is_no_factor(text: str) -> None:
+    with pytest.raises(InputError, match="is not a number"):
+        parse_matrix(text)
+
+
 @pytest.mark.parametrize("command", ["hline", "cline{1-2}"])
 def test_lines_of_a_table_are_refused(command: str) -> None:
     with pytest.raises(InputError, match="draws a line, and a matrix of numbers has none"):

@@ -1,10 +1,13 @@
 """The table of e^−x on a sheet: it holds what a right learner looks up, rounds to the right digits, and depends on no variant."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
 import attncli
 from attncli.arithmetic.rounding import round_decimal
+from attncli.cli.main import main
 from attncli.worksheets import recipes
 from attncli.worksheets.generator import draw
 from attncli.worksheets.powers import powers_of
@@ -38,3 +41,13 @@ def test_none_where_it_would_not_help():
     assert powers_of(problem, ["scores", "scaled"]) == ()
     odd = attncli.problem("attention", {"Q": "0.3 1", "K": "1 0; 0 1", "V": "2 0; 0 4"})
     assert powers_of(odd, ["O"]) == ()
+
+
+def test_what_is_printed_is_true(capfd):
+    assert main(["worksheet", "a1", "--lang", "en"]) == 0
+    rows = [line.split() for line in capfd.readouterr().out.splitlines()]
+    xs = [row[1:] for row in rows if row[:1] == ["x"]]
+    powers = [row[1:] for row in rows if row[:1] == ["e^(-x)"] and row[1][:1].isdigit()]
+    assert sum(map(len, xs)) == sum(map(len, powers)) > 10
+    for x, power in zip(chain(*xs), chain(*powers), strict=True):
+        assert float(power) == pytest.approx(np.exp(-float(x)), abs=0.6e-5)
