@@ -21,6 +21,8 @@ from attncli.problems.problem import Problem
 if TYPE_CHECKING:
     from attncli.marking.prepared import Prepared
 
+#: Marks that are kept.
+_MOST_KEPT = 4096
 #: Mistakes of a step that are said in words.
 _TOLD = 3
 #: Wrong cells of a step that are named in a message.
@@ -36,6 +38,7 @@ class Feedback:
         self.marker = marker
         self.graph = marker.graph
         self.problem = marker.problem
+        self._plain: dict[tuple[Entry, str | None, float | None], StepMark] = {}
         self._worth: dict[tuple[str, str], StepMark] = {}
 
     def marked(self, paper: Paper, verdicts: Verdicts) -> Marked:
@@ -79,7 +82,7 @@ class Feedback:
         verdict = _verdict(found)
         worth = self.worth(id, verdict)
         if not said and verdict == "correct" and found.worst == RIGHT and entry.blank is None:
-            return worth.with_words(written=entry.values, typed=entry.matrix, how=found.how, off=found.off)
+            return self._plainly_right(worth, entry, found)
         credit = credit_of(self.problem, verdict)
         if found.follows:
             said = (*said, Message(FOLLOWED).of("followed"))
@@ -102,6 +105,17 @@ class Feedback:
         return worth.with_words(
             points=points, said=said, written=entry.values, typed=entry.matrix, how=found.how, off=found.off
         )
+
+    def _plainly_right(self, worth: StepMark, entry: Entry, found: Verdict) -> StepMark:
+        """The mark of a right step with nothing to say; kept, since a class writes the same right lines over and over."""
+        key = entry, found.how, found.off
+        mark = self._plain.get(key)
+        if mark is None:
+            if len(self._plain) >= _MOST_KEPT:
+                self._plain.clear()
+            mark = worth.with_words(written=entry.values, typed=entry.matrix, how=found.how, off=found.off)
+            self._plain[key] = mark
+        return mark
 
     def _imprecise(self, id: str, entry: Entry) -> Message:
         places = self.marker.setting.places[id]

@@ -121,8 +121,7 @@ class Marker(Prepared):
             left -= set(members)
         fine = self._fine(first)
         wrong = [at for at in sorted(left) if not fine[at]]
-        for at in sorted(left.difference(wrong)):
-            verdicts[rows[at]] = {id: first.verdict(id, at) for id in papers[rows[at]].entries}
+        first.tell([(at, verdicts[rows[at]]) for at in left.difference(wrong)])
         plain = [at for at in wrong if not first.papers[at].has_odd]
         for group in (plain, *([at] for at in wrong if first.papers[at].has_odd)):
             for at, found in zip(group, OwnPass(first, group).run() if group else (), strict=True):
@@ -130,9 +129,7 @@ class Marker(Prepared):
 
     def _fine(self, first: RightPass) -> BoolArray:
         """Which sheets are right in every line."""
-        fine = np.array(
-            [not any(entry.odd for entry in paper.entries.values()) for paper in first.papers], dtype=np.bool_
-        )
+        fine = np.array([not paper.has_odd for paper in first.papers], dtype=np.bool_)
         for id, line in first.lines.items():
             fine &= ~line.has | (first.judged[id].worst >= CUT)
         return fine

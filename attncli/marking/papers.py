@@ -18,6 +18,8 @@ from attncli.problems.answers import Answer, Sheet
 _HUGE = -1e3
 #: Places that a program's array may have been rounded to on purpose.
 _MOST_ROUNDED = 6
+#: Answers that are kept made ready.
+_MOST_KEPT = 4096
 _HALF = float(np.finfo(np.float16).eps)
 _SINGLE = float(np.finfo(np.float32).eps)
 
@@ -58,16 +60,14 @@ class Paper:
         self.empty: set[str] = set()
         self.unreadable: dict[str, Message] = {}
         self.answers: Mapping[str, Answer] = {}
+        #: Whether no readable line holds a program's array, and whether some has not its step's shape.
+        self.is_by_person = True
+        self.has_odd = False
 
-    @property
-    def is_by_person(self) -> bool:
-        """Whether no readable line holds a program's array."""
-        return all(entry.eps is None for entry in self.entries.values())
-
-    @property
-    def has_odd(self) -> bool:
-        """Whether some readable line has not its step's shape."""
-        return any(entry.odd for entry in self.entries.values())
+    def add(self, id: str, entry: Entry) -> None:
+        self.entries[id] = entry
+        self.is_by_person &= entry.eps is None
+        self.has_odd |= entry.odd
 
 
 class Reader:
@@ -94,6 +94,7 @@ class Reader:
         self.places = places
         self.as_written = as_written
         self.coarsest = _COARSEST.get(rounding, _HALF)
+        self._entries: dict[tuple[str, Answer, bool], Entry] = {}
         self.hidden = {id: np.isneginf(values) for id, values in full.items() if np.isneginf(values).any()}
 
     def paper(self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer], turned: bool) -> Paper:
@@ -106,8 +107,17 @@ class Reader:
             elif answer.matrix is None or (answer.matrix.blank is not None and answer.matrix.blank.all()):
                 paper.empty.add(id)
             else:
-                paper.entries[id] = self._entry(id, answer.transposed() if turned else answer)
+                paper.add(id, self._known_entry(id, answer, turned))
         return paper
+
+    def _known_entry(self, id: str, answer: Answer, turned: bool) -> Entry:
+        """An answer made ready; a class writes the same right lines over and over."""
+        found = self._entries.get((id, answer, turned))
+        if found is None:
+            if len(self._entries) >= _MOST_KEPT:
+                self._entries.clear()
+            found = self._entries[id, answer, turned] = self._entry(id, answer.transposed() if turned else answer)
+        return found
 
     def _entry(self, id: str, answer: Answer) -> Entry:
         matrix = answer.matrix

@@ -63,10 +63,10 @@ def _step(step: StepMark, language: Language, right: Mapping[str, Any] | None) -
         "how": step.how,
         "points": step.points.numerator / step.points.denominator,
         "max_points": step.max_points.numerator / step.max_points.denominator,
-        "mistakes": named(step.mistakes),
-        "cells": list(map(list, step.cells)),
-        "off": None if step.off is None else round(step.off, _PLACES_OFF),
-        "message": " ".join([message.text(language) for message in step.said]),
+        "mistakes": named(step.mistakes) if step.mistakes else [],
+        "cells": list(map(list, step.cells)) if step.cells else [],
+        "off": round(step.off, _PLACES_OFF) if step.off else step.off,
+        "message": " ".join([message.text(language) for message in step.said]) if step.said else "",
     }
     if right is not None:
         out["right"] = right.get(step.id)

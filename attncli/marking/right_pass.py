@@ -19,7 +19,7 @@ from attncli.marking.explain import is_near
 from attncli.marking.judge import CUT, RIGHT, Judged, Line, Rules, judge, judge_mixed
 from attncli.marking.papers import Paper, stacked, trivial_rows
 from attncli.marking.seeds import FEW, MANY, hull
-from attncli.marking.verdict import Verdict
+from attncli.marking.verdict import Verdict, Verdicts
 from attncli.mistakes.routes import Route
 
 if TYPE_CHECKING:
@@ -200,6 +200,21 @@ class RightPass:
         how = None if worst < CUT else at.id if at is not None else "cut off" if worst == CUT else "carried"
         off = float(judged.near[row])
         return Verdict(judged.cells[row], route=at, how=how, off=off if np.isfinite(off) else None)
+
+    def tell(self, sheets: Sequence[tuple[int, Verdicts]]) -> None:
+        """Add the verdict of every line to those of some sheets, each with its place among the papers."""
+        taken = {step for step, _ in self.routes}
+        for id, line in self.lines.items():
+            judged = self.judged[id]
+            has, worst, witness = line.has.tolist(), judged.worst.tolist(), judged.witness.tolist()
+            full, carried = self._plainly_right(id, "full"), self._plainly_right(id, "carried")
+            for row, verdicts in sheets:
+                if not has[row]:
+                    continue
+                if worst[row] == RIGHT and id not in taken:
+                    verdicts[id] = full if witness[row] == 0 else carried
+                else:
+                    verdicts[id] = self.verdict(id, row)
 
     def _plainly_right(self, id: str, how: str) -> Verdict:
         found = self._known.get((id, how))

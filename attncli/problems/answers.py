@@ -64,6 +64,26 @@ def answer(value: object, place: Callable[[str], str] | None = None) -> Answer:
     ----------
     place : the path of a file that is named with @, where one may be
     """
+    if type(value) is str and len(value) <= _SHORT and "@" not in value:
+        return _short(value)
+    return _read(value, place)
+
+
+#: Characters of an answer that is remembered: a class writes the same lines over and over.
+_SHORT = 400
+
+
+@lru_cache(maxsize=4096)
+def _short(text: str) -> Answer:
+    found = _read(text, None)
+    if found.matrix is not None:
+        for array in (found.matrix.values, found.matrix.decimals, found.matrix.blank):
+            if array is not None:
+                array.flags.writeable = False  # it is shared
+    return found
+
+
+def _read(value: object, place: Callable[[str], str] | None) -> Answer:
     found = _answer(value, place)
     if (
         isinstance(value, str)
@@ -91,9 +111,8 @@ def _answer(value: object, place: Callable[[str], str] | None) -> Answer:
                 )
             if not value.strip():
                 return Answer(_blank())
-            if len(value) <= _SHORT:
-                return _short(value)
-            return Answer(parse_matrix(value, blanks=True))
+            plain = _plain(value) if len(value) <= _SHORT else None
+            return Answer(plain or parse_matrix(value, blanks=True))
         if value is None:
             return Answer(_blank())
         if isinstance(value, (list, tuple)):
@@ -143,19 +162,6 @@ def _from_file(name: str, place: Callable[[str], str] | None) -> Answer:
             raise error.at(f"{path}.npz") from None
         return _from_array(arrays[member])
     return Answer(matrix_from_file(name, blanks=True))
-
-
-#: Characters of an answer that is remembered: a class writes the same lines over and over.
-_SHORT = 400
-
-
-@lru_cache(maxsize=4096)
-def _short(text: str) -> Answer:
-    matrix = _plain(text) or parse_matrix(text, blanks=True)
-    for array in (matrix.values, matrix.decimals, matrix.blank):
-        if array is not None:
-            array.flags.writeable = False  # it is shared
-    return Answer(matrix)
 
 
 #: Plain numbers, as most sheets are written. So short that none is infinite.
@@ -292,6 +298,8 @@ def _from_array(array: Any) -> Answer:
 
 def renamed(given: Sheet, names: Mapping[str, str]) -> Sheet:
     """The sheet with other names for some of its answers, as far as it has them."""
+    if not names:
+        return given
     return given.changed(answers={names.get(name, name): value for name, value in given.answers.items()})
 
 
