@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -37,12 +38,14 @@ BESIDE = {("marking", "cost"), ("marking", "lab"), ("marking", "training"), ("co
 PRINTED = {("attncli.problems.run", "render"), ("attncli.marking.marked", "render")}
 
 
-TREES = {module: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for module, path in FILES.items()}
+@cache
+def nodes(module: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))))
 
 
 def named(module: str) -> Iterator[str]:
     """What a file imports, as it names it."""
-    for node in TREES[module]:
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -65,13 +68,15 @@ def room(module: str) -> str:
     return "ground" if where == "core" and rest[0] in GROUND else where if rest else ""
 
 
-ARROWS = {module: set(imported(module)) for module in FILES}
+@cache
+def arrows(module: str) -> frozenset[str]:
+    return frozenset(imported(module))
 
 
 @pytest.mark.parametrize("module", sorted(module for module in FILES if room(module)))
 def test_a_room_knows_only_those_before_it(module: str) -> None:
     own = room(module)
-    for other in ARROWS[module]:
+    for other in arrows(module):
         there = room(other)
         if there == own or (module, there) in PRINTED or not there:
             continue
@@ -80,11 +85,9 @@ def test_a_room_knows_only_those_before_it(module: str) -> None:
 
 
 def test_no_circle_of_files() -> None:
-    arrows = {
-        module: {other for other in others if (module, room(other)) not in PRINTED} for module, others in ARROWS.items()
-    }
+    known = {module: {other for other in arrows(module) if (module, room(other)) not in PRINTED} for module in FILES}
     try:
-        TopologicalSorter(arrows).prepare()
+        TopologicalSorter(known).prepare()
     except CycleError as error:
         pytest.fail(" ← ".join(error.args[1]))
 
@@ -99,7 +102,7 @@ def test_only_screens_know_the_library_that_draws_them() -> None:
 def test_rendering_puts_no_calculation_together_and_evaluates_none() -> None:
     for module in FILES:
         if room(module) == "render":
-            called = [node.func for node in TREES[module] if isinstance(node, ast.Call)]
+            called = [node.func for node in nodes(module) if isinstance(node, ast.Call)]
             names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called}
             assert not names & {"graph", "Graph", "evaluate"}, module
 
@@ -125,12 +128,12 @@ PRINTERS = (
 def test_what_makes_blocks_of_data_knows_no_format_and_no_screen(name: str) -> None:
     module = f"attncli.render.{name}"
     assert not any(imported_name.startswith("rich") for imported_name in named(module))
-    assert not ARROWS[module] & {f"attncli.render.{printer}" for printer in PRINTERS}
+    assert not arrows(module) & {f"attncli.render.{printer}" for printer in PRINTERS}
 
 
 @pytest.mark.parametrize("module", sorted(module for module in FILES if room(module) == "render"))
 def test_rendering_calculates_nothing(module: str) -> None:
     called = {
-        node.func.attr for node in TREES[module] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        node.func.attr for node in nodes(module) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     }
     assert not called & {"evaluate", "apply"}

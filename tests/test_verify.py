@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cases import CASES, Case
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -17,9 +16,6 @@ from attncli.core.graph import Graph
 from attncli.core.message import InputError
 from attncli.core.verify import verify
 from attncli.render import render
-
-sys.path.append(str(Path(__file__).parent / "models"))
-from cases import CASES, Case
 
 LAW = settings(derandomize=True, deadline=None, max_examples=12, database=None)
 #: By model its smallest case with gradients.

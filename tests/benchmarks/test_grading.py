@@ -13,12 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "marking"))
 from learner import Case, Learner, as_text
 from wrongs import kinds
 

@@ -7,14 +7,10 @@ The exercise is the 3-token causal self-attention with all gradients, at 3 decim
 from __future__ import annotations
 
 import random
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "marking"))
 from learner import Case, Learner, as_text
 from wrongs import kinds
 

@@ -6,13 +6,10 @@ pytest tests/benchmarks/test_practice.py --benchmark-enable -s; with benchmarks 
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "practice"))
 from learners import RECIPES, Bench, only, right
 
 from attncli.practice.log import LogEntry, Progress, read

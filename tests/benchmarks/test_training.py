@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 
+import bare_gpt
 import numpy as np
 import pytest
 
 from attncli.training.spec import Spec
 from attncli.training.trainer import Trainer, begin
-
-sys.path.append(str(Path(__file__).parent))
-
-import bare_gpt
 
 #: Steps a second that the blog's GPT is to make at least on one quiet core.
 LEAST = 2000

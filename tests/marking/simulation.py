@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -19,10 +18,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
 import cheats
+import numpy as np
 from every_step import marked_all, report
 from habits import CUT, UP, Manner, Person, Route, manner, page, reached, routes
 from learn_blocks import BLOCKS

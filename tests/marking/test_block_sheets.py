@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cases import CASES
 from simulation import as_text
 from test_marked_stacks import with_gradient
 
@@ -21,9 +20,6 @@ from attncli.mistakes import mistakes_at
 from attncli.problems.problem import Problem
 from attncli.render.document import Paragraph, Verdicts
 from attncli.render.sheet import language_of, page
-
-sys.path.append(str(Path(__file__).parents[1] / "models"))
-from cases import CASES
 
 PLACES = 5
 

@@ -4,12 +4,11 @@ a wrong number is not let through because nobody can know what rounding did on t
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cases import CASES, Case
 
 from attncli import mark
 from attncli.arithmetic.floating import Floating
@@ -19,9 +18,6 @@ from attncli.marking.mark import Marker
 from attncli.mistakes import mistakes_at
 from attncli.problems.answers import Sheet, answer
 from attncli.problems.problem import Problem
-
-sys.path.append(str(Path(__file__).parents[1] / "models"))
-from cases import CASES, Case
 
 STACKS = ("encoder_block", "decoder_block", "gpt", "latent")
 

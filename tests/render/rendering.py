@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
+from cases import CASES
+from samples import SAMPLES
 
 from attncli import api
 from attncli.core.message import ENGLISH, Language
@@ -141,27 +140,12 @@ def written(format: str, shown: View) -> Any:
     return _TEXTS[key]
 
 
-def load(path: str) -> ModuleType:
-    """A module of another test folder, which may import its neighbours."""
-    import sys
-
-    folder = str((Path(__file__).parents[1] / path).parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    spec = importlib.util.spec_from_file_location(f"render_{Path(path).stem}", Path(__file__).parents[1] / path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
+@cache
 def all_formulas() -> list[str]:
     """Every formula and symbol of every op (its samples) and every model (its cases), in both layouts."""
     found: set[str] = set()
-    samples, cases = load("ops/samples.py"), load("models/cases.py")
-    graphs = [sample.graph(name) for name, several in samples.SAMPLES.items() for sample in several]
-    graphs += [graph_of(model, case) for model, several in cases.CASES.items() for case in several]
+    graphs = [sample.graph(name) for name, several in SAMPLES.items() for sample in several]
+    graphs += [graph_of(model, case) for model, several in CASES.items() for case in several]
     for graph in graphs:
         found.update(formulas_of(graph))
     return sorted(found)

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "marking"))
 from habits import UP, Person, manner, page
 from learn_heads import MULTI_HEAD
 from learn_layers import EXERCISES

@@ -1,8 +1,0 @@
-"""Steps of whole models are tried as well, on the cases of tests/models."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[1] / "models"))
