@@ -16,13 +16,18 @@ from attncli.core.graph import Graph, Swap
 from attncli.core.matrix import EXACT, BoolArray
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
+from attncli.marking.distance import either_way, is_one_of, off, reach
 from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, RIGHT, WRONG, Line, Rules, judge
-from attncli.marking.seeds import hull
+from attncli.marking.seeds import reconsidered
+from attncli.marking.slips import Against, cell_slips
 from attncli.mistakes import Mistake, mistakes_at
 from attncli.mistakes.catalogue import rank
-from attncli.mistakes.slips import POWERS, orders_exchanged
 
+#: Share of its numbers that a wrong calculation may be off by, where nothing else explains a line.
+_SHARE = 0.03
+#: Steps worked out for these.
+_MOST_WIDE = 200
 #: Pairs of mistakes tried for one step before giving up.
 MOST_PAIRS = 800
 #: Numbers that a line must hold to show two mistakes at once.
@@ -31,8 +36,6 @@ _LEAST_FOR_TWO = 2
 _MOST_OPEN = 6
 #: Steps worked out for single mistakes that come near a line; in a deep stack the nearest are looked into first.
 MOST_STEPS = 1600
-#: Distances between right witnesses, and units in the last place, beyond which a wrong calculation is not looked into.
-_FAR = 12.0
 
 
 class Named(Record):
@@ -50,7 +53,6 @@ class Found(Record):
 
     named: tuple[Named, ...]
     swap: Mapping[str, Swap]
-    alike: Mapping[str, Swap] = {}
     turn: int = 0
 
 
@@ -66,6 +68,54 @@ class Numbers(Record):
     own: Family
     right: Family | None
     spread: Any
+
+
+#: How well a mistake explains a line: to the last digit by some habit; cut off or with too few places; between habits; by
+#: habits that are mixed; not; far from it.
+CLOSELY, SHORT, BETWEEN, MIXED, NOT, FAR = range(6)
+
+
+class Explained(Record):
+    """The mistakes that explain one sheet's line best.
+
+    Parameters
+    ----------
+    tier : how well
+    values : what those come to with all digits, (1, …) each
+    """
+
+    tier: int
+    found: tuple[Found, ...]
+    values: tuple[Value, ...]
+
+
+#: Of a line that no single mistake explains.
+NOTHING = Explained(NOT, (), ())
+
+
+class Near(Record):
+    """A mistake that comes near what some sheets wrote.
+
+    Parameters
+    ----------
+    family : the numbers it was made from
+    rows : which sheets
+    value : what it comes to with all digits, (sheets or 1, …)
+    """
+
+    family: Family
+    where: str
+    mistake: Mistake
+    rows: Any
+    value: Value
+
+    def of(self, which: BoolArray) -> Near:
+        """The same for some of its sheets."""
+        return self.changed(rows=self.rows[which], value=self.value if len(self.value) == 1 else self.value[which])
+
+    def value_of(self, row: int) -> Value:
+        """What it comes to for one of its sheets."""
+        return self.value if len(self.value) == 1 else self.value[self.rows == row]
 
 
 class Explainer:
@@ -97,70 +147,79 @@ class Explainer:
         rules: Rules,
         open_steps: Sequence[str],
         kept: Mapping[str, BoolArray],
-    ) -> list[list[Found]]:
+    ) -> list[Explained]:
         """By sheet, the single mistakes that explain what was written, those at the step itself first.
 
-        To the last digit by some habit; where there are none, between habits; else by habits that are mixed.
+        To the last digit by some habit; where there are none, cut off or short; then between habits; else by habits that
+        are mixed. Beside them stand those that come to the very same numbers with all digits.
 
         Parameters
         ----------
         open_steps : unwritten steps before this one that reach it without passing a written one
         kept : by step, which sheets go on from a wrong line that they wrote
         """
-        count = len(line.values)
-        tiers: list[list[dict[tuple[str, str, int], Found]]] = [[{} for _ in range(count)] for _ in range(3)]
-        near: list[tuple[Family, str, Mistake, Any]] = []
-        for family in filter(None, (numbers.own, numbers.right)):
-            for where, mistake, rows in self._near(id, line, family.chains[0], numbers.spread, rules, open_steps):
-                near.append((family, where, mistake, rows))
-                for tier, fits in zip(
-                    tiers, self._fitting(id, line.of(rows), family, rows, mistake, rules), strict=True
-                ):
-                    _note(tier, rows[fits], where, self._same(where, mistake, id), len(near))
-        found: list[dict[tuple[str, str, int], Found]] = [
-            next((tier for tier in each if tier), {}) for each in zip(*tiers, strict=True)
-        ]
-        if line.eps is None and rules.by_person:
-            nothing = np.array([not each for each in found])
-            for turn, (family, where, mistake, rows) in enumerate(near, 1):
-                left = rows[nothing[rows]]
-                if left.size:
-                    fits = self._mixed(id, line.of(left), family.chains[0], left, mistake, rules, kept)
-                    _note(found, left[fits], where, self._same(where, mistake, id), turn)
-        return [list(each.values()) for each in found]
+        close, wide = self._near(id, line, numbers, rules, open_steps)
+        tiers = self._tried(id, line, close, rules, kept)
+        nothing: Any = (tiers >= NOT).all(0)
+        if nothing.any() and line.eps is None and rules.by_person:
+            wide = [one.of(nothing[one.rows]) for one in wide if nothing[one.rows].any()]
+            tiers = np.concatenate([tiers, self._tried(id, line, wide, rules, kept)])
+            close += wide
+        return [self._explained(id, close, tiers[:, row], row) for row in range(len(line.values))]
 
-    def _fitting(
-        self, id: str, line: Line, family: Family, rows: Any, mistake: Mistake, rules: Rules
-    ) -> tuple[BoolArray, BoolArray, BoolArray]:
-        """Which of some sheets a mistake explains, by any habit: to the last digit, cut off or with too few, and between
-        habits."""
-        witnesses = []
-        for chain in family.chains:
-            value = _value(self._reached, chain, rows, mistake.swap, id)
-            if value is not None:
-                witnesses.append(either_way(value, line.values.shape))
+    def _tried(self, id: str, line: Line, near: Sequence[Near], rules: Rules, kept: Mapping[str, BoolArray]) -> Any:
+        """(mistakes, sheets) how well each mistake explains what was written."""
+        tiers = np.full((len(near), len(line.values)), FAR)
+        for one, tier in zip(near, tiers, strict=True):
+            tier[one.rows] = self._tiers(id, line.of(one.rows), one, rules)
+        if line.eps is None and rules.by_person and near:
+            nothing: Any = (tiers >= NOT).all(0)
+            for one, tier in zip(near, tiers, strict=True):
+                left: Any = nothing[one.rows]
+                if left.any():
+                    of_some = one.of(left)
+                    fits = self._mixed(id, line.of(of_some.rows), of_some, rules, kept)
+                    tier[of_some.rows[fits]] = MIXED
+        return tiers
+
+    def _explained(self, id: str, near: Sequence[Near], tiers: Any, row: int) -> Explained:
+        """What explains one sheet's line best, and what comes to the very same."""
+        best = int(tiers.min(initial=NOT))
+        if best == NOT:
+            return NOTHING
+        there = [(i, near[i].value_of(row), int(tiers[i])) for i in np.flatnonzero(tiers < FAR).tolist()]
+        values = tuple(value for _, value, tier in there if tier == best)
+        found: dict[tuple[str, str, int], Found] = {}
+        for turn, value, tier in there:
+            one = near[turn]
+            if tier == best or is_one_of(value, values):
+                for mistake in self._same(one.where, one.mistake, id):
+                    # What is made at several steps at once may go on in several ways from here.
+                    key = one.where, mistake.id, builtin_id(mistake) if len(mistake.swap) > 1 else 0
+                    found.setdefault(key, Found((Named(one.where, mistake.id),), mistake.swap, turn))
+        return Explained(best, tuple(found.values()), values)
+
+    def _tiers(self, id: str, line: Line, near: Near, rules: Rules) -> Any:
+        """How well a mistake explains some sheets' lines, by any habit: to the last digit, cut off or with too few, between
+        habits, or not."""
+        witnesses = self._witnesses(id, line, near)
         if not witnesses:
-            none = np.zeros(len(line.values), dtype=np.bool_)
-            return none, none, none
+            return np.full(len(line.values), NOT)
         exactly = judge(line, witnesses, rules.changed(widened=False)).worst
-        return exactly == RIGHT, exactly > WRONG, judge(line, witnesses, rules).worst > WRONG
+        between = judge(line, witnesses, rules).worst > WRONG
+        return np.select([exactly == RIGHT, exactly > WRONG, between], [CLOSELY, SHORT, BETWEEN], NOT)
 
-    def _mixed(
-        self,
-        id: str,
-        line: Line,
-        chain: Chain,
-        rows: Any,
-        mistake: Mistake,
-        rules: Rules,
-        kept: Mapping[str, BoolArray],
-    ) -> BoolArray:
+    def _witnesses(self, id: str, line: Line, near: Near) -> list[Value]:
+        """What a mistake comes to by each habit."""
+        reached = [_value(self._reached, chain, near.rows, near.mistake.swap, id) for chain in near.family.chains]
+        return [either_way(value, line.values.shape) for value in reached if value is not None]
+
+    def _mixed(self, id: str, line: Line, near: Near, rules: Rules, kept: Mapping[str, BoolArray]) -> BoolArray:
         """Which of some sheets a mistake explains that was made by learners who mix their habits."""
-        wrong = chain.fork(rows=rows).fork(mistake.swap)
-        bounds = _value(hull, wrong, np.arange(len(rows)), id, {at: which[rows] for at, which in kept.items()})
-        if bounds is None or bounds[0].shape != line.values.shape:
-            return np.zeros(len(rows), dtype=np.bool_)
-        fits: BoolArray = judge(line, [wrong.raw(id), *bounds], rules.changed(short=False)).worst > WRONG
+        wrong = near.family.chains[0].fork(rows=near.rows).fork(near.mistake.swap)
+        judged = judge(line, self._witnesses(id, line, near), rules.changed(short=False))
+        of_some = {at: which[near.rows] for at, which in kept.items()}
+        fits: BoolArray = reconsidered(id, line, judged, wrong, of_some, rules).worst > IMPRECISE
         return fits
 
     def _reached(self, chain: Chain, rows: Any, swap: Mapping[str, Swap], id: str) -> Value:
@@ -170,31 +229,26 @@ class Explainer:
         return fork.fork(swap).raw(id)
 
     def _near(
-        self, id: str, line: Line, chain: Chain, spread: Any, rules: Rules, open_steps: Sequence[str]
-    ) -> list[tuple[str, Mistake, Any]]:
-        """The mistakes that come near what was written in plain numbers, and for which sheets; the nearest where they
-        are too many."""
-        near: list[tuple[str, Mistake, Any]] = []
-        distances, costs = [], []
-        reach = _reach(line, spread, rules)
-        for where in (id, *reversed(open_steps)):
-            for mistake, value in self._plain(chain, where, id):
-                off = _off(line, value)
-                rows = np.flatnonzero(off <= reach)
-                if rows.size:
-                    near.append((where, mistake, rows))
-                    distances.append(off[rows] / reach[rows])
-                    costs.append(self.steps_between(mistake.swap, id, open_steps))
-        if sum(costs) <= MOST_STEPS:
-            return near
-        kept: list[list[int]] = [[] for _ in near]
-        for row in range(len(line.values)):
-            # What one sheet can afford does not depend on the sheets beside it.
-            tried = [i for i, (_, _, rows) in enumerate(near) if row in rows]
-            own = [float(distances[i][near[i][2] == row][0]) for i in tried]
-            for i in affordable(own, [costs[i] for i in tried], MOST_STEPS):
-                kept[tried[i]].append(row)
-        return [(where, mistake, np.array(rows)) for (where, mistake, _), rows in zip(near, kept, strict=True) if rows]
+        self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]
+    ) -> tuple[list[Near], list[Near]]:
+        """The mistakes that come near what was written in plain numbers, the nearest where they are too many; and those that
+        only come near but for a share of their numbers: where a wrong way divides by next to nothing, rounding moves it
+        far."""
+        far = reach(line, numbers.spread, rules)
+        close: list[tuple[Near, Any, int]] = []
+        others: list[tuple[Near, Any, int]] = []
+        for family in filter(None, (numbers.own, numbers.right)):
+            for where in (id, *reversed(open_steps)):
+                for mistake, value in self._plain(family.chains[0], where, id):
+                    distance = off(line, value)
+                    but_for_a_share = (off(line, value, _SHARE) <= far) & (distance > far)
+                    for found, which in ((close, distance <= far), (others, but_for_a_share)):
+                        rows = np.flatnonzero(which)
+                        if rows.size:
+                            near = Near(family, where, mistake, rows, value if len(value) == 1 else value[rows])
+                            cost = self.steps_between(mistake.swap, id, open_steps)
+                            found.append((near, distance[rows] / far[rows], cost))
+        return _nearest(close, MOST_STEPS), _nearest(others, _MOST_WIDE)
 
     def _plain(self, chain: Chain, where: str, id: str) -> list[tuple[Mistake, Value]]:
         """What a step comes out as with each of the mistakes at an earlier one, or at itself, in plain numbers."""
@@ -273,57 +327,10 @@ class Explainer:
         ]
         return chain.with_operands(id, step, operands)
 
-    def slips(
-        self, id: str, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules
-    ) -> list[tuple[str, Value]]:
-        """Slips of writing that turn one sheet's wrong line into a right one, and what it then is with all its digits."""
-        found: list[tuple[str, Value]] = []
-        exactly = rules.changed(short=False)
-        turned = line.at(lambda cells: cells.swapaxes(-1, -2)) if line.values.ndim > 2 else None
-        if turned is not None and (judge(turned, witnesses, exactly).worst > IMPRECISE).all():
-            found.append(("layout-transposed", witnesses[0][0].swapaxes(-1, -2)))
-        if wrong is None or not wrong.any() or line.values.shape[1:] != witnesses[0].shape[1:]:
-            return found
-        return found + self.cell_slips(line, witnesses, wrong, exactly)
-
-    def cell_slips(self, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules) -> list[tuple[str, Value]]:
-        """Slips in single cells; never where the right number is 0."""
-        found: list[tuple[str, Value]] = []
-        stack = np.stack([np.broadcast_to(one, line.values.shape) for one in witnesses])
-        lo, hi, full = stack.min(0), stack.max(0), stack[0][0]
-        half = 0.5 * 10.0**-rules.decimals
-        if (~(np.abs(stack) <= half).any(0) | ~wrong).all():
-            power = self._power(line, witnesses, wrong, rules, lo, hi)
-            if _is_near(-line.values, lo, hi, wrong, 12 * half) and self._mended(
-                line.changed(values=-line.values), witnesses, wrong, rules
-            ):
-                found.append(("sign", np.where(wrong[0], -full, full)))
-            elif power is not None:
-                found.append(("decimal-point", np.where(wrong[0], full * 10.0**-power, full)))
-        for order in orders_exchanged(line.values.shape[1:], wrong[0]):
-            moved = line.at(lambda cells, order=order: cells.reshape(len(cells), -1)[:, order].reshape(cells.shape))
-            if (judge(moved, witnesses, rules).worst > IMPRECISE).all():
-                found.append(("cells-exchanged", full.reshape(-1)[order].reshape(full.shape)))
-                break
-        return found
-
-    def _power(self, line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules, lo: Any, hi: Any) -> int | None:
-        """The power of ten, as its exponent, that mends every wrong cell."""
-        half = 0.5 * 10.0**-rules.decimals
-        for power in POWERS:
-            near = _is_near(line.values * 10.0**power, lo, hi, wrong, 12 * half * max(1.0, 10.0**power))
-            if near and self._mended(_moved(line, power), witnesses, wrong, _moved_rules(rules, power)):
-                return power
-        return None
-
-    @staticmethod
-    def _mended(line: Line, witnesses: Sequence[Value], wrong: Any, rules: Rules) -> bool:
-        return bool(((judge(line, witnesses, rules).cells > IMPRECISE) | ~wrong).all())
-
     def with_slip(self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]) -> list[Found]:
         """A mistake here or at an earlier unwritten step of one sheet, and a slip in a cell of this one."""
         most = max(1, line.values[0].size // 3)
-        reach = _reach(line, numbers.spread, rules) / 4
+        close = reach(line, numbers.spread, rules) / 4
         for family in filter(None, (numbers.own, numbers.right)):
             for where in [id, *reversed(open_steps)][: _MOST_OPEN + 1]:
                 found = []
@@ -331,14 +338,14 @@ class Explainer:
                     if value.shape[1:] != line.values.shape[1:]:
                         continue
                     with np.errstate(invalid="ignore"):
-                        far = ~(np.abs(value[0] - line.values[0]) <= reach[0]) & ~(value[0] == line.values[0])
+                        far = ~(np.abs(value[0] - line.values[0]) <= close[0]) & ~(value[0] == line.values[0])
                     if not 0 < np.count_nonzero(line.shown(far[None])) <= most:
                         continue
                     reached = [_value(self._reached, chain, None, mistake.swap, id) for chain in family.chains]
-                    witnesses = [one for one in reached if one is not None]
-                    judged = judge(line, witnesses, rules)
-                    for slip, _ in self.cell_slips(line, witnesses, judged.cells == WRONG, rules.changed(short=False)):
-                        found.append(Found((Named(where, mistake.id), Named(id, slip)), mistake.swap, mistake.alike))
+                    against = Against([one for one in reached if one is not None])
+                    wrong = against.judged(line, rules).cells == WRONG
+                    for slip in cell_slips(line, against, wrong, rules.changed(short=False)):
+                        found.append(Found((Named(where, mistake.id), Named(id, slip.id)), mistake.swap))
                 if found:
                     return found
         return []
@@ -351,7 +358,7 @@ class Explainer:
             return []  # so many pairs come to a single number by chance
         left = MOST_PAIRS
         places = [id, *reversed(open_steps)][: _MOST_OPEN + 1]
-        reach = _reach(line, numbers.spread, rules)
+        far = reach(line, numbers.spread, rules)
         for family in filter(None, (numbers.own, numbers.right)):
             for at, earlier in enumerate(places):
                 found: dict[tuple[str, str, str], Found] = {}
@@ -364,13 +371,13 @@ class Explainer:
                     for one in self.mistakes(earlier):
                         fork = family.chains[0].fork(one.swap)
                         for other, value in self._plain(fork, later, id):
-                            if later in one.swap or not (_off(line, value) <= reach).all():
+                            if later in one.swap or not (off(line, value) <= far).all():
                                 continue
                             swap = {**one.swap, **other.swap}
                             witnesses = family.fork(swap).raws(id)
                             if witnesses and (judge(line, witnesses, rules).worst > WRONG).all():
                                 pair = (Named(earlier, one.id), Named(later, other.id))
-                                found[one.id, later, other.id] = Found(pair, swap, {**one.alike, **other.alike})
+                                found[one.id, later, other.id] = Found(pair, swap)
                 if found:
                     return list(found.values())
         return []
@@ -394,94 +401,23 @@ def _value(work: Callable[..., Any], *args: Any) -> Any:
         return None
 
 
-def _is_near(values: Any, lo: Any, hi: Any, wrong: Any, reach: float) -> bool:
-    """Whether every wrong cell would lie close to the witnesses with these values."""
-    near = (values >= 2 * lo - hi - reach) & (values <= 2 * hi - lo + reach) | (values == lo)
-    return bool((near | ~wrong).all())
+def _nearest(near: Sequence[tuple[Near, Any, int]], most: int) -> list[Near]:
+    """The same without what is too much for a sheet; that does not depend on the sheets beside it.
 
-
-def _moved(line: Line, power: int) -> Line:
-    """The line with its decimal points moved."""
-    return line.changed(values=line.values * 10.0**power, places=None)
-
-
-def _moved_rules(rules: Rules, power: int) -> Rules:
-    """A number whose point has slipped keeps the digits it was written with."""
-    return rules.changed(decimals=max(0, rules.decimals - max(power, 0)), by_person=False, widened=False)
-
-
-def either_way(value: Value, shape: Sequence[int]) -> Value:
-    """A vector the way round it was written: one number for every column may stand in a column."""
-    own, wanted = value.shape[1:], tuple(shape[1:])
-    if own == wanted or len(own) != len(wanted) or sorted(own) != sorted(wanted) or 1 not in wanted:
-        return value
-    return value.reshape(len(value), *wanted)
-
-
-def _note(
-    found: Sequence[dict[tuple[str, str, int], Found]], rows: Any, where: str, mistakes: Sequence[Mistake], turn: int
-) -> None:
-    """Add mistakes that give the same numbers to what was found about some sheets."""
-    for mistake in mistakes:
-        one = Found((Named(where, mistake.id),), mistake.swap, mistake.alike, turn)
-        # What is made at several steps at once may go on in several ways from here.
-        key = where, mistake.id, builtin_id(mistake) if len(mistake.swap) > 1 else 0
-        for row in rows.tolist():
-            found[row].setdefault(key, one)
-
-
-def may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArray:
-    """Which sheets may hold a slip of writing, by the right numbers in full: a sign, a point, a place."""
-    turned = right.swapaxes(-1, -2) if right.ndim > 2 else right
-    reach = _reach(line, spread, rules) / 2
-    found: BoolArray = _off(line, turned) <= reach
-    if right.shape[1:] != line.values.shape[1:]:
-        return found
-    wide = reach.reshape(-1, *(1,) * (line.values.ndim - 1))
-    written = np.where(np.isfinite(line.values), line.values, 0.0)
-    same = (np.abs(line.values - right) <= wide) | (line.values == right)
-    if line.blank is not None:
-        same |= line.blank
-    slipped = (np.abs(written + right) <= wide) | (line.values == -right)
-    for power in POWERS:
-        slipped |= np.abs(written * 10.0**power - right) <= wide * max(1.0, 10.0**power)
-    count = len(written)
-    found |= (same | slipped).reshape(count, -1).all(1)
-    moved = np.sort(written.reshape(count, -1)) - np.sort(
-        np.broadcast_to(np.where(np.isfinite(right), right, 0.0), written.shape).reshape(count, -1)
-    )
-    found |= (np.abs(moved) <= reach[:, None]).all(1)
-    return found
-
-
-def is_near(line: Line, value: Value, spread: Any, rules: Rules) -> BoolArray:
-    """Which sheets wrote about these numbers."""
-    near: BoolArray = _off(line, value) <= _reach(line, spread, rules)
-    return near
-
-
-def _reach(line: Line, spread: Any, rules: Rules) -> Any:
-    """By sheet, how far off a wrong calculation may be and still be looked into."""
-    if line.eps is not None:
-        largest = np.abs(np.where(np.isfinite(line.values), line.values, 0.0)).reshape(len(line.values), -1).max(1)
-        return _FAR * (spread + line.eps * largest) + 1e-12
-    unit = np.full(len(line.values), 10.0**-rules.decimals)
-    if line.places is not None:
-        shortest = np.where(line.places < 0, rules.decimals, line.places).reshape(len(line.values), -1).min(1)
-        unit = np.maximum(unit, 10.0 ** -shortest.astype(np.float64))
-    return _FAR * (spread + unit)
-
-
-def _off(line: Line, value: Value) -> Any:
-    """By sheet, how far the farthest cell is from what was written; of another shape: infinitely."""
-    value = either_way(value, line.values.shape)
-    if value.shape[1:] != line.values.shape[1:]:
-        return np.full(len(line.values), np.inf)
-    with np.errstate(invalid="ignore"):
-        off = np.where(value == line.values, 0.0, np.abs(value - line.values))
-    if line.blank is not None:
-        off = np.where(line.blank, 0.0, off)
-    return np.where(np.isnan(off), np.inf, off).reshape(len(line.values), -1).max(1, initial=0.0)
+    Parameters
+    ----------
+    near : each with the distances of its sheets, and the steps that are worked out for it
+    """
+    if sum(cost for *_, cost in near) <= most:
+        return [one for one, *_ in near]
+    kept = [np.zeros(len(one.rows), dtype=np.bool_) for one, *_ in near]
+    for row in sorted({row for one, *_ in near for row in one.rows.tolist()}):
+        tried = [i for i, (one, *_) in enumerate(near) if row in one.rows]
+        at = {i: int(np.searchsorted(near[i][0].rows, row)) for i in tried}
+        distances, costs = [float(near[i][1][at[i]]) for i in tried], [near[i][2] for i in tried]
+        for i in affordable(distances, costs, most):
+            kept[tried[i]][at[tried[i]]] = True
+    return [one.of(which) for (one, *_), which in zip(near, kept, strict=True) if which.any()]
 
 
 def affordable(distances: Sequence[float], costs: Sequence[int], most: int) -> list[int]:

@@ -11,16 +11,20 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Swap
 from attncli.core.matrix import BoolArray
 from attncli.core.record import Record
-from attncli.marking.chain import MISFITS, Family
-from attncli.marking.explain import Found, Named, Numbers, either_way, may_be_slips
+from attncli.marking.chain import MISFITS, Chain, Family
+from attncli.marking.distance import either_way, is_one_of, off
+from attncli.marking.explain import BETWEEN, MIXED, NOT, NOTHING, SHORT, Explained, Found, Named, Numbers
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, judge
 from attncli.marking.papers import trivial_rows
 from attncli.marking.right_pass import RightPass
-from attncli.marking.seeds import hull
+from attncli.marking.seeds import MANY, hull, reconsidered
+from attncli.marking.slips import Against, Slip, may_be_slips, slips
 from attncli.marking.verdict import Verdict, Verdicts
 
 #: Units within which what is carried on with all digits and what stands on the page are mixed.
 _BESIDE = 3.0
+#: Units of the last place beyond which a right line speaks against a mistake that would have shown in it.
+_SURELY = 3.0
 
 
 class Way(Record):
@@ -180,7 +184,7 @@ class OwnPass:
             cells = judged.cells.copy()
             cells[np.broadcast_to(hidden, cells.shape) & (part.values == 0)] = RIGHT
             judged = judged.changed(cells=cells)
-        judged = self.first._reconsidered(id, part, judged, own.chains[0], self._kept(index))
+        judged = reconsidered(id, part, judged, own.chains[0], self._kept(index), rules)
         yield np.arange(len(index)), judged
         for number, way in enumerate(self.ways):
             places = np.flatnonzero(np.isin(index, way.rows) & (judged.worst == WRONG))
@@ -211,7 +215,7 @@ class OwnPass:
             raws, beside = _of_sheets(raws, bad), _of_sheets(own.raws(id), places[bad])
             both = [*raws, *_close_to(raws, beside, _BESIDE * 10.0**-rules.decimals)]
             judged = judged.replaced(bad, judge(line.of(bad), both, rules))
-        return self.first._reconsidered(id, line, judged, way.chains[0], self._kept(rows))
+        return reconsidered(id, line, judged, way.chains[0], self._kept(rows), rules)
 
     def _on(self, number: int, eps: float | None, rows: Any) -> Family:
         """The numbers of a way for some of its sheets."""
@@ -244,26 +248,22 @@ class OwnPass:
             )
             rules = self.first.rules(id)
             singles = self.marker.explainer.singles(id, part, numbers, rules, open_steps, self._kept(index))
-            slipped = self._may_be_slips(id, part, numbers)
-            early = self._too_early(id, part, numbers, [at for at, found in enumerate(singles) if not found])
-            in_full: dict[int, Value] = {}
+            may_slip = self._may_be_slips(id, part, numbers)
+            early = self._too_early(id, part, numbers, [at for at, one in enumerate(singles) if one.tier == NOT])
             for at, row in enumerate(members):
-                found = list(singles[at])
-                if slipped[at]:
-                    slips = self._slips(id, part.of([at]), numbers, at)
-                    in_full.update(
-                        (row, value)
-                        for slip, value in slips[:1]
-                        if slip == "decimal-point" or self._is_page_of(part.values[at], value, id)
-                    )
-                    found += [Found((Named(id, slip),), {}) for slip, _ in slips]
+                if may_slip[at]:
+                    singles[at], slipped = self._beside_slips(id, part.of([at]), self._one(numbers, at), singles[at])
+                else:
+                    slipped = []
+                found = [*singles[at].found, *(Found((Named(id, slip.id),), {}) for slip in slipped)]
+                found = self._uncontradicted(id, row, found)
                 if not found and early[at]:
                     found.append(Found((Named(id, "rounded-too-early"),), {}))
                 self._settle(id, row, found or self._two(id, part.of([at]), numbers, at, open_steps), numbers, at)
+                if slipped and self._may_go_on_from(id, part.of([at]), slipped[0], numbers.own.chains[0], at):
+                    swap = slipped[0].made_at(self.marker.graph.steps[id])
+                    self.ways.append(Way(np.array([row]), swap, frozenset([id]), {}))
             self._remember(id, index, singles)
-            if in_full:
-                rows_, values = np.array(sorted(in_full)), np.stack([in_full[row] for row in sorted(in_full)])
-                self.ways.append(Way(rows_, {}, frozenset([id]), {id: values}))
 
     def _one(self, numbers: Numbers, at: int) -> Numbers:
         rows = np.array([at])
@@ -273,16 +273,16 @@ class OwnPass:
             numbers.spread[rows],
         )
 
-    def _witnesses_of_one(self, id: str, one: Numbers) -> list[list[Value]]:
-        """The witnesses of one sheet: from its own numbers, and where these are wrong from the right ones."""
-        own = one.own.raws(id)
-        return [own] if one.right is None else [own, one.right.raws(id)]
-
-    def _is_page_of(self, written: Value, value: Value, id: str) -> bool:
-        """Whether a line as written is these numbers rounded or cut off, so that they may be carried on in its place."""
-        with np.errstate(invalid="ignore"):
-            off = np.where(written == value, 0.0, np.abs(written - value))
-        return bool((off < 10.0 ** -self.marker.setting.places[id]).all())
+    def _may_go_on_from(self, id: str, line: Line, slip: Slip, full: Chain, at: int) -> bool:
+        """Whether one sheet's line is its slip with all digits, rounded or cut off, so that these may be carried on."""
+        if slip.id == "decimal-point":
+            return True
+        try:
+            value = full.raw(id)
+        except MISFITS:
+            return False
+        far = off(line, slip.of(value if len(value) == 1 else value[[at]]))
+        return bool(far[0] < 10.0 ** -self.marker.setting.places[id])
 
     def _may_be_slips(self, id: str, line: Line, numbers: Numbers) -> BoolArray:
         """Which sheets may hold a slip of writing, by their plain numbers: the others need not be looked into."""
@@ -303,25 +303,72 @@ class OwnPass:
             found[index] = self.marker.explainer.too_early(id, line.of(index), numbers.own.fork(rows=index), rules)
         return found
 
-    def _slips(self, id: str, line: Line, numbers: Numbers, at: int) -> list[tuple[str, Value]]:
-        """The slips of writing that explain one sheet's line, and what it then is with all its digits."""
-        found: dict[str, Value] = {}
-        rules = self.first.rules(id)
-        for witnesses in self._witnesses_of_one(id, self._one(numbers, at)):
-            wrong = judge(line, witnesses, rules).cells == WRONG
-            for closely, mixed in ((True, False), (False, False), (False, True)):
-                if not found:
-                    more = self._mixed_bounds(id, numbers, at) if mixed else ()
-                    how = rules.changed(widened=not closely)
-                    found.update(self.marker.explainer.slips(id, line, [*witnesses, *more], wrong, how))
-        return list(found.items())
+    def _beside_slips(self, id: str, line: Line, one: Numbers, single: Explained) -> tuple[Explained, list[Slip]]:
+        """What explains one sheet's line, mistakes and slips of writing: the better of them, or both if they do it as well
+        or come to the same."""
+        for family in filter(None, (one.own, one.right)):
+            tier, found, values = self._slips(id, line, family)
+            if not found:
+                continue
+            if max(single.tier, SHORT) != tier:
+                found = [
+                    slip
+                    for slip, value in zip(found, values, strict=True)
+                    if tier < single.tier or is_one_of(value, single.values)
+                ]
+            if tier < single.tier and not any(is_one_of(value, single.values) for value in values):
+                single = NOTHING
+            return single, found
+        return single, []
 
-    def _mixed_bounds(self, id: str, numbers: Numbers, at: int) -> Sequence[Value]:
+    def _slips(self, id: str, line: Line, family: Family) -> tuple[int, list[Slip], list[Value]]:
+        """The slips of writing that explain one sheet's line, how well, and what each comes to with all digits."""
+        witnesses = family.raws(id)
+        rules = self.first.rules(id)
+        tiers = (SHORT, BETWEEN, MIXED) if line.eps is None and rules.by_person else (SHORT, BETWEEN)
+        for tier in tiers if witnesses else ():
+            bounds = self._mixed_bounds(id, family) if tier == MIXED else None
+            found = slips(line, Against(witnesses, bounds), rules.changed(widened=tier > SHORT))
+            if found:
+                return tier, found, [slip.of(witnesses[0]) for slip in found]
+        return NOT, [], []
+
+    def _mixed_bounds(self, id: str, family: Family) -> tuple[Value, Value] | None:
         """The smallest and the largest number that mixed learners come to, from one sheet's own numbers."""
         try:
-            return hull(numbers.own.chains[0], np.array([at]), id, {})
+            return hull(family.chains[0], np.array([0]), id, {}, MANY)
         except MISFITS:
-            return ()
+            return None
+
+    def _uncontradicted(self, id: str, row: int, found: list[Found]) -> list[Found]:
+        """Of several explanations those that no right line of the sheet speaks against, if there are any."""
+        if len({one.named for one in found}) < 2:
+            return found
+        return [one for one in found if not self._is_contradicted(id, row, one.swap)] or found
+
+    def _is_contradicted(self, id: str, row: int, swap: Mapping[str, Swap]) -> bool:
+        """Whether a wrong calculation at unwritten steps would show in a line before this one that is right."""
+        written = self.papers[row].entries
+        earlier = [at for at in swap if at != id and at not in written]
+        if not earlier:
+            return False
+        rows = self.rows[[row]]
+        for other, entry in written.items():
+            if other == id or entry.odd or other not in self.marker.setting.after(earlier):
+                continue
+            if not self.first.judged[other].worst[rows[0]] >= CUT:
+                continue
+            if not set(earlier).intersection(self.marker.open_steps(other, written)):
+                continue
+            wrong = self.first.right(entry.eps).chains[0].fork(rows=rows).fork(swap)
+            line = self.first.lines[other].of(rows)
+            try:
+                judged = judge(line, [wrong.raw(other)], self.first.rules(other))
+            except MISFITS:
+                return True
+            if judged.near[0] > _SURELY + 4 * self.first.judged[other].spread[rows[0]]:
+                return True
+        return False
 
     def _two(self, id: str, line: Line, numbers: Numbers, at: int, open_steps: Sequence[str]) -> list[Found]:
         """Two things at once that explain one sheet's line."""
@@ -347,19 +394,19 @@ class OwnPass:
             _, whole = trivial_rows(self.marker.rounded(id), self.first.lines[id].values[self.rows[[row]]])
             self.trivial[id][row] = whole[0]
 
-    def _remember(self, id: str, index: Any, singles: Sequence[Sequence[Found]]) -> None:
+    def _remember(self, id: str, index: Any, singles: Sequence[Explained]) -> None:
         """Ways on from a wrong line that was explained: the mistake made alike later, or carried on with all digits."""
         by_mistake: dict[tuple[int, int], tuple[Found, list[int]]] = {}
-        for at, found in enumerate(singles):
-            for one in found:
+        for at, single in enumerate(singles):
+            for one in single.found:
                 by_mistake.setdefault((one.turn, builtin_id(one.swap)), (one, []))[1].append(int(index[at]))
         # In the order in which they were tried: it must not depend on the sheets beside one.
         for one, members in sorted(by_mistake.values(), key=lambda way: way[0].turn):
             rows = np.array(sorted(set(members)))
             elsewhere = {at: swap for at, swap in one.swap.items() if at != id}
-            if elsewhere or one.alike:
-                self.ways.append(Way(rows, {**elsewhere, **one.alike}, frozenset(), {}))
-            self.ways.append(Way(rows, {**one.swap, **one.alike}, frozenset([id]), {}))
+            if elsewhere:
+                self.ways.append(Way(rows, elsewhere, frozenset(), {}))
+            self.ways.append(Way(rows, one.swap, frozenset([id]), {}))
 
     def _odd(self, id: str, row: int) -> None:
         """A line whose shape is not the step's: what a mistake gives, or nothing that can be marked."""
@@ -395,13 +442,9 @@ class OwnPass:
         )
         open_steps = self.marker.open_steps(id, paper.entries)
         rules = self.first.rules(id)
-        found = self.marker.explainer.singles(id, line, numbers, rules, open_steps, self._kept(index))[0]
-        for witnesses in self._witnesses_of_one(id, numbers):
-            if witnesses:
-                found += [
-                    Found((Named(id, slip),), {})
-                    for slip, _ in self.marker.explainer.slips(id, line, witnesses, None, rules)
-                ]
+        single = self.marker.explainer.singles(id, line, numbers, rules, open_steps, self._kept(index))[0]
+        single, slipped = self._beside_slips(id, line, numbers, single)
+        found = [*single.found, *(Found((Named(id, slip.id),), {}) for slip in slipped)]
         self.verdicts[row][id] = Verdict(np.full(entry.values.shape, WRONG, dtype=np.int8), found=tuple(found))
         if not found:
             return
@@ -412,7 +455,9 @@ class OwnPass:
             return
         for one in found:
             elsewhere = {at: swap for at, swap in one.swap.items() if at != id}
-            self.ways.append(Way(index, {**elsewhere, **one.alike}, frozenset([id]), {id: values}))
+            self.ways.append(Way(index, elsewhere, frozenset([id]), {id: values}))
+            if one.swap:
+                self.ways.append(Way(index, one.swap, frozenset([id]), {}))
 
     def _mark_bad(self, id: str, row: int) -> None:
         for which in (self.bad, self.astray):

@@ -229,7 +229,8 @@ def _line(entries: Sequence[Entry | None], rows: Sequence[int], shape: tuple[int
 def trivial_rows(true: FloatArray, own: FloatArray) -> tuple[BoolArray, BoolArray]:
     """Which sheets' lines make what follows trivial where the true one does not: in some row, in all of them.
 
-    Trivial is a row of zeros, of one number again and again, with a single 1 among zeros (one-hot), or not finite.
+    Trivial is a row of zeros, of one number again and again or a single one that is visible, with a single 1 among zeros
+    (one-hot). An infinity where there is none is trivial in some row; all of a matrix may be hidden so by a mistake.
 
     Parameters
     ----------
@@ -242,9 +243,10 @@ def trivial_rows(true: FloatArray, own: FloatArray) -> tuple[BoolArray, BoolArra
     if true.ndim < 2:
         true, own = true.reshape(1, -1), own.reshape(len(own), 1, -1)
     found = _is_trivial(own) & ~_is_trivial(true)
-    found |= (~np.isfinite(own) & np.isfinite(true)).any(-1)
-    flat = found.reshape(len(own), -1)
-    return flat.any(1), flat.all(1)
+    some = found | (~np.isfinite(own) & np.isfinite(true)).any(-1)
+    # One number for every row may be the same for all of them, and rightly so after a mistake.
+    whole = found if own.shape[-1] > 1 else found & (own[..., 0] == 0)
+    return some.reshape(len(own), -1).any(1), whole.reshape(len(own), -1).all(1)
 
 
 def _is_trivial(matrix: FloatArray) -> Any:
@@ -255,6 +257,6 @@ def _is_trivial(matrix: FloatArray) -> Any:
     if lines.shape[-1] > 1:
         low = np.where(finite, lines, np.inf).min(-1)
         high = np.where(finite, lines, -np.inf).max(-1)
-        zero |= (low == high) & (finite.sum(-1) > 1)
+        zero |= low == high
         zero |= ((lines == 1).sum(-1) == 1) & ((lines == 0).sum(-1) == lines.shape[-1] - 1)
     return np.broadcast_to(zero, matrix.shape[:-1]) if matrix.shape[-1] == 1 else zero

@@ -15,10 +15,10 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Swap
 from attncli.core.matrix import BoolArray
 from attncli.marking.chain import MISFITS, Chain, Family
-from attncli.marking.explain import is_near
-from attncli.marking.judge import CUT, RIGHT, Judged, Line, Rules, judge, judge_mixed
+from attncli.marking.distance import is_near
+from attncli.marking.judge import CUT, RIGHT, Judged, Line, Rules, judge
 from attncli.marking.papers import Paper, stacked, trivial_rows
-from attncli.marking.seeds import FEW, MANY, hull
+from attncli.marking.seeds import reconsidered
 from attncli.marking.verdict import Verdict, Verdicts
 from attncli.mistakes.routes import Route
 
@@ -109,22 +109,7 @@ class RightPass:
         rules: Rules | None = None,
     ) -> Judged:
         """The same after asking learners who mix their habits, where a cell is near enough and not right."""
-        rules = rules or self.rules(id)
-        if line.eps is not None or not rules.by_person:
-            return judged
-        size = np.abs(np.nan_to_num(line.values, neginf=0.0)).reshape(len(line.values), -1).max(1, initial=1.0)
-        close = np.maximum(judged.spread * _CLOSE + _NEAR, _NEARLY * 10.0**rules.decimals * size)
-        rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= close))
-        for learners in (FEW, MANY):
-            if not rows.size:
-                return judged
-            try:
-                bounds = hull(full, rows, id, kept, learners)
-            except MISFITS:  # a learner's own T names a row that is not there
-                return judged
-            judged = judge_mixed(judged, line, rows, bounds, rules)
-            rows = rows[judged.worst[rows] < CUT]
-        return judged
+        return reconsidered(id, line, judged, full, kept, rules or self.rules(id))
 
     def lines_right(self, row: int) -> int:
         """How many lines of a sheet are right."""

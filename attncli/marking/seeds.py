@@ -16,13 +16,18 @@ from attncli.arithmetic import Value
 from attncli.arithmetic.floating import Floating
 from attncli.core.graph import Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray
-from attncli.marking.chain import Chain
+from attncli.marking.chain import MISFITS, Chain
+from attncli.marking.judge import CUT, Judged, Line, Rules, judge_mixed
 from attncli.mistakes.routes import Softmax
 
 #: Learners drawn: at first, and where a number lies so near these that more of them may come to it.
 FEW, MANY = 54, 432
 #: Cells of the largest step, of all learners and sheets together, that are worked out at once.
 _CELLS = 1 << 19
+#: Distances between the witnesses and units beyond these, or so much, within which mixed habits are asked.
+_CLOSE = 4.0
+_NEAR = 20.0
+_NEARLY = 1e-3
 #: Numbers that are taken away from all scores in place of their maximum.
 _CONSTANTS = (0.0, 1.0, 2.0)
 #: How far from the full value learners are still heard: so many units, or such a share of it.
@@ -97,7 +102,13 @@ class Mixed(Chain):
         return np.True_ if where is None else where.reshape(len(where), -1).any(1)
 
     def done(self, id: str, doing: Step | Swap) -> Value:
-        return self.with_operands(id, doing, [self.going_on_to(i, id) for i in doing.inputs])
+        if doing.inputs:
+            return self.with_operands(id, doing, [self.going_on_to(i, id) for i in doing.inputs])
+        # Of nothing but constants: the learners come in where the first of its numbers is noted.
+        beside = self.arithmetic(id)
+        beside.has_learners = False
+        value = doing.op.compute(beside, **doing.params)
+        return value if beside.has_learners else value[None]
 
     def going_on_to(self, id: str, consumer: str) -> Value:
         """What the learners put in for a step where another one needs it: one may read it off the page here and use the
@@ -126,15 +137,20 @@ class _Beside(Floating):
 
     def __init__(self, id: str, places: int, count: int, learners: int, axes: int) -> None:
         self.id, self.places, self.count, self.learners, self.axes = id, places, count, learners, axes
+        self.has_learners = True
+        self.noted = 0
 
     def round_intermediate(self, value: Value) -> Value:
         if np.ndim(value):
-            return self.settle(value)
+            return self.round_step(value)
         plan = _plan("√", self.id, (), self.learners)
         return _settled(np.asarray(value), plan, self.places, self.count).reshape(-1, *(1,) * self.axes)
 
-    def settle(self, value: Value) -> Value:
-        plan = _plan("beside", self.id, value.shape[1:], self.learners)
+    def round_step(self, value: Value) -> Value:
+        if not self.has_learners:
+            value, self.has_learners = value[None], True
+        self.noted += 1
+        plan = _plan(f"beside {self.noted}", self.id, value.shape[1:], self.learners)
         return _settled(value, plan, self.places, self.count)
 
 
@@ -227,3 +243,37 @@ def _ends(stack: Value) -> tuple[FloatArray, FloatArray]:
     none = ~finite.any(0)
     lo, hi = np.where(finite, stack, np.inf).min(0), np.where(finite, stack, -np.inf).max(0)
     return np.where(none, hi, lo), hi
+
+
+def reconsidered(
+    id: str,
+    line: Line,
+    judged: Judged,
+    full: Chain,
+    kept: Mapping[str, BoolArray],
+    rules: Rules,
+) -> Judged:
+    """The same after asking learners who mix their habits, where a cell is near enough and not right.
+
+    Parameters
+    ----------
+    full : what they go on from
+    kept : by step, which sheets go on with what they wrote
+    """
+    if line.eps is not None or not rules.by_person:
+        return judged
+    size = np.abs(np.nan_to_num(line.values, neginf=0.0)).reshape(len(line.values), -1).max(1, initial=1.0)
+    close = np.maximum(judged.spread * _CLOSE + _NEAR, _NEARLY * 10.0**rules.decimals * size)
+    rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= close))
+    for learners in (FEW, MANY):
+        if not rows.size:
+            return judged
+        try:
+            bounds = hull(full, rows, id, kept, learners)
+        except MISFITS:  # a learner's own T names a row that is not there
+            return judged
+        if bounds[0].shape[1:] != line.values.shape[1:]:
+            return judged
+        judged = judge_mixed(judged, line, rows, bounds, rules)
+        rows = rows[judged.worst[rows] < CUT]
+    return judged

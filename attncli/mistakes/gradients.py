@@ -81,12 +81,21 @@ def _diagonal_only(graph: Graph, step: Step) -> Iterator[Swaps]:
     rule = _rule_of_softmax(graph, step)
     if rule is not None:
         yield instead(step, _slopes_times, *rule[:2])
+        yield instead(step, _weighted_times_rest, *rule[:2])
 
 
 def _slopes_times(xp: Arithmetic, weights: Value, upstream: Value) -> Value:
     """Only the diagonal of the Jacobian: a (1 − a) g."""
-    rest = xp.round_step(xp.subtract(number(xp, 1.0), weights))
-    return xp.multiply(xp.round_step(xp.multiply(weights, rest)), upstream)
+    return xp.multiply(xp.round_step(xp.multiply(weights, _rest(xp, weights))), upstream)
+
+
+def _weighted_times_rest(xp: Arithmetic, weights: Value, upstream: Value) -> Value:
+    """The same from a g, which stands on the page already."""
+    return xp.multiply(xp.round_step(xp.multiply(weights, upstream)), _rest(xp, weights))
+
+
+def _rest(xp: Arithmetic, weights: Value) -> Value:
+    return xp.round_step(xp.subtract(number(xp, 1.0), weights))
 
 
 def _average_missing(graph: Graph, step: Step) -> Iterator[Swaps]:

@@ -169,9 +169,11 @@ def _other_triangle(mask: Mask) -> Iterator[BoolArray]:
 
 def _query_rows(mask: Mask) -> Iterator[BoolArray]:
     """What belongs over key columns laid over the query rows of the same tokens."""
-    rest, (rows, columns) = mask.rest, mask.hidden.shape[-2:]
-    if rest is not None and rows == columns and (rest == rest[..., :1, :]).all():
-        yield rest.swapaxes(-1, -2) | _or_nothing(mask.causal, mask.hidden)
+    rows, columns = mask.hidden.shape[-2:]
+    # What hides the last key from all hides what comes later, too: it need not be a triangle.
+    for keys, others in ((mask.hidden, None), (mask.rest, mask.causal)):
+        if keys is not None and rows == columns and (keys == keys[..., :1, :]).all():
+            yield keys.swapaxes(-1, -2) | _or_nothing(others, mask.hidden)
 
 
 def _other_corner(mask: Mask) -> Iterator[BoolArray]:

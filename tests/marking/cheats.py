@@ -285,6 +285,10 @@ def by_another_way(exercise: Exercise, id: str, values: Any) -> bool:
     if short == "scores" and f"{p}scaled" in exercise.reach:  # Q divided before the product
         early = exercise.reach[f"{p}scaled"]
         return values.shape == early.full.shape and bool(early.honest(values, exercise.decimals).all())
+    if short == "masked" and f"{p}scores" in exercise.reach:  # masked before the scale
+        bare = exercise.reach[f"{p}scores"]
+        hidden = np.isneginf(exercise.reach[id].full)
+        return values.shape == hidden.shape and bool((bare.honest(values, exercise.decimals) | hidden).all())
     if short not in ("shifted", "exp", "row_sum", "row_max") or f"{p}shifted" not in exercise.reach:
         return False
     shifted, exact = exercise.reach[f"{p}shifted"].full, exercise.reach[id].full

@@ -725,16 +725,26 @@ def _indistinct(
         if mended.shape == full.shape and there.honest(mended.reshape(there.full.shape), trial.decimals, 2.0).all():
             found.add((trial.first, id))
     for kind in kinds(trial.case, slip_seed):
-        swapped = kind.id == "gradients-swapped" and kind.place.rpartition(".")[2].startswith("G_W_")
-        places = {kind.place, f"G_{kind.place[-1]}"} if swapped else {kind.place}
+        places = _places(kind)
         if kind.page or not any((place, kind.id) in names for place in places):
             continue
         there = reached(trial.case, trial.decimals, 15, wrong=kind.lines, until=trial.first).get(trial.first)
         if there is None or there.full.size != written.size:
             continue
-        if there.honest(written.reshape(there.full.shape), trial.decimals).all():
+        if there.honest(written.reshape(there.full.shape), trial.decimals, 2.0).all():
             found |= {(place, kind.id) for place in places}
     return found
+
+
+def _places(kind: Kind) -> set[str]:
+    """Where a mistake may be said to be made: XᵀG_Q stands at G_W_V whether G_W_V was exchanged with G_W_Q, or G_V with G_Q
+    before it; so of the heads' gradients before they are joined."""
+    part, _, name = kind.place.rpartition(".")
+    part = part and f"{part}."
+    if kind.id != "gradients-swapped":
+        return {kind.place}
+    earlier = f"{part}G_{name[-1]}" if name.startswith("G_W_") else kind.place
+    return {kind.place, earlier, *(f"{earlier}_{of}" for of in ("heads", "shared", "rotated"))}
 
 
 def _mended(written: Any, full: Any) -> Iterator[tuple[str, Any]]:

