@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
-from typing import Any, NamedTuple
-from unittest import mock
+from typing import Any
 
-from attncli.cli.main import main
+import harness
+from harness import Ran
 
 EXERCISE = "a1-pronoun"
 RIGHT = {"scores": "1 2", "scaled": "0.707 1.414", "A": "0.330 0.670", "O": "0.660 2.680"}
@@ -17,40 +15,9 @@ RIGHT = {"scores": "1 2", "scaled": "0.707 1.414", "A": "0.330 0.670", "O": "0.6
 WRONG = {"scores": "1 2", "scaled": "1.000 2.000", "A": "0.269 0.731", "O": "0.538 2.294"}
 
 
-class Ran(NamedTuple):
-    """Exit status and what was written."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return dict(json.loads(self.out))
-
-    @property
-    def verdicts(self) -> dict[str, str]:
-        return {step["id"]: step["verdict"] for step in self.data["steps"]}
-
-
-class _Keeping(io.BytesIO):
-    """Bytes that survive the closing of the text stream around them."""
-
-    def close(self) -> None:
-        pass
-
-
-def run(*argv: object, stdin: bytes = b"", lang: str = "en", columns: int = 80, encoding: str = "utf-8") -> Ran:
+def run(*argv: object, **how: Any) -> Ran:
     """Run `attncli check argv…` in this process."""
-    out, err = _Keeping(), _Keeping()
-    with (
-        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8")),
-        mock.patch.object(sys, "stdout", io.TextIOWrapper(out, encoding, write_through=True)),
-        mock.patch.object(sys, "stderr", io.TextIOWrapper(err, "utf-8", write_through=True)),
-        mock.patch.dict("os.environ", {"ATTNCLI_LANG": lang, "COLUMNS": str(columns)}),
-    ):
-        status = main(["check", *[str(word) for word in argv]])
-    return Ran(status, out.getvalue().decode(encoding), err.getvalue().decode())
+    return harness.run("check", *argv, **how)
 
 
 def sheet(answers: dict[str, Any], student: str | None = "ann") -> bytes:
@@ -64,17 +31,6 @@ def check(answers: dict[str, Any], *argv: object, exercise: object = EXERCISE, *
 
 def as_json(answers: dict[str, Any], *argv: object, **how: Any) -> Ran:
     return check(answers, "--format", "json", *argv, **how)
-
-
-def refused(ran: Ran, *words: str) -> None:
-    """Assert exit status 2, nothing on standard output, and one message with these words."""
-    assert ran.status == 2, ran
-    assert ran.out == ""
-    assert ran.err.startswith("attncli: ")
-    assert ran.err.count("\n") == 1
-    assert ran.err[:-1].isprintable()
-    for word in words:
-        assert word in ran.err, (word, ran.err)
 
 
 def exercise_file(folder: Path, text: str = "") -> Path:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sheets import EXERCISE, RIGHT, WRONG, as_json, check, exercise_file, refused, run, sheet
+from harness import refused
+from sheets import EXERCISE, RIGHT, WRONG, as_json, check, exercise_file, run, sheet
 
 import attncli
 
@@ -219,14 +220,16 @@ def test_the_first_ten_lines_say_where_a_program_departs_and_why(
     path, matrices = model
     arrays = program(*matrices, np.float64, "axis")
     file = dump(tmp_path / "dump.npz", arrays)
-    top = "\n".join(run(path, file, lang=lang).out.splitlines()[:10])
+    top = "\n".join(run(path, file, ATTNCLI_LANG=lang).out.splitlines()[:10])
     right = attncli.forward(attncli.load(str(path)))["A"]
     row, column = np.unravel_index(np.abs(arrays["A"] - right).argmax(), right.shape)
     off = round(float(np.abs(arrays["A"] - right).max()) * 1000)
     for word in ("A ", f"[{row + 1},{column + 1}]", f" {off} "):
         assert word in top
     said = next(
-        step["message"] for step in run(path, file, "--format", "json", lang=lang).data["steps"] if step["id"] == "A"
+        step["message"]
+        for step in run(path, file, "--format", "json", ATTNCLI_LANG=lang).data["steps"]
+        if step["id"] == "A"
     )
     assert "".join(said.split()) in "".join(top.split())
     assert "instead of" not in run(path, file, "--hint").out  # that would be a right number

@@ -65,7 +65,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("columns", [20, 40, 50, 80])
 @pytest.mark.parametrize("how", [(), ("--hint",), ("--reveal",)])
 def test_every_view_fits_its_screen(case: str, lang: str, columns: int, how: tuple[str, ...]) -> None:
-    out = check(CASES[case], *how, lang=lang, columns=columns).out
+    out = check(CASES[case], *how, ATTNCLI_LANG=lang, COLUMNS=columns).out
     for line in out.splitlines():
         assert columns_of(line) <= columns, line
         assert line == line.rstrip()
@@ -84,7 +84,7 @@ def test_a_wide_matrix_is_shown_in_parts(tmp_path: Path) -> None:
     path = exercise_file(tmp_path)
     wide = "; ".join(["1 2", "3 4", "5 6", "7 8", "9 1", "2 3"])
     path.write_text(re.sub(r"K = .*\nV = .*\n", f'K = "{wide}"\nV = "{wide}"\n', path.read_text("utf-8")), "utf-8")
-    out = check({"scores": "5.25 11.5 17 23 11 8; -1.5 -2.5 -3.5 -4.5 3.5 -2"}, exercise=path, columns=40).out
+    out = check({"scores": "5.25 11.5 17 23 11 8; -1.5 -2.5 -3.5 -4.5 3.5 -2"}, exercise=path, COLUMNS=40).out
     lines = [line.rstrip() for line in out.splitlines()]
     at = lines.index("  You wrote:")
     assert lines[at + 1] == "  Columns 1 to 5:"
@@ -117,10 +117,10 @@ def test_a_hint_gives_no_number_away(tmp_path: Path, format: str, lang: str) -> 
     steps = [step["id"] for step in right.data["steps"]]
     for step in steps:
         for text in ("0.123 0.456; 0.789 0.111", "7.5 7.5 7.5", "x", "0.123; 0.456", "1 0; 0 1"):
-            out = check({step: text}, "--hint", "--format", format, exercise=path, lang=lang).out
+            out = check({step: text}, "--hint", "--format", format, exercise=path, ATTNCLI_LANG=lang).out
             assert numbers(out) <= ({"0.5"} if text == "x" else set()), out  # how numbers are written, in words on an x
     for answers in CASES.values():
-        out = check(answers, "--hint", "--format", format, lang=lang).out
+        out = check(answers, "--hint", "--format", format, ATTNCLI_LANG=lang).out
         assert not numbers(out) & {"0.707", "1.414", "0.330", "0.670", "0.33", "0.67", "0.660", "2.680", "2.924"}, out
 
 
@@ -193,7 +193,7 @@ def test_a_distance_is_told_where_there_is_one() -> None:
 
 
 def test_json_is_one_line_in_the_language_of_the_run() -> None:
-    ran = as_json(WRONG, lang="zh")
+    ran = as_json(WRONG, ATTNCLI_LANG="zh")
     assert ran.out.count("\n") == 1
     assert "√d_k" in ran.data["steps"][1]["message"]
     assert ran.data["steps"][1]["message"] != as_json(WRONG).data["steps"][1]["message"]
@@ -240,7 +240,7 @@ def test_what_was_written_is_shown_as_it_was_written(written: str, shown: str) -
 
 def test_a_long_number_is_folded_and_loses_nothing() -> None:
     digits = "0." + "123456789" * 6
-    out = check({"scaled": f"{digits} 1.414"}, columns=30).out
+    out = check({"scaled": f"{digits} 1.414"}, COLUMNS=30).out
     assert digits in "".join(out.split())
     assert all(columns_of(line) <= 30 for line in out.splitlines())
 

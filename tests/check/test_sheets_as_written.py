@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sheets import EXERCISE, RIGHT, check, exercise_file, refused, run
+from harness import refused
+from sheets import EXERCISE, RIGHT, check, exercise_file, run
 
 import attncli
 
@@ -56,9 +57,9 @@ def test_parts_of_a_model_may_stand_in_tables_of_their_own(tmp_path: Path) -> No
 def test_an_empty_sheet_is_all_blank(tmp_path: Path, name: str, text: str, lang: str) -> None:
     path = tmp_path / name
     path.write_text(text, "utf-8")
-    ran = run(EXERCISE, path, "--format", "json", lang=lang)
+    ran = run(EXERCISE, path, "--format", "json", ATTNCLI_LANG=lang)
     assert (ran.status, set(ran.verdicts.values()), ran.data["score"]) == (0, {"blank"}, 0.0)
-    assert run(EXERCISE, path, lang=lang).status == 0
+    assert run(EXERCISE, path, ATTNCLI_LANG=lang).status == 0
 
 
 def test_answers_as_arguments(tmp_path: Path) -> None:

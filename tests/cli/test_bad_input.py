@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import one_message, refused, run
+from harness import one_message, refused, run
 
 import attncli
 from attncli.core.message import AttnError

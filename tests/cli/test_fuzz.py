@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from harness import one_message, run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from running import one_message, run
 
 VALUES = st.sampled_from(
     [

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from running import Ran, one_message, run
+from harness import Ran, one_message, run
 from test_fuzz import COMMANDS, COMPLETE, NUMBERS, OPTIONS, REPORTS, VALUES, WORDS
 
 from attncli.problems import library

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import run
+from harness import run
 
 import attncli
 

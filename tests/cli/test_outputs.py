@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import refused, run
+from harness import refused, run
 
 FORWARD = ("forward", "-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4")
 #: A command, the same with other numbers, and the endings it writes.

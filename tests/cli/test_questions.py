@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from running import refused, run
+from harness import refused, run
 
 import attncli
 from attncli.arithmetic.hand import Hand

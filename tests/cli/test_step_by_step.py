@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from running import refused, run
+from harness import refused, run
 
 
 def without_prompts(text: str) -> str:

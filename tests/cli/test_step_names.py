@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from harness import refused, run
 from hypothesis import given
 from hypothesis import strategies as st
-from running import refused, run
 
 from attncli.core.message import InputError
 from attncli.problems import library

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from whole_command import ATTNCLI, environment, run
+from harness import environment, once
 
 CASES = {
     "attncli ": {"forward", "backward", "why", "examples", "models"},
@@ -29,16 +30,16 @@ CASES = {
 
 def bash(line: str) -> set[str]:
     """What bash is offered for a line."""
-    done = run(_ATTNCLI_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=len(line.split(" ")) - 1)
+    done = once(_ATTNCLI_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=len(line.split(" ")) - 1)
     assert done.status == 0 and not done.err
-    return set(done.text.split())
+    return set(done.out.split())
 
 
 def zsh(line: str) -> set[str]:
     """What zsh is offered for a line."""
-    done = run(_ATTNCLI_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
+    done = once(_ATTNCLI_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
     assert done.status == 0 and not done.err
-    return set(re.findall(r'^(?:_arguments .*\(\()?"([^"]+)"', done.text, re.MULTILINE))
+    return set(re.findall(r'^(?:_arguments .*\(\()?"([^"]+)"', done.out, re.MULTILINE))
 
 
 @pytest.mark.parametrize("line", CASES)
@@ -57,9 +58,9 @@ def test_a_problem_that_cannot_be_read_is_no_obstacle(line: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_script(shell: str) -> None:
-    done = run("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION=1)
+    done = once("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION=1)
     assert done.status == 0
-    assert "_ATTNCLI_COMPLETE=complete_" + shell in done.text
+    assert "_ATTNCLI_COMPLETE=complete_" + shell in done.out
 
 
 def test_bash_takes_the_script() -> None:
@@ -69,6 +70,6 @@ def test_bash_takes_the_script() -> None:
         " COMP_WORDS=(attncli forward --step sco); COMP_CWORD=3; _attncli_completion attncli;"
         ' echo "${COMPREPLY[@]}"'
     )
-    path = os.pathsep.join([str(Path(ATTNCLI).parent), environment()["PATH"]])
+    path = os.pathsep.join([str(Path(sys.executable).parent), environment()["PATH"]])
     done = subprocess.run(["bash", "-c", ask], env=environment(PATH=path), capture_output=True, timeout=30, check=False)
     assert (done.stdout.decode().strip(), done.stderr) == ("scores", b"")

@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any
 
 import pytest
+from harness import once, process
 from tables_read import tables
 from typed import A1, SELF, WIDTHS
-from whole_command import run
 
 MATRICES = random.Random(12)
 
@@ -33,7 +33,7 @@ RUNS = {
 
 def values(*words: str) -> dict[str, list[list[float]]]:
     """The numbers of every step, from the JSON, as matrices."""
-    steps = json.loads(run(*words, "--format", "json").text)["steps"]
+    steps = json.loads(once(*words, "--format", "json").out)["steps"]
     return {step["id"]: _rows(step["value"]) for step in steps}
 
 
@@ -67,22 +67,22 @@ def assert_shows(text: str, expected: dict[str, list[list[float]]], decimals: in
 @pytest.mark.parametrize("name", RUNS)
 def test_tables(name: str, width: int) -> None:
     words = ("backward", *RUNS[name])
-    assert_shows(run(*words, COLUMNS=width).text, values(*words))
+    assert_shows(once(*words, COLUMNS=width).out, values(*words))
 
 
 @pytest.mark.parametrize("decimals", [0, 7, 15])
 def test_decimals(decimals: int) -> None:
     words = ("backward", *RUNS["tall"], "--decimals", str(decimals))
     for width in (40, 80):
-        assert_shows(run(*words, COLUMNS=width).text, values(*words), decimals)
+        assert_shows(once(*words, COLUMNS=width).out, values(*words), decimals)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "gbk", "latin-1", "cp1252", "big5"])
 @pytest.mark.parametrize("name", ["wide", "self"])
 def test_encodings(name: str, encoding: str) -> None:
     words = ("backward", *RUNS[name])
-    done = run(*words, COLUMNS=40, PYTHONUTF8=None, PYTHONIOENCODING=encoding)
-    text = done.out.decode(encoding)
+    done = once(*words, COLUMNS=40, encoding=encoding)
+    text = done.out
     assert "?" not in text and "\\" not in text and "\N{REPLACEMENT CHARACTER}" not in text
     assert_shows(text, values(*words))
 
@@ -101,17 +101,25 @@ def test_encodings(name: str, encoding: str) -> None:
 )
 def test_other_commands_in_encodings(words: tuple[str, ...], encoding: str) -> None:
     for language in ("en", "zh"):
-        done = run(*words, ATTNCLI_LANG=language, PYTHONUTF8=None, PYTHONIOENCODING=encoding)
-        text = done.out.decode(encoding)
-        assert done.status == 0 and done.err == b""
+        done = once(*words, ATTNCLI_LANG=language, encoding=encoding)
+        text = done.out
+        assert done.status == 0 and done.err == ""
         if language == "zh" and encoding == "gbk":
             assert re.search(r"[一-鿿]", text)
 
 
+def test_an_encoding_of_a_process_is_the_same() -> None:
+    """The other tests write into a stream of that encoding; here Python itself opens it."""
+    for words in (("backward", *RUNS["a1"]), ("--help",), ("why", "a1-pronoun", "A", "9", "9")):
+        for encoding in ("ascii", "gbk"):
+            own = process(*words, ATTNCLI_LANG="zh", PYTHONUTF8=None, PYTHONIOENCODING=encoding)
+            assert own == once(*words, ATTNCLI_LANG="zh", encoding=encoding)
+
+
 def test_a_message_in_an_encoding_without_its_signs() -> None:
-    done = run("forward", "-Q", "1 2 3", "-K", "1 0; 0 1", "-V", "1 0; 0 1", PYTHONUTF8=None, PYTHONIOENCODING="ascii")
+    done = once("forward", "-Q", "1 2 3", "-K", "1 0; 0 1", "-V", "1 0; 0 1", encoding="ascii")
     assert done.status == 2
-    assert "K is 2" in done.err.decode("ascii")
+    assert "K is 2" in done.err
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -131,8 +139,8 @@ def test_exact_results_are_whole(width: int) -> None:
         "--step",
         "O",
     )
-    wide = tables(run(*words, COLUMNS=1000).text)
-    narrow = re.sub(r"\s", "", run(*words, COLUMNS=width).text)
+    wide = tables(once(*words, COLUMNS=1000).out)
+    narrow = re.sub(r"\s", "", once(*words, COLUMNS=width).out)
     assert wide.keys() == {"A", "O", "G_O", "G_K"}
     for rows in wide.values():
         for cell in chain(*rows):
@@ -141,7 +149,7 @@ def test_exact_results_are_whole(width: int) -> None:
 
 def test_json_is_one_line_at_any_width() -> None:
     words = ("backward", *RUNS["wide"], "--format", "json")
-    texts = {run(*words, COLUMNS=width).text for width in WIDTHS}
+    texts = {once(*words, COLUMNS=width).out for width in WIDTHS}
     assert len(texts) == 1
     text = texts.pop()
     assert text.count("\n") == 1 and text.endswith("\n")

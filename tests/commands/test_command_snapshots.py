@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from harness import Ran, once
 from rich.cells import cell_len
 from saved import SAVED, path
 from syrupy.assertion import SnapshotAssertion
 from typed import EVERYWHERE, WIDTHS, WIDTHS_IN_CHINESE
-from whole_command import Done, run
 
 from attncli import models
 from attncli.problems import library
@@ -25,11 +25,11 @@ SHOWN = [(name, width, "en") for name in EVERYWHERE for width in WIDTHS] + [
 LISTS = {"examples-list": library.ids, "models": models.names}
 
 
-def shown(name: str, width: int, language: str) -> Done:
+def shown(name: str, width: int, language: str) -> Ran:
     words = EVERYWHERE[name]
     # In the folder of the file, so that no path of this machine is shown.
     folder = path().parent if SAVED in words else None
-    return run(*words, folder=folder, COLUMNS=width, ATTNCLI_LANG=language)
+    return once(*words, folder=folder, COLUMNS=width, ATTNCLI_LANG=language)
 
 
 @pytest.mark.parametrize(("name", "width", "language"), [case for case in SHOWN if case[0] not in LISTS])
@@ -44,17 +44,17 @@ COPIED = re.compile(r" *attncli \w|\w+ = \"[? ;]+\"$")
 @pytest.mark.parametrize(("name", "width", "language"), SHOWN)
 def test_no_line_is_wider_than_the_screen_or_ends_in_spaces(name: str, width: int, language: str) -> None:
     done = shown(name, width, language)
-    for line in done.text.splitlines():
+    for line in done.out.splitlines():
         assert cell_len(line) <= width or COPIED.match(line), line
         assert line == line.rstrip(), repr(line)
-    assert done.text.endswith("\n") or not done.text
-    assert "\x1b" not in done.text
+    assert done.out.endswith("\n") or not done.out
+    assert "\x1b" not in done.out
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_lists_are_complete_and_in_order(name: str) -> None:
     for width in WIDTHS:
-        text = shown(name, width, "en").text.rpartition("\n\n")[0]
+        text = shown(name, width, "en").out.rpartition("\n\n")[0]
         # The heading of a part may go on in a second line.
         text = re.sub(r"^[A-Z].*(\n[a-z ]+$)?", "", text, flags=re.MULTILINE)
         listed = re.findall(r"^([a-z]\S*)(?= |$)", text, re.MULTILINE)
@@ -64,7 +64,7 @@ def test_lists_are_complete_and_in_order(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in EVERYWHERE if not name.startswith("wrong")])
 def test_language_is_all_of_it(name: str) -> None:
     """English has Chinese only in the data; Chinese says everything in Chinese."""
-    english, chinese = (shown(name, 80, language).text for language in ("en", "zh"))
+    english, chinese = (shown(name, 80, language).out for language in ("en", "zh"))
     assert re.search(r"[一-鿿]", chinese) or name == "why"
     for sentence in re.findall(r"(?:[A-Z][a-z]+ (?:[a-z,]+ ){3,}[a-z]+[.:])", english):
         assert sentence not in chinese
@@ -74,6 +74,6 @@ def test_language_is_all_of_it(name: str) -> None:
 def test_lang_says_the_same_as_the_environment(name: str) -> None:
     for language, locale in (("en", "en_US.UTF-8"), ("zh", "zh_CN.UTF-8")):
         other = {"en": "zh_CN.UTF-8", "zh": "en_US.UTF-8"}[language]
-        asked = run(*EVERYWHERE[name], "--lang", language, LANG=other)
-        assert asked.out == run(*EVERYWHERE[name], LANG=locale).out
-        assert asked.out == run(*EVERYWHERE[name], LANG=other, ATTNCLI_LANG=language).out
+        asked = once(*EVERYWHERE[name], "--lang", language, LANG=other)
+        assert asked.stdout == once(*EVERYWHERE[name], LANG=locale).stdout
+        assert asked.stdout == once(*EVERYWHERE[name], LANG=other, ATTNCLI_LANG=language).stdout

@@ -2,54 +2,29 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import sys
-from typing import Any, NamedTuple
-from unittest import mock
+from typing import Any
 
 import numpy as np
+from harness import Ran, run
 
-from attncli.cli.main import main
 from attncli.core.graph import Graph
 from attncli.core.matrix import as_matrix
 from attncli.cost.sizes import Sizes
 from attncli.problems.problem import Problem
 
 
-class Ran(NamedTuple):
-    """Exit status and what was written."""
-
-    status: int
-    out: str
-    err: str
-
-
-class _Keeping(io.BytesIO):
-    """Bytes that survive the closing of the text stream around them."""
-
-    def close(self) -> None:
-        pass
-
-
-def compare(*words: str, columns: int = 80, lang: str = "en", encoding: str = "utf-8") -> Ran:
+def compare(*words: str, **how: Any) -> Ran:
     """Run `attncli compare …`."""
-    out, err = _Keeping(), _Keeping()
-    with (
-        mock.patch.object(sys, "stdout", io.TextIOWrapper(out, encoding, write_through=True)),
-        mock.patch.object(sys, "stderr", io.TextIOWrapper(err, "utf-8", write_through=True)),
-        mock.patch.dict("os.environ", {"ATTNCLI_LANG": lang, "COLUMNS": str(columns)}),
-    ):
-        status = main(["compare", *words])
-    return Ran(status, out.getvalue().decode(encoding), err.getvalue().decode())
+    return run("compare", *words, **how)
 
 
 def shown(*words: str, **how: Any) -> str:
     """What a command that works shows."""
     status, out, err = compare(*words, **how)
     assert (status, err) == (0, ""), err
-    return out
+    return str(out)
 
 
 def data(*words: str) -> dict[str, Any]:

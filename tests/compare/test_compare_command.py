@@ -74,13 +74,13 @@ def test_the_window_of_mistral_bounds_its_cache() -> None:
 
 def test_the_pairs_of_a_window_are_said_as_they_are_counted() -> None:
     windowed, plain = "the first w tokens meet 1 to w keys", "token i meets i keys"
-    text = shown("gqa", "--preset", "mistral-7b", "--expand", columns=400)
+    text = shown("gqa", "--preset", "mistral-7b", "--expand", COLUMNS=400)
     assert windowed in text and plain not in text
     assert text.count("w(w+1)/2 + (n−w)·w") == 3  # scores, values, and the sentence
     # A window as long as the context hides nothing.
-    free = shown("gqa", "--preset", "mistral-7b", "--context", "4096", columns=400)
+    free = shown("gqa", "--preset", "mistral-7b", "--context", "4096", COLUMNS=400)
     assert windowed not in free and plain in free
-    both = shown("--preset", "mistral-7b,llama-2-7b", "--context", "8192", columns=400)
+    both = shown("--preset", "mistral-7b,llama-2-7b", "--context", "8192", COLUMNS=400)
     assert windowed in both and plain in both
 
 
@@ -149,22 +149,22 @@ def test_files(ending: str, tmp_path: Path) -> None:
 
 def test_a_file_is_chinese_where_the_screen_cannot_be(tmp_path: Path) -> None:
     path = tmp_path / "compared.md"
-    shown("-o", str(path), lang="zh", encoding="ascii")
+    shown("-o", str(path), ATTNCLI_LANG="zh", encoding="ascii")
     assert "键和值" in path.read_text("utf-8")
-    assert "heads of keys and values" in shown(lang="zh", encoding="ascii")
+    assert "heads of keys and values" in shown(ATTNCLI_LANG="zh", encoding="ascii")
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("columns", [30, 50, 80, 120])
 def test_fits_the_screen(columns: int, lang: str) -> None:
     for words in ((), ("--preset", ",".join(presets.names())), ("--expand", "mla")):
-        text = shown(*words, columns=columns, lang=lang)
+        text = shown(*words, COLUMNS=columns, ATTNCLI_LANG=lang)
         assert [line for line in text.splitlines() if columns_of(line) > columns] == []
         assert "…" not in text
 
 
 def test_chinese_is_chinese() -> None:
-    text = shown("--expand", lang="zh")
+    text = shown("--expand", ATTNCLI_LANG="zh")
     plain = re.sub(r"https?://\S+|--[\w-]+", "", text)
     assert re.findall(r"\b(?:the|and|of|with|heads|cache|layers)\b", plain) == []
 

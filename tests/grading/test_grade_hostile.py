@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from classroom import RIGHT, Ran, grade, json_lines, refused
+from classroom import RIGHT, grade, json_lines
+from harness import Ran, refused
 
 NAMES = [
     "../../etc/x",
@@ -74,7 +75,7 @@ def harmless(text: str) -> None:
 @pytest.mark.parametrize("format", ["jsonl", "csv", "junit", "table"])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_no_control_character_is_written(format: str, lang: str) -> None:
-    ran = hostile("--format", format, lang=lang)
+    ran = hostile("--format", format, ATTNCLI_LANG=lang)
     harmless(ran.out)
     assert ran.err == ""
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from classroom import NO_SCALE, RIGHT, a_class, command, environment, grade, json_lines, process, refused, run
+from classroom import NO_SCALE, RIGHT, a_class, grade, json_lines
+from harness import command, environment, process, refused, run
 
 from attncli.core.message import InputError
 from attncli.marking import places

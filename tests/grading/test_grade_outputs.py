@@ -18,20 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from classroom import (
-    ANSWERS,
-    NO_SCALE,
-    OVER_COLUMNS,
-    RIGHT,
-    a_class,
-    command,
-    environment,
-    grade,
-    json_lines,
-    process,
-    refused,
-    run,
-)
+from classroom import ANSWERS, NO_SCALE, OVER_COLUMNS, RIGHT, a_class, grade, json_lines
+from harness import Ran, command, environment, on_terminal, pieces, process, refused, run
 
 from attncli.locale.wrap import columns as columns_of
 from attncli.marking.picture import Picture
@@ -236,7 +224,7 @@ def test_junit_of_an_unreadable_sheet_is_one_error() -> None:
 @pytest.mark.parametrize(("lang", "words"), [("en", ["not right", "Points: 5 of 6"]), ("zh", ["不对", "成绩：5 / 6"])])
 def test_feedback_is_a_page_a_student(tmp_path: Path, lang: str, words: list[str]) -> None:
     lines = json_lines([*a_class(5), {"student": "s001", "answers": RIGHT}]) + "{\n"
-    ran = grade("-", "--feedback", tmp_path / "out", stdin=lines.encode(), lang=lang)
+    ran = grade("-", "--feedback", tmp_path / "out", stdin=lines.encode(), ATTNCLI_LANG=lang)
     assert "feedback" not in ran.out
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["7.md", "s001-2.md", "s001.md", "s002.md", "s003.md", "s004.md", "s005.md"]
@@ -268,7 +256,7 @@ def picture(class_file: Path, **how: Any) -> str:
 
 
 def test_the_class_picture(class_file: Path) -> None:
-    out = picture(class_file, columns=65)
+    out = picture(class_file, COLUMNS=65)
     lines = out.splitlines()
     assert lines[:3] == ["What does “it” look at?", "Sheets: 41, unreadable: 1. Mean: 3.32 of 6 points.", ""]
     assert lines[3:5] == ["Not marked", "#1: is not valid JSON at line 1, column 2: a name in double"]
@@ -335,7 +323,7 @@ def test_of_several_mistakes_that_fit_the_likeliest_is_counted() -> None:
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("columns", [20, 40, 50, 80, 120])
 def test_the_class_picture_fits_its_screen(class_file: Path, lang: str, columns: int) -> None:
-    out = picture(class_file, lang=lang, columns=columns)
+    out = picture(class_file, ATTNCLI_LANG=lang, COLUMNS=columns)
     for line in out.splitlines():
         assert columns_of(line) <= columns, line
         assert line == line.rstrip()
@@ -344,7 +332,7 @@ def test_the_class_picture_fits_its_screen(class_file: Path, lang: str, columns:
 
 
 def test_the_class_picture_on_a_narrow_screen_is_a_list(class_file: Path) -> None:
-    lines = picture(class_file, columns=40).splitlines()
+    lines = picture(class_file, COLUMNS=40).splitlines()
     assert "scores  right 40" in lines
     at = lines.index("A  right 16 · followed 8 · wrong 8 ·")
     assert lines[at + 1] == "  first wrong 8 · blank 8"
@@ -352,7 +340,7 @@ def test_the_class_picture_on_a_narrow_screen_is_a_list(class_file: Path) -> Non
 
 def test_the_rare_is_seen_and_the_frequent_comes_first() -> None:
     sheets = [{"student": "s", "answers": answers} for answers in [RIGHT] * 60 + [OVER_COLUMNS] * 3 + [NO_SCALE]]
-    lines = grade("-", "--format", "table", stdin=json_lines(sheets).encode(), columns=25).out.splitlines()
+    lines = grade("-", "--format", "table", stdin=json_lines(sheets).encode(), COLUMNS=25).out.splitlines()
     # To scale: 3 and 1 of 60 on 19 characters are 7.6 and 2.5 eighths.
     bars = [line[3:] for line in lines if re.match(r"\d  [█▏▎▍▌▋▊▉]", line)]
     assert bars == ["█ 3", "▍ 1", f"{'█' * 19} 60"]
@@ -543,44 +531,22 @@ def test_killed_in_the_middle_and_continued(long_class: Path, tmp_path: Path, fo
 # On a terminal
 
 
-def on_a_terminal(argv: list[str], *, stdout_too: bool) -> tuple[str, str]:
-    """What a terminal is sent, and what goes into a pipe on standard output."""
-    pty = pytest.importorskip("pty")
-    master, slave = pty.openpty()
-    with subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=slave if stdout_too else subprocess.PIPE,
-        stderr=slave,
-        env=environment(TERM="xterm"),
-    ) as running:
-        os.close(slave)
-        out = b"" if running.stdout is None else running.stdout.read()
-        seen = b""
-        while True:
-            try:
-                block = os.read(master, 65536)
-            except OSError:
-                break
-            if not block:
-                break
-            seen += block
-        os.close(master)
-        assert running.wait() == 0
-    return seen.decode(), out.decode()
+def graded_on_terminal(*words: object, **how: Any) -> tuple[str, str]:
+    """What a terminal is sent, and what goes into a pipe on standard output if it is piped."""
+    ran = on_terminal("grade", "a1-pronoun", *words, TERM="xterm", **how)
+    assert ran.status == 0, ran
+    return (ran.err, ran.out) if how.get("piped") else (ran.out, "")
 
 
 def test_progress_on_a_terminal_and_silence_in_a_pipe(class_file: Path) -> None:
-    argv = command("grade", "a1-pronoun", class_file, "--format", "csv")
-    seen, out = on_a_terminal(argv, stdout_too=False)
+    seen, out = graded_on_terminal(class_file, "--format", "csv", piped=True)
     assert "0/40" in seen  # how many there are is known from the beginning
     assert "\x1b[?25h" in seen  # the cursor is shown again
-    assert out == process(*argv[3:]).out
-    assert process(*argv[3:]).err == ""
+    assert grade(class_file, "--format", "csv") == Ran(0, out.encode())
 
 
 def test_the_bar_is_gone_before_the_table_is_written(class_file: Path) -> None:
-    seen, _ = on_a_terminal(command("grade", "a1-pronoun", class_file), stdout_too=True)
+    seen, _ = graded_on_terminal(class_file)
     bar, _, table = seen.rpartition("\x1b[?25h")
     assert "/40" in bar and "/40" not in table
     assert "no-scale" in table and "no-scale" not in bar
@@ -588,21 +554,29 @@ def test_the_bar_is_gone_before_the_table_is_written(class_file: Path) -> None:
 
 @pytest.mark.parametrize("format", ["jsonl", "csv"])
 def test_lines_that_run_over_the_screen_have_no_bar_between_them(class_file: Path, format: str) -> None:
-    seen, _ = on_a_terminal(command("grade", "a1-pronoun", class_file, "--format", format), stdout_too=True)
+    seen, _ = graded_on_terminal(class_file, "--format", format)
     assert "/40" not in seen and len(seen.splitlines()) >= 40
 
 
 def test_progress_of_a_stream_has_no_end(class_file: Path) -> None:
     """Nobody knows how many sheets a pipe brings; none of them may be read to find out."""
-    argv = command("grade", "a1-pronoun", "-", "--format", "csv")
-    through = ["sh", "-c", 'cat "$0" | "$@"', str(class_file), *argv]
-    seen, out = on_a_terminal(through, stdout_too=False)
-    assert "/?" in seen
-    assert out == process("grade", "a1-pronoun", class_file, "--format", "csv").out
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    through = ["sh", "-c", 'cat "$0" | "$@"', str(class_file), *command("grade", "a1-pronoun", "-", "--format", "csv")]
+    with subprocess.Popen(
+        through, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, env=environment()
+    ) as running:
+        os.close(theirs)
+        assert running.stdout is not None
+        out = running.stdout.read()
+        seen = b"".join(pieces(ours))
+        os.close(ours)
+    assert running.returncode == 0
+    assert b"/?" in seen
+    assert out == grade(class_file, "--format", "csv").stdout
 
 
 def test_colour_only_on_a_terminal(class_file: Path) -> None:
-    argv = command("grade", "a1-pronoun", class_file)
-    seen, _ = on_a_terminal(argv, stdout_too=True)
+    seen, _ = graded_on_terminal(class_file)
     assert "\x1b[31m" in seen
-    assert "\x1b" not in process(*argv[3:]).out
+    assert "\x1b" not in run("grade", "a1-pronoun", class_file).out

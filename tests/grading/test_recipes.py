@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from classroom import NO_SCALE, RIGHT, environment
+from classroom import NO_SCALE, RIGHT
+from harness import environment
 
 RECIPES = Path(__file__).parent / "recipes"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import Ran, elsewhere, on_terminal, once
 from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
-from whole_command import Done, on_terminal, run, run_again
 
 from attncli import lab
 
@@ -27,8 +27,8 @@ SHOWN = {
 }
 
 
-def shown(name: str, width: int, language: str, **variables: Any) -> Done:
-    return run("lab", *SHOWN[name], COLUMNS=width, ATTNCLI_LANG=language, **variables)
+def shown(name: str, width: int, language: str, **variables: Any) -> Ran:
+    return once("lab", *SHOWN[name], COLUMNS=width, ATTNCLI_LANG=language, **variables)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -43,16 +43,16 @@ def test_snapshot(name: str, width: int, language: str, snapshot: SnapshotAssert
 @pytest.mark.parametrize("name", SHOWN)
 def test_no_line_is_wider_than_the_screen_or_ends_in_spaces(name: str, width: int, language: str) -> None:
     done = shown(name, width, language)
-    assert (done.status, done.err) == (0, b"")
-    for line in done.text.splitlines():
+    assert (done.status, done.err) == (0, "")
+    for line in done.out.splitlines():
         assert cell_len(line) <= width, line
         assert line == line.rstrip(), repr(line)
-    assert "\x1b" not in done.text
+    assert "\x1b" not in done.out
 
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_chinese_says_everything_in_chinese(name: str) -> None:
-    english, chinese = (shown(name, 80, language).text for language in ("en", "zh"))
+    english, chinese = (shown(name, 80, language).out for language in ("en", "zh"))
     assert not re.search(r"[一-鿿]", english)
     for sentence in re.findall(r"[A-Z][a-z]+ (?:[a-z,]+ ){2,}", english):
         assert sentence not in chinese
@@ -61,9 +61,9 @@ def test_chinese_says_everything_in_chinese(name: str) -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_ascii_and_gbk_terminals_can_show_it(name: str) -> None:
     for encoding, language in (("ascii", "en"), ("gbk", "zh"), ("gbk", "en")):
-        done = shown(name, 50, language, PYTHONIOENCODING=encoding, PYTHONUTF8=None)
+        done = shown(name, 50, language, encoding=encoding)
         assert done.status == 0
-        text = done.out.decode(encoding)
+        text = done.out
         assert "\\u" not in text
         # Block and box signs are two columns wide in a GBK terminal.
         assert not re.search(r"[█▌░▒▓│┤└─]", text)
@@ -73,24 +73,32 @@ def test_ascii_and_gbk_terminals_can_show_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_terminal_and_a_pipe_see_the_same(name: str) -> None:
-    assert on_terminal("lab", name, columns=80).text == run("lab", name, COLUMNS=80).text
+    assert on_terminal("lab", name, columns=80).out == once("lab", name, COLUMNS=80).out
 
 
-@pytest.mark.parametrize("format", ["table", "json", "csv", "markdown"])
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_seed_gives_the_same_bytes(name: str, format: str, tmp_path: Path) -> None:
-    words = ("lab", name, "--seed", "5", "--format", format)
-    first = run_again(*words)
+SEEDED = [("lab", name, "--seed", "5", "--format", format) for name in NAMES for format in ("table", "json", "csv", "markdown")]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def of_another_process() -> dict[tuple[str, ...], Ran]:
+    return dict(zip(SEEDED, elsewhere(*SEEDED), strict=True))
+
+
+@pytest.mark.parametrize("words", SEEDED, ids=lambda words: f"{words[1]}-{words[-1]}")
+def test_the_same_seed_gives_the_same_bytes(
+    words: tuple[str, ...], of_another_process: dict[tuple[str, ...], Ran], tmp_path: Path
+) -> None:
+    first = once(*words)
     assert first.status == 0
-    assert first.out == run_again(*words).out
+    assert first == of_another_process[words]
     target = tmp_path / "found.txt"
-    assert run(*words, "-o", str(target)).out == b""
-    assert target.read_bytes() == first.out
+    assert once(*words, "-o", str(target)).stdout == b""
+    assert target.read_bytes() == first.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_json_is_one_line_with_the_numbers_in_full(name: str) -> None:
-    text = run("lab", name, "--format", "json", COLUMNS=40).text
+    text = once("lab", name, "--format", "json", COLUMNS=40).out
     assert text.count("\n") == 1
     found = json.loads(text)
     assert (found["schema"], found["experiment"], found["seed"]) == (1, name, 0)
@@ -102,8 +110,8 @@ def test_json_is_one_line_with_the_numbers_in_full(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_csv_says_what_json_says(name: str) -> None:
-    tables = json.loads(run("lab", name, "--format", "json").text)["tables"]
-    listed = list(csv.DictReader(io.StringIO(run("lab", name, "--format", "csv").text)))
+    tables = json.loads(once("lab", name, "--format", "json").out)["tables"]
+    listed = list(csv.DictReader(io.StringIO(once("lab", name, "--format", "csv").out)))
     for table in tables:
         mine = [row for row in listed if row["table"] == table["id"]]
         cells = [cell for row in table["rows"] for cell in row]
@@ -115,12 +123,12 @@ def test_csv_says_what_json_says(name: str) -> None:
 def test_a_file_is_written_as_its_name_ends(tmp_path: Path) -> None:
     for ending, beginning in ((".json", "{"), (".csv", "table,"), (".md", "# "), (".txt", "Softmax")):
         target = tmp_path / f"found{ending}"
-        assert run("lab", "softmax", "-o", str(target)).status == 0
+        assert once("lab", "softmax", "-o", str(target)).status == 0
         assert target.read_text("utf-8").startswith(beginning)
 
 
 def test_the_numbers_in_the_text_are_those_of_the_table() -> None:
-    found = json.loads(run("lab", "scaling", "--seed", "7", "--d-k", "4 25", "--format", "json").text)
+    found = json.loads(once("lab", "scaling", "--seed", "7", "--d-k", "4 25", "--format", "json").out)
     last = dict(zip(found["tables"][0]["columns"], found["tables"][0]["rows"][-1], strict=True))
     assert f"At d_k = 25 theory says 25, and {last['variance']:.4g} was measured" in found["said"][1]
     assert f"typically {math.sqrt(last['variance']):.3f} away from 0" in found["said"][1]
@@ -128,51 +136,51 @@ def test_the_numbers_in_the_text_are_those_of_the_table() -> None:
 
 
 def test_settings_that_another_one_replaces_are_not_claimed() -> None:
-    found = json.loads(run("lab", "rank", "--matrix", "1 2; 3 4", "--format", "json").text)["settings"]
+    found = json.loads(once("lab", "rank", "--matrix", "1 2; 3 4", "--format", "json").out)["settings"]
     assert (found["size"], found["d_k"], found["matrix"]) == (None, None, [[1, 2], [3, 4]])
-    assert json.loads(run("lab", "heads", "d1-two-heads", "--format", "json").text)["settings"]["text"] is None
+    assert json.loads(once("lab", "heads", "d1-two-heads", "--format", "json").out)["settings"]["text"] is None
 
 
 def test_completion_knows_experiments_and_examples() -> None:
     for words, offered in (("attncli lab s", {"scaling", "softmax"}), ("attncli lab heads d1", {"d1-two-heads"})):
-        done = run(_ATTNCLI_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=len(words.split()) - 1)
-        assert set(done.text.split()) == offered
+        done = once(_ATTNCLI_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=len(words.split()) - 1)
+        assert set(done.out.split()) == offered
 
 
 def test_a_seed_changes_what_is_seen() -> None:
-    assert run("lab", "scaling", "--seed", "1").out != run("lab", "scaling", "--seed", "2").out
-    assert run("lab", "scaling", "--seed", "0").out == run("lab", "scaling").out
+    assert once("lab", "scaling", "--seed", "1").stdout != once("lab", "scaling", "--seed", "2").stdout
+    assert once("lab", "scaling", "--seed", "0").stdout == once("lab", "scaling").stdout
 
 
 def test_the_group_lists_its_experiments() -> None:
-    done = run("lab", "--help", COLUMNS=80)
-    assert re.findall(r"^  ([a-z]+)  ", done.text, re.MULTILINE) == NAMES
-    assert run("lab").text == done.text
-    assert "  --d-k LIST" in run("lab", "scaling", "--help").text
+    done = once("lab", "--help", COLUMNS=80)
+    assert re.findall(r"^  ([a-z]+)  ", done.out, re.MULTILINE) == NAMES
+    assert once("lab").out == done.out
+    assert "  --d-k LIST" in once("lab", "scaling", "--help").out
 
 
 def test_a_matrix_and_a_problem_may_come_from_standard_input() -> None:
-    assert "3×2" in run("lab", "rank", "--matrix", "-", stdin=b"1 2\n3 4\n5 6\n").text
+    assert "3×2" in once("lab", "rank", "--matrix", "-", stdin=b"1 2\n3 4\n5 6\n").out
     problem = b'model = "multi_head"\n[inputs]\nX = "1 0; 0 1"\nW_Q = "1 0; 0 1"\nW_K = "1 0; 0 1"\nW_V = "1 0; 0 1"\nW_O = "1 0; 0 1"\n[settings]\nheads = 2\n[labels]\ntoken = ["I", "see"]\n'
-    assert "2 see" in run("lab", "heads", "-", stdin=problem).text
+    assert "2 see" in once("lab", "heads", "-", stdin=problem).out
 
 
 def test_a_trained_model_shows_its_heads(tmp_path: Path) -> None:
     """The map is the one that attncli train itself shows, token by token."""
     saved, other = tmp_path / "model.npz", tmp_path / "no.npz"
     other.write_bytes(b"no archive")
-    trained = run("train", "abcab", "--heads", "2", "--steps", "20", "--save", str(saved), "--format", "json")
+    trained = once("train", "abcab", "--heads", "2", "--steps", "20", "--save", str(saved), "--format", "json")
     assert trained.status == 0
-    mine = json.loads(run("lab", "heads", str(saved), "--format", "json").text)
-    theirs = json.loads(trained.text)
+    mine = json.loads(once("lab", "heads", str(saved), "--format", "json").out)
+    theirs = json.loads(trained.out)
     assert len(mine["maps"]) == 3
     for one, expected in zip(mine["maps"][:2], theirs["maps"], strict=True):
         for row, shown in zip(one["values"], expected["values"], strict=True):
             assert row == pytest.approx(shown, rel=1e-12)
     assert [row[0] for row in mine["tables"][0]["rows"]] == ["a", "b", "c", "a"]
-    refused = run("lab", "heads", str(other))
-    assert (refused.status, refused.out) == (2, b"")
-    assert b"no.npz" in refused.err
+    refused = once("lab", "heads", str(other))
+    assert (refused.status, refused.stdout) == (2, b"")
+    assert "no.npz" in refused.err
 
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
@@ -215,9 +223,9 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_bad_input_is_one_message(name: str) -> None:
     words, message = WRONG[name]
-    done = run("lab", *words)
-    assert (done.status, done.out) == (2, b"")
-    error = done.err.decode()
+    done = once("lab", *words)
+    assert (done.status, done.out) == (2, "")
+    error = done.err
     assert error.startswith("attncli: ")
     assert error.count("\n") == 1
     assert message in error
@@ -225,9 +233,9 @@ def test_bad_input_is_one_message(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_bad_input_is_said_in_chinese_too(name: str) -> None:
-    done = run("lab", *WRONG[name][0], ATTNCLI_LANG="zh")
+    done = once("lab", *WRONG[name][0], ATTNCLI_LANG="zh")
     assert done.status == 2
-    assert re.search(r"[一-鿿]", done.err.decode())
+    assert re.search(r"[一-鿿]", done.err)
 
 
 def test_help_does_not_load_numpy() -> None:

@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import command, environment, pieces, refused, run
 from syrupy.assertion import SnapshotAssertion
 
-sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("cli", "commands")]
-from running import refused, run  # noqa: E402
-from whole_command import ATTNCLI, environment, pieces  # noqa: E402
-
-from attncli.practice.log import read  # noqa: E402
+from attncli.practice.log import read
 
 #: Exercises with the lines that somebody types: a wrong one, words in both languages, a short one, right ones.
 TRANSCRIPTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -47,7 +44,9 @@ TRANSCRIPTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 def test_transcripts_in_a_pipe(name: str, code: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     words, lines = TRANSCRIPTS[name]
     log = tmp_path / "log.jsonl"
-    ran = run("practice", *words, "--log", str(log), "--lang", code, stdin="\n".join(lines).encode() + b"\n")
+    ran = run(
+        "practice", *words, "--log", str(log), "--lang", code, stdin="\n".join(lines).encode() + b"\n", COLUMNS=100
+    )
     assert (ran.status, ran.err) == (0, "")
     assert "\x1b" not in ran.out
     assert ran.out == snapshot
@@ -60,9 +59,8 @@ def test_transcripts_in_a_pipe(name: str, code: str, tmp_path: Path, snapshot: S
 def test_the_same_on_a_terminal(name: str, code: str, tmp_path: Path) -> None:
     """Plain input with line editing; on a dumb terminal too. What is said is what a pipe is told."""
     words, lines = TRANSCRIPTS[name]
-    piped = run(
-        "practice", *words, "--log", str(tmp_path / "a"), "--lang", code, stdin="\n".join(lines).encode() + b"\n"
-    ).out
+    written = "\n".join(lines).encode() + b"\n"
+    piped = run("practice", *words, "--log", tmp_path / "a", "--lang", code, stdin=written, COLUMNS=100).out
     typed = on_terminal(("practice", *words, "--log", str(tmp_path / "b"), "--lang", code), lines, COLUMNS=100)
     assert said(typed) == said(piped)
     assert "\x1b" not in typed
@@ -82,7 +80,7 @@ def on_terminal(words: Sequence[str], lines: Sequence[str], **variables: Any) ->
 
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [ATTNCLI, *words],
+        command(*words),
         env=environment(TERM="dumb", **variables),
         stdin=theirs,
         stdout=theirs,
@@ -115,7 +113,7 @@ def until(terminal: int, end: bytes) -> bytes:
 def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     process = subprocess.Popen(
-        [ATTNCLI, "practice", "attention", "--stage", "4", "--log", str(log)],
+        command("practice", "attention", "--stage", "4", "--log", log),
         env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[1] / "commands"))
-from whole_command import run
+from harness import once
 
 
 def test_a_deep_tree_stops_where_no_room_is_left_and_says_where_to_go_on() -> None:
     words = ("why", "e8-encoder-block", "norm1.Y", "1", "2", "--depth", "all")
-    narrow, wide = (run(*words, COLUMNS=width, ATTNCLI_LANG="en").text for width in (50, 300))
+    narrow, wide = (once(*words, COLUMNS=width, ATTNCLI_LANG="en").out for width in (50, 300))
     assert "the screen is too narrow. Go on from self." in narrow.replace("\n", " ")
     assert all(len(line) - len(line.lstrip("│├└─ ")) <= 32 for line in narrow.splitlines())
     assert "too narrow" not in wide and "self.W_Q" not in wide
 
 
 def test_a_small_constant_is_not_shown_as_0() -> None:
-    text = run("why", "f3-adam", "E_new", "1", "1", "--depth", "1", COLUMNS=120).text
+    text = once("why", "f3-adam", "E_new", "1", "1", "--depth", "1", COLUMNS=120).out
     assert "√0.543 + 1e-8" in text and "+ 0)" not in text
 
 
 def test_a_root_in_ascii_has_brackets() -> None:
-    text = run(
-        "why", "f3-adam", "E_new", "1", "1", "--depth", "1", COLUMNS=120, PYTHONIOENCODING="ascii", PYTHONUTF8=None
-    ).text
+    text = once(
+        "why", "f3-adam", "E_new", "1", "1", "--depth", "1", COLUMNS=120, encoding="ascii"
+    ).out
     assert "sqrt(0.543) + 1e-8" in text
 
 
@@ -33,15 +29,15 @@ def test_which_of_two_right_values_is_shown_is_said() -> None:
     """The source of a1 carries rounded values on (2.680); why and forward do not (2.679)."""
     said = "The source carries rounded values on"
     for words in (("why", "a1-pronoun", "O", "1", "2", "--depth", "1"), ("forward", "a1-pronoun")):
-        full, carried = (run(*words, *more, COLUMNS=200, ATTNCLI_LANG="en").text for more in ((), ("--carry",)))
+        full, carried = (once(*words, *more, COLUMNS=200, ATTNCLI_LANG="en").out for more in ((), ("--carry",)))
         assert "2.679" in full and said in full
         assert "2.680" in carried and said not in carried
 
 
 def test_a_rounded_equation_says_so_once() -> None:
-    text = run("why", "a1-pronoun", "O", "1", "2", COLUMNS=200, ATTNCLI_LANG="en").text
+    text = once("why", "a1-pronoun", "O", "1", "2", COLUMNS=200, ATTNCLI_LANG="en").out
     assert "0.330×0 + 0.670×4 ≈ 2.679" in text and text.count("≈: the numbers shown are rounded") == 1
-    plain = run("why", "a1-pronoun", "S", "1", "2", COLUMNS=200, ATTNCLI_LANG="en").text
+    plain = once("why", "a1-pronoun", "S", "1", "2", COLUMNS=200, ATTNCLI_LANG="en").out
     assert "≈" not in plain
-    ascii = run("why", "a1-pronoun", "O", "1", "2", COLUMNS=200, PYTHONIOENCODING="ascii", PYTHONUTF8=None).text
+    ascii = once("why", "a1-pronoun", "O", "1", "2", COLUMNS=200, encoding="ascii").out
     assert "0.330*0 + 0.670*4 ~= 2.679" in ascii

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from whole_command import ATTNCLI, environment, pieces, run
+from harness import command, environment, pieces, run
 
 FOREVER = ("train", "abcab", "--steps", "1000000")
 
@@ -24,7 +24,7 @@ def stopped(*words: str, by: signal.Signals | None) -> tuple[int, bytes, bytes]:
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [ATTNCLI, *words], env=environment(), stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True,
+        command(*words), env=environment(), stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True,
         preexec_fn=_with_terminal if by is None else _as_usual,
     )  # fmt: skip
     os.close(theirs)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import Ran, elsewhere, on_terminal, once
 from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
-from whole_command import Done, on_terminal, run, run_again
 
 TEXT = "我喜欢数学"
 SHOWN = {
@@ -29,13 +29,13 @@ SHOWN = {
 def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A training of 500 steps in a file."""
     file = tmp_path_factory.mktemp("saved") / "cat.npz"
-    done = run("train", TEXT, "--save", str(file))
-    assert (done.status, done.err) == (0, b"")
+    done = once("train", TEXT, "--save", str(file))
+    assert (done.status, done.err) == (0, "")
     return str(file)
 
 
-def shown(name: str, width: int, language: str, **variables: Any) -> Done:
-    return run(*SHOWN[name], COLUMNS=width, ATTNCLI_LANG=language, **variables)
+def shown(name: str, width: int, language: str, **variables: Any) -> Ran:
+    return once(*SHOWN[name], COLUMNS=width, ATTNCLI_LANG=language, **variables)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -48,7 +48,7 @@ def test_snapshot(name: str, width: int, language: str, snapshot: SnapshotAssert
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("width", [50, 80])
 def test_snapshot_of_generating(saved: str, width: int, language: str, snapshot: SnapshotAssertion) -> None:
-    assert str(run("generate", saved, "我", COLUMNS=width, ATTNCLI_LANG=language)) == snapshot
+    assert str(once("generate", saved, "我", COLUMNS=width, ATTNCLI_LANG=language)) == snapshot
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -56,44 +56,45 @@ def test_snapshot_of_generating(saved: str, width: int, language: str, snapshot:
 @pytest.mark.parametrize("name", SHOWN)
 def test_no_line_is_wider_than_the_screen_or_ends_in_spaces(name: str, width: int, language: str) -> None:
     done = shown(name, width, language)
-    assert (done.status, done.err) == (0, b"")
-    for line in done.text.splitlines():
+    assert (done.status, done.err) == (0, "")
+    for line in done.out.splitlines():
         assert cell_len(line) <= width, line
         assert line == line.rstrip(), repr(line)
-    assert "\x1b" not in done.text
+    assert "\x1b" not in done.out
 
 
 @pytest.mark.parametrize(("encoding", "language"), [("ascii", "en"), ("gbk", "zh"), ("gbk", "en")])
 def test_ascii_and_gbk_terminals_can_show_it(encoding: str, language: str) -> None:
-    done = shown("words", 50, language, PYTHONIOENCODING=encoding, PYTHONUTF8=None)
-    assert (done.status, done.err) == (0, b"")
-    assert not re.search(r"[█▌░▒▓│┤└─]", done.out.decode(encoding))
+    done = shown("words", 50, language, encoding=encoding)
+    assert (done.status, done.err) == (0, "")
+    assert not re.search(r"[█▌░▒▓│┤└─]", done.out)
 
 
 @pytest.mark.parametrize("words", [("train", TEXT, "--steps", "30"), ("train", TEXT, "--step", "2")])
 def test_the_same_seed_gives_the_same_bytes(words: tuple[str, ...], tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a.npz", "b.npz")]
-    first, second = (run_again(*words, "--format", "json", "--save", str(file)) for file in files)
+    saving = [(*words, "--format", "json", "--save", str(file)) for file in files]
+    first, (second,) = once(*saving[0]), elsewhere(saving[1])
     assert first.status == 0
-    assert first.out == second.out
+    assert first.stdout == second.stdout
     assert files[0].read_bytes() == files[1].read_bytes()
-    assert run_again(*words, "--format", "json", "--seed", "1").out != first.out
+    assert once(*words, "--format", "json", "--seed", "1").stdout != first.stdout
 
 
 def test_training_in_two_parts_equals_training_at_once(tmp_path: Path) -> None:
     whole, half, both = (str(tmp_path / name) for name in ("whole.npz", "half.npz", "both.npz"))
-    one = run("train", TEXT, "--steps", "30", "--save", whole, "--format", "json")
-    run("train", TEXT, "--steps", "12", "--save", half)
-    other = run("train", "--load", half, "--steps", "18", "--save", both, "--format", "json")
-    assert one.out == other.out
+    one = once("train", TEXT, "--steps", "30", "--save", whole, "--format", "json")
+    once("train", TEXT, "--steps", "12", "--save", half)
+    other = once("train", "--load", half, "--steps", "18", "--save", both, "--format", "json")
+    assert one.stdout == other.stdout
     assert Path(whole).read_bytes() == Path(both).read_bytes()
 
 
 def test_a_step_in_full_is_what_the_training_then_has(tmp_path: Path) -> None:
     """The numbers of --step 4 in JSON are those of a training of 4 steps, its loss the fourth."""
     file = tmp_path / "four.npz"
-    report = json.loads(run("train", TEXT, "--steps", "4", "--save", str(file), "--format", "json").text)
-    trace = json.loads(run("train", TEXT, "--step", "4", "--format", "json").text)
+    report = json.loads(once("train", TEXT, "--steps", "4", "--save", str(file), "--format", "json").out)
+    trace = json.loads(once("train", TEXT, "--step", "4", "--format", "json").out)
     values = {step["id"]: step["value"] for step in trace["steps"]}
     assert np.ravel(values["L"])[0] == pytest.approx(report["settings"]["losses"][3], rel=1e-12)
     with np.load(file, allow_pickle=False) as arrays:
@@ -103,29 +104,29 @@ def test_a_step_in_full_is_what_the_training_then_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["table", "json", "markdown", "html", "latex", "csv", "svg"])
 def test_a_step_comes_in_every_format(format: str) -> None:
-    done = run("train", "abcab", "--step", "2", "--format", format)
-    assert (done.status, done.err) == (0, b"")
-    assert "2" in done.text
+    done = once("train", "abcab", "--step", "2", "--format", format)
+    assert (done.status, done.err) == (0, "")
+    assert "2" in done.out
 
 
 def test_a_saved_training_is_shown_without_a_step(saved: str) -> None:
-    assert run("train", "--load", saved, "--steps", "0").out == run("train", TEXT).out
+    assert once("train", "--load", saved, "--steps", "0").stdout == once("train", TEXT).stdout
 
 
 def test_json_is_one_line_and_csv_says_the_same() -> None:
-    done = run("train", TEXT, "--format", "json", COLUMNS=40)
-    assert done.text.count("\n") == 1
-    found = json.loads(done.text)
+    done = once("train", TEXT, "--format", "json", COLUMNS=40)
+    assert done.out.count("\n") == 1
+    found = json.loads(done.out)
     assert found["settings"]["loss"] < 0.1
     assert len(found["settings"]["losses"]) == 500
-    rows = list(csv.DictReader(io.StringIO(run("train", TEXT, "--format", "csv").text)))
+    rows = list(csv.DictReader(io.StringIO(once("train", TEXT, "--format", "csv").out)))
     for table in found["tables"]:
         mine = [row["value"] for row in rows if row["table"] == table["id"]]
         assert mine == [str(cell) for row in table["rows"] for cell in row]
 
 
 def test_the_last_row_of_the_table_stands_before_the_update_that_the_sentence_counts() -> None:
-    text = run("train", TEXT, "--steps", "9", ATTNCLI_LANG="en", COLUMNS=200).text
+    text = once("train", TEXT, "--steps", "9", ATTNCLI_LANG="en", COLUMNS=200).out
     sentence = re.search(r"from (\S+) before step 1 to (\S+) after step 9;", text)
     rows = re.findall(r"^ *(\d+) +([\d.]+)$", text, re.MULTILINE)
     assert sentence is not None and "The loss before some of the steps" in text
@@ -134,29 +135,29 @@ def test_the_last_row_of_the_table_stands_before_the_update_that_the_sentence_co
 
 def test_the_live_curve_is_only_on_a_terminal() -> None:
     words = ("train", TEXT, "--steps", "1500")
-    assert run(*words).err == b""
-    live = on_terminal(*words).out.decode()
-    assert live.endswith(run(*words, COLUMNS=80).text)
-    running = live[: -len(run(*words, COLUMNS=80).text)]
+    assert once(*words).err == ""
+    live = on_terminal(*words).out
+    assert live.endswith(once(*words, COLUMNS=80).out)
+    running = live[: -len(once(*words, COLUMNS=80).out)]
     assert "1500" in running
     # A loss that has become small is still a number, not 0.
     losses = re.findall(r"\d+: loss (\S+)", running)
     assert losses and all(float(loss) > 0 for loss in losses) and float(losses[-1]) < 1e-4
-    plain = on_terminal(*words, NO_COLOR="1").out.decode()
+    plain = on_terminal(*words, NO_COLOR="1").out
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
 
 
 def test_generating_writes_the_text_on(saved: str) -> None:
-    found = json.loads(run("generate", saved, "我", "--format", "json").text)
+    found = json.loads(once("generate", saved, "我", "--format", "json").out)
     assert found["settings"]["continuation"] == "喜欢数学"
-    done = run("generate", saved, "我喜", "--length", "9", "--verify")
+    done = once("generate", saved, "我喜", "--length", "9", "--verify")
     assert done.status == 0
-    assert "trained on 4 tokens at a time" in done.text.replace("\n", " ")
+    assert "trained on 4 tokens at a time" in done.out.replace("\n", " ")
     hot = ("generate", saved, "我", "--temperature", "30", "--length", "12", "--format", "json")
-    assert run(*hot, "--seed", "1").out == run_again(*hot, "--seed", "1").out
-    assert run(*hot, "--seed", "1").out != run(*hot, "--seed", "2").out
-    assert json.loads(run(*hot, "--top", "1").text)["settings"]["continuation"][:4] == "喜欢数学"
-    trace = run("generate", saved, "我", "--trace", "--length", "2").text
+    assert [once(*hot, "--seed", "1")] == elsewhere((*hot, "--seed", "1"))
+    assert once(*hot, "--seed", "1").stdout != once(*hot, "--seed", "2").stdout
+    assert json.loads(once(*hot, "--top", "1").out)["settings"]["continuation"][:4] == "喜欢数学"
+    trace = once("generate", saved, "我", "--trace", "--length", "2").out
     assert "1 tokens are in the cache" in trace
     assert "K_past" in trace
 
@@ -219,9 +220,9 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 }  # fmt: skip
 
 
-def refused(done: Done, message: str) -> None:
-    error = done.err.decode()
-    assert (done.status, done.out) == (2, b""), error
+def refused(done: Ran, message: str) -> None:
+    error = done.err
+    assert (done.status, done.out) == (2, ""), error
     assert error.startswith("attncli: ")
     assert error.count("\n") == 1
     assert message in error
@@ -231,16 +232,16 @@ def refused(done: Done, message: str) -> None:
 def test_bad_input_is_one_message(name: str, saved: str) -> None:
     words, message = WRONG[name]
     typed = tuple(saved if word == "SAVED" else word for word in words)
-    refused(run(*typed), message)
-    chinese = run(*typed, ATTNCLI_LANG="zh")
+    refused(once(*typed), message)
+    chinese = once(*typed, ATTNCLI_LANG="zh")
     assert chinese.status == 2
-    assert re.search(r"[一-鿿]", chinese.err.decode().replace(TEXT, ""))
+    assert re.search(r"[一-鿿]", chinese.err.replace(TEXT, ""))
 
 
 def test_a_binary_file_is_no_text(tmp_path: Path) -> None:
     file = tmp_path / "bytes"
     file.write_bytes(bytes(range(256)))
-    refused(run("train", f"@{file}"), "is not UTF-8 text")
+    refused(once("train", f"@{file}"), "is not UTF-8 text")
 
 
 def altered(saved: str, file: Path, **changes: Any) -> None:
@@ -323,7 +324,7 @@ def test_a_broken_file_is_refused(name: str, saved: str, tmp_path: Path) -> None
     changes, message = BROKEN[name]
     file = tmp_path / "broken.npz"
     altered(saved, file, **changes)
-    refused(run("generate", str(file), "我"), message)
+    refused(once("generate", str(file), "我"), message)
 
 
 @pytest.mark.parametrize("name", LIES)
@@ -331,20 +332,20 @@ def test_a_file_that_lies_is_refused(name: str, saved: str, tmp_path: Path) -> N
     changes, message = LIES[name]
     file = tmp_path / "lie.npz"
     altered(saved, file, meta=meta(saved, **changes))
-    refused(run("generate", str(file), "我"), message)
+    refused(once("generate", str(file), "我"), message)
 
 
 def test_files_that_are_no_training_are_refused(saved: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "plain.npz", x=np.ones(3))
-    refused(run("generate", str(tmp_path / "plain.npz"), "我"), "is not a saved training")
+    refused(once("generate", str(tmp_path / "plain.npz"), "我"), "is not a saved training")
     (tmp_path / "short.npz").write_bytes(Path(saved).read_bytes()[:3000])
-    refused(run("generate", str(tmp_path / "short.npz"), "我"), "is not a readable .npz file")
+    refused(once("generate", str(tmp_path / "short.npz"), "我"), "is not a readable .npz file")
     (tmp_path / "pickle.npz").write_bytes(b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01a\x94K\x01s.")
-    refused(run("train", "--load", str(tmp_path / "pickle.npz")), "is not a readable .npz file")
+    refused(once("train", "--load", str(tmp_path / "pickle.npz")), "is not a readable .npz file")
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (70000000,), }".ljust(117) + b"\n"
         with archive.open("E.npy", "w") as member:
             member.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
             for _ in range(560):
                 member.write(bytes(1_000_000))
-    refused(run("generate", str(tmp_path / "bomb.npz"), "我"), "unpacks to more than 128,000,000 bytes")
+    refused(once("generate", str(tmp_path / "bomb.npz"), "我"), "unpacks to more than 128,000,000 bytes")
