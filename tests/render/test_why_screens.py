@@ -19,9 +19,7 @@ def test_a_small_constant_is_not_shown_as_0() -> None:
 
 
 def test_a_root_in_ascii_has_brackets() -> None:
-    text = once(
-        "why", "f3-adam", "E_new", "1", "1", "--depth", "1", COLUMNS=120, encoding="ascii"
-    ).out
+    text = once("why", "f3-adam", "E_new", "1", "1", "--depth", "1", COLUMNS=120, encoding="ascii").out
     assert "sqrt(0.543) + 1e-8" in text
 
 
