@@ -10,7 +10,7 @@ import numpy as np
 
 from attncli.core.graph import Graph
 from attncli.core.matrix import EXACT, Matrix
-from attncli.core.message import N_, InputError, Message, unknown
+from attncli.core.message import N_, InputError, Listed, Message, unknown
 from attncli.core.record import Record
 from attncli.practice.log import DAY, Progress, Skill
 from attncli.practice.skills import LAST_STAGE, SKILLS, asked_at, skill_of, stage_of
@@ -231,10 +231,16 @@ def _due_reason(skill: str, days: int) -> Message:
     return Message(N_("Why this one: {skill} are due. You last did them {days} days ago."), skill=named, days=days)
 
 
+def shown_reason(skills: Sequence[str]) -> Message:
+    """Why an exercise comes whose result was looked at before."""
+    named = Listed([Message(SKILLS.get(skill, skill)) for skill in skills])
+    return Message(N_("Why this one: you were shown a result ({skill}). Here are new numbers for it."), skill=named)
+
+
 def _again_reason(skill: str, state: Skill, alone: bool) -> Message:
     named = Message(SKILLS.get(skill, skill))
     if state.failed is not None and state.failed.verdict == "shown":
-        return Message(N_("Why this one: you were shown a result ({skill}). Here are new numbers for it."), skill=named)
+        return shown_reason([skill])
     if alone:
         return Message(
             N_(

@@ -18,7 +18,7 @@ from attncli.marking.sheets import in_shape, oriented
 from attncli.practice import hints
 from attncli.practice.log import RIGHT, LogEntry, Progress
 from attncli.practice.parts import Part, Result, Text, Wanted, WholeExercise
-from attncli.practice.schedule import NextExercise
+from attncli.practice.schedule import NextExercise, shown_reason
 from attncli.practice.skills import LAST_STAGE, asked_at, skill_of
 from attncli.problems.answers import Answer, Sheet, answer
 from attncli.problems.lesson import observations
@@ -373,8 +373,11 @@ class Session:
         self.exercise: Exercise | None = None
 
     def start(self) -> Iterator[Part]:
-        """The first exercise."""
-        self.exercise = Exercise(self.choose(self.state, self.clock()), self.state.student, self._write, self.clock)
+        """The next exercise."""
+        choice = self.choose(self.state, self.clock())
+        if self.left is not None and self.left <= 0 and self.exercise and choice.name != self.exercise.choice.name:
+            choice = choice.changed(reason=shown_reason(sorted(self._owed)))
+        self.exercise = Exercise(choice, self.state.student, self._write, self.clock)
         yield from self.exercise.start()
 
     def take(self, line: str) -> Iterator[Part]:

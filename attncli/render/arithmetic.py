@@ -18,6 +18,8 @@ from attncli.render.numbers import constant_latex, constant_text
 
 #: A hidden score as text.
 HIDDEN = "−∞"
+#: One power of e, which holds together without brackets around it.
+_POWER_OF_E = re.compile(r"e\^(?:\S*|\([^()]*\))")
 #: Ops that an attention weight is opened down through, to the powers of e.
 OPENED = frozenset({"exp", "row_sum"})
 ShowCell = Callable[[str, Index], str]
@@ -71,7 +73,7 @@ def _single(text: str) -> bool:
 
 
 def _grouped(text: str) -> str:
-    return text if _single(text) or (text.startswith("e^") and " " not in text) else f"({text})"
+    return text if _single(text) or _POWER_OF_E.fullmatch(text) else f"({text})"
 
 
 def _signed(text: str) -> str:

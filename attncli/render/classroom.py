@@ -27,8 +27,8 @@ _VERDICTS = (
     ("imprecise", N_("imprecise")),
     ("follow_through", N_("followed")),
     ("wrong", N_("wrong")),
-    ("first", N_("first wrong")),
     ("malformed", N_("unreadable")),
+    ("first", N_("first wrong")),
     ("blank", N_("blank")),
 )
 _RED = ("wrong", "first")

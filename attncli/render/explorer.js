@@ -157,7 +157,7 @@
 
   const shown = (number) => written(now[number], cells[number].step.places);
   const single = (text) => !/[ ×/+]/.test(text);
-  const grouped = (text) => (single(text) || (text.startsWith("e^") && !text.includes(" ")) ? text : `(${text})`);
+  const grouped = (text) => (single(text) || /^e\^(\S*|\([^()]*\))$/.test(text) ? text : `(${text})`);
   const minus = (text) => text[0] === "-" || text[0] === "−";
 
   function joined(parts) {

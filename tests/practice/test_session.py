@@ -14,7 +14,7 @@ from attncli.core.message import Message
 from attncli.locale import language
 from attncli.mistakes.catalogue import did, look
 from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, Wanted
-from attncli.practice.schedule import NextExercise
+from attncli.practice.schedule import NextExercise, by_name
 from attncli.practice.session import WORDS
 from attncli.problems.file import parse
 from attncli.render.exercise import ExerciseScreen
@@ -239,3 +239,10 @@ def test_rows_of_heads_of_columns_and_of_single_numbers() -> None:
             for row in right(bench.exercise).replace(" | ", "; ").split("; "):
                 bench.type(row)
         assert {entry.verdict for entry in bench.entries} == {"correct", "done"}, name
+
+
+def test_what_was_asked_for_by_name_comes_back_because_it_was_shown() -> None:
+    bench = Bench(by_name("softmax", RECIPES), count=1)
+    assert "you asked for it" in bench.said()
+    bench.type("show")
+    assert "you asked for it" not in bench.said() and "you were shown a result (softmax, row by row)" in bench.said()
