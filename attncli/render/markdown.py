@@ -199,6 +199,5 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Text as it is, in a code span."""
-    ticks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
-    return f"{ticks} {text} {ticks}" if "`" in text else f"{ticks}{text}{ticks}"
+    """Text as it is, in a code span; text with a backtick, which not every reader of Markdown keeps in one, escaped."""
+    return escaped(text) if "`" in text else f"`{text}`"
