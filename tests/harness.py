@@ -11,6 +11,7 @@ import functools
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -204,6 +205,22 @@ def elsewhere(*commands: Sequence[object], **variables: object) -> list[Ran]:
 def _ended(argv: Sequence[str], stdin: bytes, variables: dict[str, object], encoding: str) -> Ran:
     done = subprocess.run(argv, env=environment(**variables), input=stdin, capture_output=True, timeout=60, check=False)
     return Ran(done.returncode, done.stdout, done.stderr, encoding)
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """A bound against what never ends: so much time of the processor, whatever else this machine does."""
+
+    def over(number: int, frame: object) -> None:
+        raise AssertionError(f"{seconds} s of work, and no end")
+
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def refused(typed: Ran | Sequence[object], *words: str, stdin: bytes | None = b"") -> str:

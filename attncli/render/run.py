@@ -173,11 +173,14 @@ def lesson(view: View) -> Iterator[document.Block]:
 def printed(view: View) -> Iterator[Entry]:
     """The printed numbers with a tick or a cross; those printed digit for digit as they stand above in one line."""
     checks = view.lesson.checks if view.lesson is not None else ()
-    shown = {item.id: _digits(item) for item in (*view.inputs, *view.steps)}
+    items = {item.id: item for item in (*view.inputs, *view.steps)}
     same = [
         one
         for one in checks
-        if one.ok and one.how == "rounded" and " ".join(one.printed.split()) == shown.get(one.step)
+        if one.ok
+        and one.how == "rounded"
+        and one.step in items
+        and " ".join(one.printed.split()) == _digits(items[one.step])
     ]
     if same and len(same) == len(checks):
         yield Entry(Message(N_("✓ all {count} exactly as in the source"), count=len(same)), tone="right")

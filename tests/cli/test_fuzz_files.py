@@ -9,12 +9,11 @@ import json
 import os
 import random
 import re
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Ran, one_message, run
+from harness import Ran, one_message, run, within
 from test_fuzz import COMMANDS, COMPLETE, NUMBERS, OPTIONS, REPORTS, VALUES, WORDS
 
 from attncli.problems import library
@@ -39,19 +38,6 @@ PIECES = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _none_that_waits() -> Iterator[None]:
-    """A run that takes too long fails where it is."""
-
-    def over(number: int, frame: object) -> None:
-        raise AssertionError("a run that does not end")
-
-    before = signal.signal(signal.SIGPROF, over)
-    yield
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    signal.signal(signal.SIGPROF, before)
-
-
 def in_order(ran: Ran, given: object) -> None:
     """Assert a result or one message, in words of ours."""
     status, out, err = ran
@@ -67,8 +53,8 @@ def in_order(ran: Ran, given: object) -> None:
 
 
 def ran(*argv: str, stdin: bytes = b"1 2") -> Ran:
-    signal.setitimer(signal.ITIMER_PROF, TOO_LONG)  # of the processor's time, whatever else this machine does
-    return run(*argv, stdin=stdin)
+    with within(TOO_LONG):
+        return run(*argv, stdin=stdin)
 
 
 def drawn(strategy: object) -> Callable[[random.Random], str]:

@@ -3,55 +3,25 @@
 from __future__ import annotations
 
 import gettext
-import io
 import os
 import re
-import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import catalogue
 import pytest
+from harness import Ran, run
 from saved import SAVED, with_file
 
 from attncli import lab
-from attncli.cli import main, output
+from attncli.cli import output
 from attncli.core.message import Language
 from attncli.locale.wrap import columns
 from attncli.problems import library
 
 
-class Said(NamedTuple):
-    status: int
-    out: str
-    err: str
-    raw: bytes
-
-
-class Terminal:
-    """Runs commands with a clean environment and a standard output of any encoding."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.patch = patch
-        for name in ("ATTNCLI_LANG", "LC_ALL", "LC_MESSAGES", "LANG", "COLUMNS"):
-            patch.delenv(name, raising=False)
-
-    def __call__(self, *words: str, encoding: str = "utf-8", **environment: str) -> Said:
-        out, err = io.BytesIO(), io.BytesIO()
-        with self.patch.context() as patch:
-            for name, value in environment.items():
-                patch.setenv(name, value)
-            patch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding, write_through=True))
-            patch.setattr(sys, "stderr", io.TextIOWrapper(err, encoding=encoding, write_through=True))
-            status = main.main(list(with_file(words)))
-            sys.stdout.flush()
-            data, wrong = out.getvalue(), err.getvalue()
-        return Said(status, data.decode(encoding), wrong.decode(encoding), data)
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    return Terminal(monkeypatch)
+def said(*words: str, encoding: str = "utf-8", **variables: str) -> Ran:
+    """What a terminal of this encoding is sent; no language is chosen but by what is given here."""
+    return run(*with_file(words), encoding=encoding, **{"LANG": None, **variables})
 
 
 FORWARD = ("forward", "-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4")
@@ -188,60 +158,60 @@ def name_of(words: Sequence[str]) -> str:
         ((), {"LANG": "de_DE.UTF-8"}, "en"),
     ],
 )
-def test_language(terminal: Terminal, words: tuple[str, ...], environment: dict[str, str], language: str) -> None:
-    said = terminal(*words, **environment)
-    assert said.out.startswith("attncli 像你用笔算那样" if language == "zh" else "attncli shows attention")
+def test_language(words: tuple[str, ...], environment: dict[str, str], language: str) -> None:
+    told = said(*words, **environment)
+    assert told.out.startswith("attncli 像你用笔算那样" if language == "zh" else "attncli shows attention")
 
 
-def test_lang_after_a_command(terminal: Terminal) -> None:
-    assert "前向：从输入到结果" in terminal(*FORWARD, "--lang", "zh").out
-    assert "前向：从输入到结果" in terminal("--lang", "zh", *FORWARD).out
+def test_lang_after_a_command() -> None:
+    assert "前向：从输入到结果" in said(*FORWARD, "--lang", "zh").out
+    assert "前向：从输入到结果" in said("--lang", "zh", *FORWARD).out
 
 
-def test_unknown_language(terminal: Terminal) -> None:
-    said = terminal("--lang", "zn")
-    assert said.status == 2 and said.out == ""
-    assert said.err == "attncli: The language “zn” does not exist. Choose from: en, zh.\n"
-    assert terminal(ATTNCLI_LANG="klingon").status == 2
+def test_unknown_language() -> None:
+    told = said("--lang", "zn")
+    assert told.status == 2 and told.out == ""
+    assert told.err == "attncli: The language “zn” does not exist. Choose from: en, zh.\n"
+    assert said(ATTNCLI_LANG="klingon").status == 2
     # Who works in Chinese reads about the slip in Chinese.
-    assert terminal("--lang", "cn", LANG="zh_CN.UTF-8").err == "attncli: 语言“cn”不存在。可选：en, zh。\n"
+    assert said("--lang", "cn", LANG="zh_CN.UTF-8").err == "attncli: 语言“cn”不存在。可选：en, zh。\n"
 
 
 # What a terminal can show
 
 
-def test_ascii_terminal_gets_english(terminal: Terminal) -> None:
-    said = terminal("--lang", "zh", *FORWARD, encoding="ascii")
-    assert said.status == 0
-    assert "Forward: from the inputs to the result" in said.out
+def test_ascii_terminal_gets_english() -> None:
+    told = said("--lang", "zh", *FORWARD, encoding="ascii")
+    assert told.status == 0
+    assert "Forward: from the inputs to the result" in told.out
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=name_of)
 @pytest.mark.parametrize("encoding", ["gbk", "ascii", "latin-1"])
-def test_every_terminal_shows_every_command(terminal: Terminal, words: tuple[str, ...], encoding: str) -> None:
-    said = terminal("--lang", "zh", *words, encoding=encoding)
-    assert said.status == 0 and said.out
+def test_every_terminal_shows_every_command(words: tuple[str, ...], encoding: str) -> None:
+    told = said("--lang", "zh", *words, encoding=encoding)
+    assert told.status == 0 and told.out
     if encoding == "gbk":
-        assert "\\u" not in said.out and "\\x" not in said.out
-        assert re.search(r"[\u4e00-\u9fff]", said.out)
+        assert "\\u" not in told.out and "\\x" not in told.out
+        assert re.search(r"[\u4e00-\u9fff]", told.out)
     elif not any(word in library.ids() or word == SAVED or not word.isascii() for word in words):
         # Examples and texts hold Chinese words, which have no sign here.
-        assert "\\u" not in said.out and "\\x" not in said.out
+        assert "\\u" not in told.out and "\\x" not in told.out
 
 
 @pytest.mark.parametrize("words", EXAMPLES, ids=name_of)
 @pytest.mark.parametrize("encoding", ["gbk", "ascii"])
-def test_every_example_in_every_terminal(terminal: Terminal, words: tuple[str, ...], encoding: str) -> None:
-    said = terminal(*words, "--lang", "zh", encoding=encoding)
-    assert said.status == 0, said.err
+def test_every_example_in_every_terminal(words: tuple[str, ...], encoding: str) -> None:
+    told = said(*words, "--lang", "zh", encoding=encoding)
+    assert told.status == 0, told.err
     if encoding == "gbk":
-        assert "\\u" not in said.out and "\\x" not in said.out
-        assert "值得注意" in said.out
+        assert "\\u" not in told.out and "\\x" not in told.out
+        assert "值得注意" in told.out
 
 
-def test_gbk_bytes_are_chinese(terminal: Terminal) -> None:
-    said = terminal("--lang", "zh", encoding="gbk")
-    assert said.raw.decode("gbk").startswith("attncli 像你用笔算那样")
+def test_gbk_bytes_are_chinese() -> None:
+    told = said("--lang", "zh", encoding="gbk")
+    assert told.stdout.decode("gbk").startswith("attncli 像你用笔算那样")
 
 
 # Nothing left in English
@@ -286,22 +256,22 @@ def untranslated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("words", [*COMMANDS, *EXAMPLES], ids=name_of)
-def test_output_is_chinese(terminal: Terminal, untranslated: list[str], words: tuple[str, ...]) -> None:
-    said = terminal("--lang", "zh", *words)
-    assert said.status == 0, said.err
+def test_output_is_chinese(untranslated: list[str], words: tuple[str, ...]) -> None:
+    told = said("--lang", "zh", *words)
+    assert told.status == 0, told.err
     # A text that reaches a reader by a way that extraction does not see would be missing here.
     assert untranslated == []
     if not REMARKED.intersection(words):
-        assert english_in(said.out) == []
+        assert english_in(told.out) == []
 
 
 @pytest.mark.parametrize("words", ERRORS, ids=name_of)
-def test_errors_are_chinese(terminal: Terminal, untranslated: list[str], words: tuple[str, ...]) -> None:
-    said = terminal(*words, ATTNCLI_LANG="zh")
-    assert said.status == 2 and said.out == ""
+def test_errors_are_chinese(untranslated: list[str], words: tuple[str, ...]) -> None:
+    told = said(*words, ATTNCLI_LANG="zh")
+    assert told.status == 2 and told.out == ""
     assert untranslated == []
-    assert re.search(r"[\u4e00-\u9fff]", said.err)
-    assert english_in(said.err.removeprefix("attncli: ")) == []
+    assert re.search(r"[\u4e00-\u9fff]", told.err)
+    assert english_in(told.err.removeprefix("attncli: ")) == []
 
 
 # Width
@@ -312,12 +282,12 @@ COPIED = re.compile(r" *attncli \w|\w+ = \"[? ;]+\"$")
 
 @pytest.mark.parametrize("words", [*COMMANDS, ("examples", "run", "b6-full-backward")], ids=name_of)
 @pytest.mark.parametrize("width", [80, 50, 40])
-def test_no_line_is_wider_than_the_screen(terminal: Terminal, words: tuple[str, ...], width: int) -> None:
-    said = terminal("--lang", "zh", *words, COLUMNS=str(width))
-    assert [line for line in said.out.splitlines() if columns(line) > width and not COPIED.match(line)] == []
+def test_no_line_is_wider_than_the_screen(words: tuple[str, ...], width: int) -> None:
+    told = said("--lang", "zh", *words, COLUMNS=str(width))
+    assert [line for line in told.out.splitlines() if columns(line) > width and not COPIED.match(line)] == []
 
 
-def test_the_environment_is_left_alone(terminal: Terminal) -> None:
+def test_the_environment_is_left_alone() -> None:
     before = dict(os.environ)
-    terminal("--lang", "zh")
+    said("--lang", "zh")
     assert dict(os.environ) == before
