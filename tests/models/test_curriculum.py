@@ -69,8 +69,8 @@ def test_a3_queries_meet_rows_of_keys_and_weights_mix_rows_of_values() -> None:
     assert trace["scores"][0, 1] == sum(q[0, c] * k[1, c] for c in range(2))
     assert trace["O"].tolist() == [[sum(a[0, r] * v[r, c] for r in range(2)) for c in range(2)]]
     products = {id: trace.graph.steps[id] for id in ("scores", "O")}
-    assert products["scores"].formula().format("Q", "K") == r"Q K^{\top}"
-    assert products["O"].formula().format("A", "V") == "A V"
+    assert products["scores"].formula() == r"#1 #2^{\top}"
+    assert products["O"].formula() == "#1 #2"
 
 
 def test_a4_scores_are_queries_by_keys() -> None:
@@ -152,7 +152,8 @@ def test_b3_b4_b5_gradients_of_weights_and_values() -> None:
     assert trace["G_A"].tolist() == [[10, 22]]
     assert trace["G_V"].tolist() == [[0.3, 0.6], [0.7, 1.4]]
     rule = trace.graph.steps["G_A"]
-    assert rule.formula().format("G_O", "V") == r"G_O V^{\top}"
+    assert rule.inputs == ("G_O", "V")
+    assert rule.formula() == r"#1 #2^{\top}"
 
 
 def test_b_goes_the_whole_way_in_the_setting_of_the_source() -> None:

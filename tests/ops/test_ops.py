@@ -91,10 +91,10 @@ def balanced(text: str) -> bool:
 
 def test_a_product_turns_round_where_tokens_are_columns() -> None:
     form = OPS["product"].formula
-    assert form({"transpose_b": True}, False).format("Q", "K") == r"Q K^{\top}"
-    assert form({"transpose_b": True}, True).format("Q", "K") == r"K^{\top} Q"
-    assert OPS["look_up"].formula({}, True).format("E", "T") == "E[:, T]"
-    assert OPS["join_rows"].formula({}, True).format("P", "K") == r"\begin{bmatrix}P& K\end{bmatrix}"
+    assert form({"transpose_b": True}, False) == r"#1 #2^{\top}"
+    assert form({"transpose_b": True}, True) == r"#2^{\top} #1"
+    assert OPS["look_up"].formula({}, True) == "#1[:, #2]"
+    assert OPS["join_rows"].formula({}, True) == r"\begin{bmatrix}#1& #2\end{bmatrix}"
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------
