@@ -156,11 +156,14 @@ class _Beside(Floating):
 
 def _settled(value: Value, plan: Any, places: int, count: int) -> Value:
     """Each cell by its learner's habit."""
-    habits = np.repeat(plan, count, axis=0) if count > 1 else plan
-    power, added = 10.0 ** (places + _MORE)[habits], _ADDED[habits]
+    habits = plan[:, None]
+    power, added = (10.0 ** (places + _MORE))[habits], _ADDED[habits]
+    # (learners, sheets, …): what all share is settled once for each learner.
+    wide = value if value.ndim < plan.ndim else value.reshape(-1, count if len(value) > 1 else 1, *value.shape[1:])
     with np.errstate(invalid="ignore"):
-        units = np.floor(np.abs(value) * power + added) / power
-    return np.where((habits == 0) | ~np.isfinite(value), value, np.copysign(units, value))
+        units = np.floor(np.abs(wide) * power + added) / power
+    settled = np.where((habits == 0) | ~np.isfinite(wide), wide, np.copysign(units, wide))
+    return np.broadcast_to(settled, (len(plan), count, *settled.shape[2:])).reshape(-1, *settled.shape[2:])
 
 
 @lru_cache(maxsize=1024)
