@@ -78,7 +78,7 @@ def sheets(case: Case, count: int, kind: str):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize(
-    ("kind", "least"), [*((kind, 1000) for kind in RIGHT), ("a third wrong", 300)], ids=lambda value: str(value)
+    ("kind", "least"), [*((kind, 3000) for kind in RIGHT), ("a third wrong", 500)], ids=lambda value: str(value)
 )
 def test_sheets_a_second(benchmark, request, kind: str, least: int) -> None:  # type: ignore[no-untyped-def]
     case, problem = exercise()
