@@ -238,6 +238,12 @@ def _cut_off(line: Line, stack: Any, places: Any) -> Any:
     return cut & _not_nothing(line)
 
 
+def _whole_line(cells: Any, line: Line) -> Any:
+    """Where all of a sheet's cells are so, or blank: one habit a line."""
+    cells = cells if line.blank is None else cells | line.blank
+    return cells.reshape(len(cells), -1).all(1).reshape(-1, *(1,) * (cells.ndim - 1))
+
+
 def _not_nothing(line: Line) -> Any:
     """Where a number is not 0, or stands in a line that is not all 0, or on the sheet of somebody who cuts off."""
     some = (np.nan_to_num(line.values) != 0).reshape(len(line.values), -1).any(1) | line.cutter
@@ -261,33 +267,32 @@ def _short(line: Line, stack: Any, rules: Rules) -> Any:
     return fewer & (rounded | (cut if rules.by_person else False)).any(0)
 
 
-def judge_mixed(judged: Judged, line: Line, rows: Any, bounds: tuple[Any, Any], rules: Rules) -> Judged:
+def judge_mixed(judged: Judged, line: Line, rows: Any, bounds: Sequence[Any], rules: Rules) -> Judged:
     """The same after learners who mix their habits from line to line and from cell to cell, for some of the sheets.
 
     Between the smallest and the largest number that they come to, and a little beyond, a number is right where it is
-    rounded; where the whole line may have been cut off it is right as that, with nothing beyond. A number that all plain
-    habits agree on is right only as far as mixed ones really go. Farther off by as much again it is imprecise, which is
-    all that is left of the guaranteed bounds of the contract: within those, but out of reach of every learner, no
-    calculation comes to a number.
+    rounded; where the whole line may have been cut off it is right as that, with nothing beyond. Where all plain habits
+    agree on a number it has one right value, unless mixing them often leads to another; where it seldom does, that one is
+    imprecise. So is what lies a little farther off; that is all that is left of the guaranteed bounds of the contract: within those, but out of reach of
+    every learner, no calculation comes to a number.
 
     Parameters
     ----------
-    bounds : the smallest and the largest number, each (rows, …)
+    bounds : the smallest and the largest number, and both without the few that lie farthest out; each (rows, …)
     """
-    lo, hi = bounds
+    lo, hi, inner_lo, inner_hi = bounds
     unit = 10.0**-rules.decimals
     values = line.values[rows]
-    half = 0.5 * unit * (1 + _TIE)
+    half = _half(np.stack([lo, hi]), unit, rules) * (1 + _TIE)
+    exact = np.broadcast_to(judged.exact, judged.cells.shape)[rows]
     with np.errstate(all="ignore"):
         distance = np.where(hi > lo, hi - lo, 0.0)
-        around = np.where(judged.exact[rows] | (not rules.widened), -half * _TIE, distance * _WIDENED)
+        around = np.where(exact | (not rules.widened), -half * _TIE, distance * _WIDENED)
         inside = (values >= lo - half - around) & (values <= hi + half + around)
         farther = distance * _BEYOND
         beyond = (values >= lo - half - farther) & (values <= hi + half + farther)
         cut = judged.cuts[rows] | _may_be_cut(values, lo, hi, unit)
-    if line.blank is not None:
-        cut |= line.blank[rows]
-    cut &= cut.reshape(len(cut), -1).all(1).reshape(-1, *(1,) * (cut.ndim - 1)) & _not_nothing(line.of(rows))
+    cut &= _whole_line(cut, line.of(rows)) & _not_nothing(line.of(rows))
     zero = np.abs(values) < 0.5 * unit
     fine = ~zero | (lo <= half) & (hi >= -half)
     part = judged.cells[rows]
@@ -295,8 +300,10 @@ def judge_mixed(judged: Judged, line: Line, rows: Any, bounds: tuple[Any, Any], 
     if line.places is not None:
         open_ &= (line.places[rows] < 0) | (line.places[rows] >= rules.decimals)
     part[open_ & beyond & fine & (part == WRONG)] = IMPRECISE
-    part[open_ & cut] = CUT
-    part[open_ & inside & fine] = RIGHT
+    usual = ~exact | (values >= inner_lo - half) & (values <= inner_hi + half)
+    part[open_ & (cut | inside & fine)] = IMPRECISE
+    part[open_ & cut & ~exact] = CUT
+    part[open_ & inside & fine & usual] = RIGHT
     cells = judged.cells.copy()
     cells[rows] = part
     return judged.changed(cells=cells)

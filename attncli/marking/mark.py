@@ -34,6 +34,7 @@ _WITH_CREDIT = frozenset({"correct", "route", "imprecise"})
 #: Matrices that must be written with tokens as columns before the whole sheet is taken to be.
 _TURNED = 2
 
+_TABLE = N_("A table of names is no matrix: write its rows one below the other.")
 _COLUMNS = N_("The whole sheet is written with tokens as columns. That is right too; it was read that way.")
 
 
@@ -144,6 +145,12 @@ class Marker(Prepared):
                 unknown[name] = answer
             else:
                 known[id] = answer if id == name else answer.changed(read_as=name)
+        for name in [name for name in unknown if "." in name]:
+            # A table under the name of a step: nothing in it is a step of its own.
+            id = self.names.find(name.rpartition(".")[0])
+            if id is not None and self.names.find(name) is None:
+                known.setdefault(id, Answer(None, Message(_TABLE)))
+                del unknown[name]
         return known, unknown
 
     def expected(self, marked: Marked) -> dict[str, FloatArray]:

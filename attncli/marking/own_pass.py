@@ -336,7 +336,8 @@ class OwnPass:
     def _mixed_bounds(self, id: str, family: Family) -> tuple[Value, Value] | None:
         """The smallest and the largest number that mixed learners come to, from one sheet's own numbers."""
         try:
-            return hull(family.chains[0], np.array([0]), id, {}, MANY)
+            lo, hi, *_ = hull(family.chains[0], np.array([0]), id, {}, MANY)
+            return lo, hi
         except MISFITS:
             return None
 

@@ -230,7 +230,8 @@ def trivial_rows(true: FloatArray, own: FloatArray) -> tuple[BoolArray, BoolArra
     """Which sheets' lines make what follows trivial where the true one does not: in some row, in all of them.
 
     Trivial is a row of zeros, of one number again and again or a single one that is visible, with a single 1 among zeros
-    (one-hot). An infinity where there is none is trivial in some row; all of a matrix may be hidden so by a mistake.
+    (one-hot); zeros are so beside every true row that is not 0. An infinity where there is none is trivial in some row;
+    all of a matrix may be hidden so by a mistake.
 
     Parameters
     ----------
@@ -242,11 +243,18 @@ def trivial_rows(true: FloatArray, own: FloatArray) -> tuple[BoolArray, BoolArra
         return none, none
     if true.ndim < 2:
         true, own = true.reshape(1, -1), own.reshape(len(own), 1, -1)
-    found = _is_trivial(own) & ~_is_trivial(true)
+    found = _is_trivial(own) & ~_is_trivial(true) | _is_zero(own) & ~_is_zero(true)
     some = found | (~np.isfinite(own) & np.isfinite(true)).any(-1)
     # One number for every row may be the same for all of them, and rightly so after a mistake.
     whole = found if own.shape[-1] > 1 else found & (own[..., 0] == 0)
     return some.reshape(len(own), -1).any(1), whole.reshape(len(own), -1).all(1)
+
+
+def _is_zero(matrix: FloatArray) -> Any:
+    """Row by row; a column stands for one row."""
+    zero = (matrix == 0) | ~np.isfinite(matrix)
+    whole = zero.all((-2, -1))[..., None] if matrix.shape[-1] == 1 else zero.all(-1)
+    return np.broadcast_to(whole, matrix.shape[:-1])
 
 
 def _is_trivial(matrix: FloatArray) -> Any:

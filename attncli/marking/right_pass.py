@@ -138,29 +138,33 @@ class RightPass:
 
     def _taken_at(self, id: str, written: Sequence[str], rows: list[int]) -> Iterator[tuple[str, Route, list[int]]]:
         left = list(rows)
-        eps = self.lines[id].eps
-        full = self.right(eps).chains[0]
         for route in self.marker.ways_to(id, written, self.swap):
             if not left:
                 return
             index = np.array(left)
             if not self._may_lead_to(id, route, index).any():
                 continue
-            witnesses = self.right(eps).fork(route.swap, index).raws(id) + self.head(eps).fork(route.swap).raws(id)
-            line, strictly = self.lines[id].of(index), self.rules(id).changed(widened=False, short=False)
-            judged = judge(line, witnesses, strictly)
-            judged = self._reconsidered(id, line, judged, full.fork(rows=index).fork(route.swap), {}, strictly)
-            fits = judged.worst >= CUT
-            # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
-            true = self.marker.rounded(id)
-            fits &= ~trivial_rows(true, np.where(np.isneginf(line.values), true, line.values))[1]
+            fits = self._fits(id, route, index)
             if fits.any():
                 yield id, route, index[fits].tolist()
                 left = index[~fits].tolist()
         for row in left:
             constant = self.marker.own_constant(id, row, self.lines[id].of([row]), self.papers[row].entries, self.right)
-            if constant is not None:
+            if constant is not None and self._fits(id, constant, np.array([row])).all():
                 yield id, constant, [row]
+
+    def _fits(self, id: str, route: Route, rows: Any) -> BoolArray:
+        """Which of some sheets' lines are right by another way."""
+        line, strictly = self.lines[id].of(rows), self.rules(id).changed(widened=False, short=False)
+        right, head = self.right(line.eps), self.head(line.eps)
+        judged = judge(line, right.fork(route.swap, rows).raws(id) + head.fork(route.swap).raws(id), strictly)
+        full = right.chains[0].fork(rows=rows).fork(route.swap)
+        judged = self._reconsidered(id, line, judged, full, {}, strictly)
+        # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
+        true = self.marker.rounded(id)
+        nothing = trivial_rows(true, np.where(np.isneginf(line.values), true, line.values))[1]
+        fits: BoolArray = (judged.worst >= CUT) & ~nothing
+        return fits
 
     def _may_lead_to(self, id: str, route: Route, rows: Any) -> BoolArray:
         """Which of some sheets wrote about what a way leads to, in full and rounded line by line."""

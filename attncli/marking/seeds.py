@@ -33,6 +33,8 @@ _CONSTANTS = (0.0, 1.0, 2.0)
 #: How far from the full value learners are still heard: so many units, or such a share of it.
 _NEARBY = 60.0
 _SHARE = 0.5
+#: Share of the learners on either side that are few.
+_FEW_OUT = 0.03
 #: And those who take another number away: so many units, or such a share of the line's largest number.
 _WAYS_NEARBY = 3.0
 _WAYS_SHARE = 1e-3
@@ -203,20 +205,17 @@ def _reads_page(id: str, consumer: str, shape: Sequence[int], learners: int) -> 
     return np.where(minds == 2, of_two_minds, minds == 1)
 
 
-def hull(
-    base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int = FEW
-) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest number that mixed learners come to, for some sheets: two arrays (sheets, …)."""
+def hull(base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int = FEW) -> tuple[FloatArray, ...]:
+    """The smallest and the largest number that mixed learners come to, for some sheets, and the same without the few that
+    lie farthest out: four arrays (sheets, …)."""
     size = base.setting.largest
     learners = min(learners, max(FEW, _CELLS // size))
     portion = max(1, _CELLS // (learners * size))
     ends = [_hull(base, rows[at : at + portion], id, kept, learners) for at in range(0, len(rows), portion)]
-    return np.concatenate([lo for lo, _ in ends]), np.concatenate([hi for _, hi in ends])
+    return tuple(np.concatenate(parts) for parts in zip(*ends, strict=True))
 
 
-def _hull(
-    base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int
-) -> tuple[FloatArray, FloatArray]:
+def _hull(base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int) -> tuple[FloatArray, ...]:
     chain = Mixed(base, rows, kept, learners)
     with np.errstate(all="ignore"):
         reached = chain.toward(id)
@@ -230,7 +229,8 @@ def _hull(
         largest = np.abs(np.where(np.isfinite(full), full, 0.0)).reshape(len(full), -1).max(1)
         by_ways = np.maximum(_WAYS_NEARBY * unit, _WAYS_SHARE * largest).reshape(-1, *(1,) * (full.ndim - 1))
         far = np.where(_ways(learners).reshape(-1, *(1,) * full.ndim) < 0, far, by_ways)
-        return _ends(np.where(np.abs(stack - full) <= far, stack, np.nan))
+        heard = np.where(np.abs(stack - full) <= far, stack, np.nan)
+        return *_ends(heard), *_inner_ends(heard)
 
 
 def carried_hull(base: Chain, row: int, id: str, consumer: str) -> tuple[FloatArray, FloatArray]:
@@ -246,6 +246,15 @@ def _ends(stack: Value) -> tuple[FloatArray, FloatArray]:
     none = ~finite.any(0)
     lo, hi = np.where(finite, stack, np.inf).min(0), np.where(finite, stack, -np.inf).max(0)
     return np.where(none, hi, lo), hi
+
+
+def _inner_ends(stack: Value) -> tuple[FloatArray, FloatArray]:
+    """The same without the few that lie farthest out on either side."""
+    few = int(len(stack) * _FEW_OUT)
+    heard = ~np.isnan(stack)
+    low = np.partition(np.where(heard, stack, np.inf), few, axis=0)[few]
+    high = -np.partition(np.where(heard, -stack, np.inf), few, axis=0)[few]
+    return low, high
 
 
 def reconsidered(

@@ -17,6 +17,8 @@ from attncli.mistakes.entry import backward_of, instead, number, passing, togeth
 #: How well a constant must be known to be one: so far, or so many units.
 _SURE = 0.25
 _SURE_UNITS = 6
+#: Units within which it may be the maximum all the same.
+_USUAL = 1.5
 #: What is put down to the computer where all fits by a hair, in units.
 _TIE = 1e-7
 
@@ -295,7 +297,7 @@ def other_constant(
         return None
     if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
         return None
-    top = source[0].max(-1).ravel() - unit / 2, source[1].max(-1).ravel() + unit / 2
+    top = source[0].max(-1).ravel() - _USUAL * unit, source[1].max(-1).ravel() + _USUAL * unit
     for lo, hi in _before_writing(written, unit):
         if powers:  # of shifted scores that may have been rounded themselves
             lo, hi = np.log(np.maximum(lo, 0.0)) - unit / 2, np.log(hi) + unit / 2
