@@ -333,11 +333,10 @@ class OwnPass:
                 return tier, found, [slip.of(witnesses[0]) for slip in found]
         return NOT, [], []
 
-    def _mixed_bounds(self, id: str, family: Family) -> tuple[Value, Value] | None:
-        """The smallest and the largest number that mixed learners come to, from one sheet's own numbers."""
+    def _mixed_bounds(self, id: str, family: Family) -> tuple[Value, ...] | None:
+        """Between what numbers mixed learners come, from one sheet's own numbers."""
         try:
-            lo, hi, *_ = hull(family.chains[0], np.array([0]), id, {}, MANY)
-            return lo, hi
+            return hull(family.chains[0], np.array([0]), id, {}, MANY)
         except MISFITS:
             return None
 

@@ -54,11 +54,11 @@ class Against(Record):
     Parameters
     ----------
     witnesses : by the plain habits
-    bounds : between which mixed learners come; None: not asked
+    bounds : between which mixed learners come, as in `judge_mixed`; None: not asked
     """
 
     witnesses: Sequence[Value]
-    bounds: tuple[FloatArray, FloatArray] | None = None
+    bounds: tuple[FloatArray, ...] | None = None
 
     def judged(self, line: Line, rules: Rules) -> Judged:
         found = judge(line, self.witnesses, rules)

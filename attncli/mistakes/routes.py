@@ -298,9 +298,7 @@ def other_constant(
     if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
         return None
     top = source[0].max(-1).ravel() - _USUAL * unit, source[1].max(-1).ravel() + _USUAL * unit
-    for lo, hi in _before_writing(written, unit):
-        if powers:  # of shifted scores that may have been rounded themselves
-            lo, hi = np.log(np.maximum(lo, 0.0)) - unit / 2, np.log(hi) + unit / 2
+    for lo, hi in _before_writing(written, unit, powers):
         least = np.where(visible, source[0] - hi, -np.inf).max(-1)
         most = np.where(visible, source[1] - lo, np.inf).min(-1)
         if _are_constants(least.ravel(), most.ravel(), top, visible.sum(-1).ravel() > 1, unit):
@@ -310,10 +308,17 @@ def other_constant(
     return None
 
 
-def _before_writing(written: FloatArray, unit: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Between what numbers lay before they were written down: rounded, or cut off."""
-    yield written - unit / 2, written + unit / 2
-    yield np.where(written > 0, written, written - unit), np.where(written < 0, written, written + unit)
+def _before_writing(written: FloatArray, unit: float, powers: bool) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Between what numbers the shifted scores lay before they, or their e^x, were written down: rounded, or cut off."""
+    rounded = written - unit / 2, written + unit / 2
+    cut = np.where(written > 0, written, written - unit), np.where(written < 0, written, written + unit)
+    for lo, hi in (rounded, cut):
+        if not powers:
+            yield lo, hi
+            continue
+        lo, hi = np.log(np.maximum(lo, 0.0)), np.log(hi)
+        yield lo, hi
+        yield lo - unit / 2, hi + unit / 2  # of shifted scores that were rounded themselves
 
 
 def _roundest(least: FloatArray, most: FloatArray) -> FloatArray:
