@@ -1,5 +1,6 @@
 """attncli worksheet: an exercise to print, its key, and variants for a class."""
 
+import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -7,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.cli.options import argument, command_of, example_ids, flag, option, options, shared
 from attncli.cli.output import Say, is_terminal, language_of, width, write_file
-from attncli.core.message import InputError
+from attncli.core.message import N_, InputError, Message, unknown
 from attncli.locale.wrap import columns, definitions, wrap
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Problem
     from attncli.worksheets.folder import SetOrder
+
+#: What can only be meant as the name of a recipe or a worked example.
+_WORD = re.compile(r"[a-zA-Z][\w-]*")
 
 
 def command(say: Say) -> Any:
@@ -37,6 +41,7 @@ def command(say: Say) -> Any:
 
 def worksheet(say: Say, **words: Any) -> int:
     """Write a worksheet, a key, or variants; or say what the recipes are and what they tell apart."""
+    from attncli.problems import library
     from attncli.problems.request import problem_named
     from attncli.worksheets import recipes
 
@@ -53,6 +58,8 @@ def worksheet(say: Say, **words: Any) -> int:
         for option, name in (("--variants", "variants"), ("--students", "students"), ("--seed", "seed"), ("--decimals", "decimals"), ("--ask", "ask"), ("--explain", "explain")):  # fmt: skip
             if words[name]:
                 raise InputError("{option} is for recipes, and “{what}” is not a recipe. Choose one: {names}.", option=option, what=what[:80], names=", ".join(recipes.names()))  # fmt: skip
+        if _WORD.fullmatch(what) and library.find(what) is None and not Path(what).exists():
+            raise unknown(Message(N_("The recipe or worked example")), what, [*recipes.names(), *library.ids()])
         return _single(say, problem_named(what), words)
     if words["variants"] is not None and words["students"] is not None:
         raise InputError(

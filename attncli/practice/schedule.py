@@ -266,7 +266,7 @@ def by_name(
     elif name in SKILLS:
         only = [one for one in exercises.names if name in _skills(exercises.draw(one, first_seed))]
     else:
-        raise unknown(Message(N_("The exercise")), name, [*exercises.names, *SKILLS])
+        raise unknown(Message(N_("The exercise")), name, list(dict.fromkeys([*exercises.names, *SKILLS])))
     if not only:
         raise InputError("No recipe has lines of the skill {skill}.", skill=name)
     reason = Message(N_("Why this one: you asked for it."))
@@ -307,7 +307,7 @@ def chooser(name: str, stage: int | None, seed: int) -> tuple[Callable[[Progress
     if name in recipes.names or name in SKILLS:
         return by_name(name, recipes, stage=stage, first_seed=seed), False
     if library.find(name) is None and not ("." in name or "/" in name or "\\" in name):
-        likely = [*recipes.names, *SKILLS, *library.ids()]
+        likely = list(dict.fromkeys([*recipes.names, *SKILLS, *library.ids()]))
         raise unknown(Message(N_("The exercise")), name, likely)
     problem = problem_named(name)
     id = problem.id or name

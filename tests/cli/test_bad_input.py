@@ -237,6 +237,7 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "a model to describe misspelt": (["models", "atention"], ("Did you mean “attention”?",)),
     # why
     "why nothing": (["why"], ("STEP [ROW COL] is missing",)),
+    "a worksheet of nothing there is": (["worksheet", "attentio"], ("The recipe or worked example “attentio” does not exist. Did you mean “attention”?",)),
     "why without a cell": (["why", "A", *QKV], ("Which number of A? It is 1×2, counted from 1. Write attncli why A 1 2.",)),
     "why a cell of an example": (["why", "a1", "O"], ("Which number of O? It is 1×2, counted from 1. Write attncli why a1 O 1 2.",)),
     "why a cell outside": (["why", "A", "1", "3", *QKV], ("A[1,3] does not exist: A is 1×2, counted from 1. Write attncli why A 1 2.",)),
