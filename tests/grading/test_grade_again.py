@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -179,15 +180,16 @@ def test_every_place_to_be_cut_off(tmp_path: Path, format: str) -> None:
     path.write_text(json_lines(a_class(3)) + "{\n", "utf-8")
     assert grade(path, "-o", out).status == 0
     content, kept = out.read_bytes(), beside(out).read_bytes()
-    for cut in range(0, len(content) + 1, 97 if format != "csv" else 11):
-        for cut_beside in (len(kept), len(kept) - 5, len(kept) // 2):
-            out.write_bytes(content[:cut])
-            beside(out).write_bytes(kept[:cut_beside])
-            if cut < len(content) and cut_beside < len(kept) - 10:
-                out.write_bytes(content)  # results are written before what is beside them
-            ran = grade(path, "-o", out)
-            assert ran.status == 0, (cut, cut_beside, ran)
-            assert (out.read_bytes(), beside(out).read_bytes()) == (content, kept), (cut, cut_beside)
+    # Each place with one of three ends of what is beside it, in turn; all three at the end of the file.
+    cuts = [*range(0, len(content), 61 if format != "csv" else 7), *[len(content)] * 3]
+    for cut, cut_beside in zip(cuts, cycle((len(kept), len(kept) - 5, len(kept) // 2)), strict=False):
+        out.write_bytes(content[:cut])
+        beside(out).write_bytes(kept[:cut_beside])
+        if cut < len(content) and cut_beside < len(kept) - 10:
+            out.write_bytes(content)  # results are written before what is beside them
+        ran = grade(path, "-o", out)
+        assert ran.status == 0, (cut, cut_beside, ran)
+        assert (out.read_bytes(), beside(out).read_bytes()) == (content, kept), (cut, cut_beside)
 
 
 def test_feedback_that_is_asked_for_later_is_filled(tmp_path: Path) -> None:
