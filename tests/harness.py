@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, TextIO
 from unittest import mock
 
+from rich.cells import cell_len
+
 from attncli.cli.main import main
 
 #: What a caller's screen and language would change.
@@ -232,6 +234,15 @@ def refused(typed: Ran | Sequence[object], *words: str, stdin: bytes | None = b"
     for word in words:
         assert word in err, (word, err)
     return str(err)
+
+
+def assert_fits(ran: Ran, width: int) -> None:
+    """Assert that a pipe was written lines that fit a screen, without spaces at their ends or escape sequences."""
+    assert (ran.status, ran.err) == (0, "")
+    for line in ran.out.splitlines():
+        assert cell_len(line) <= width, line
+        assert line == line.rstrip(), repr(line)
+    assert "\x1b" not in ran.out
 
 
 def one_message(err: str) -> None:

@@ -3,28 +3,21 @@ make_torch_blocks.py, which also holds PyTorch's own modules against them)."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from test_torch import array, assert_close, problem_of
+from against_torch import assert_close, cases_of, only_ours, steps_of
 
-REFERENCE = json.loads(Path(__file__).with_name("torch_blocks.json").read_text(encoding="utf-8"))
-CASES = {case["name"]: case for case in REFERENCE["cases"]}
+CASES = cases_of("torch_blocks.json")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_step_and_gradient_equals_pytorch(name: str) -> None:
-    case = CASES[name]
-    trace = problem_of(case).graph().evaluate()
-    for id, values in case["steps"].items():
-        assert id in trace, f"{id} is missing; there are {', '.join(trace)}"
+    for id, ours, theirs in steps_of(CASES[name]):
         if id == "G_b_K":
             # The same bias on every key moves all scores of a row alike: its gradient is 0 but for rounding, in both.
-            assert max(np.abs(trace[id]).max(), np.abs(array(values)).max()) < 1e-14
+            assert max(np.abs(ours).max(), np.abs(theirs).max()) < 1e-14
         else:
-            assert_close(trace[id], array(values), id)
+            assert_close(ours, theirs, id)
 
 
 #: What only we write down: the inside of softmax, norms, rotations and their gradients, masks, errors of a loss.
@@ -38,13 +31,11 @@ INSIDE = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_pytorch_has_every_gradient_that_we_write(name: str) -> None:
-    case = CASES[name]
-    ours = {step.id for step in problem_of(case).graph().steps.values()}
-    assert ours - set(case["steps"]) <= INSIDE
+    assert only_ours(CASES[name]) <= INSIDE
 
 
 def test_the_reference_covers_what_it_should() -> None:
-    assert len(CASES) == len(REFERENCE["cases"]) >= 70
+    assert len(CASES) >= 70
     models = {case["model"] for case in CASES.values()}
     assert models == {"multi_head", "layer_norm", "rms_norm", "rotary", "feed_forward", "residual"}
     settings = {name for case in CASES.values() for name in case["settings"]}

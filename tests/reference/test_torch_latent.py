@@ -3,23 +3,16 @@ make_torch_latent.py, which also holds scaled_dot_product_attention and both for
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-from test_torch import array, assert_close, problem_of
+from against_torch import assert_close, cases_of, only_ours, steps_of
 
-REFERENCE = json.loads(Path(__file__).with_name("torch_latent.json").read_text(encoding="utf-8"))
-CASES = {case["name"]: case for case in REFERENCE["cases"]}
+CASES = cases_of("torch_latent.json")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_step_and_gradient_equals_pytorch(name: str) -> None:
-    case = CASES[name]
-    trace = problem_of(case).graph().evaluate()
-    for id, values in case["steps"].items():
-        assert id in trace, f"{id} is missing; there are {', '.join(trace)}"
-        assert_close(trace[id], array(values), id)
+    for id, ours, theirs in steps_of(CASES[name]):
+        assert_close(ours, theirs, id)
 
 
 #: What only we write down: the inside of softmax and its gradient, angles, slopes of a soft cap, errors of a loss.
@@ -31,13 +24,11 @@ INSIDE = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_pytorch_has_every_gradient_that_we_write(name: str) -> None:
-    case = CASES[name]
-    ours = {step.id for step in problem_of(case).graph().steps.values()}
-    assert ours - set(case["steps"]) <= INSIDE
+    assert only_ours(CASES[name]) <= INSIDE
 
 
 def test_the_reference_covers_what_it_should() -> None:
-    assert len(CASES) == len(REFERENCE["cases"]) >= 56
+    assert len(CASES) >= 56
     latent = [case for case in CASES.values() if case["model"] == "latent"]
     assert len(latent) >= 36 and sum(bool(case["settings"].get("absorbed")) for case in latent) * 2 == len(latent)
     inputs = {name for case in latent for name in case["inputs"]}
