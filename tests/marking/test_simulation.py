@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from results import totals
-from simulation import run
+from simulation import BY_ID, FAMILIES, run, wrong_side
 
 #: Right and wrong sheets of each family, and the kinds of mistakes that must be among them.
 SIZES = {"attention": (300, 160, 40), "layers": (200, 180, 80), "blocks": (24, 30, 20)}
@@ -12,8 +14,8 @@ SIZES = {"attention": (300, 160, 40), "layers": (200, 180, 80), "blocks": (24, 3
 
 @pytest.fixture(scope="module", params=[*SIZES])
 def results(request):  # type: ignore[no-untyped-def]
-    right, wrong, _ = SIZES[request.param]
-    return request.param, run(right, wrong, 20, request.param)
+    right, _, _ = SIZES[request.param]
+    return request.param, run(right, 0, 20, request.param)
 
 
 def test_no_right_sheet_is_rejected(results) -> None:  # type: ignore[no-untyped-def]
@@ -22,15 +24,13 @@ def test_no_right_sheet_is_rejected(results) -> None:  # type: ignore[no-untyped
     assert rejected == []
 
 
-@pytest.mark.xfail(
-    reason="mistakes whose inner lines are rounded, made alike both ways: the judge by witnesses knows them"
-)
-def test_mistakes_are_found_named_and_followed_through(results) -> None:  # type: ignore[no-untyped-def]
-    family, (_, tallies, _) = results
-    sums = totals(tallies)
-    assert sums["kinds"] >= SIZES[family][2]
-    assert sums["distinguishable"] >= 0.75 * SIZES[family][1]
-    assert sums["found"] >= 0.995
-    assert sums["named"] >= 0.99
-    assert sums["alone"] >= 0.93
-    assert sums["followed"] >= 0.99
+@pytest.mark.parametrize("family", SIZES)
+def test_mistakes_are_found_named_and_followed_through(family: str) -> None:
+    _, count, least = SIZES[family]
+    sums = totals(wrong_side(random.Random("wrong 20"), FAMILIES[family], count, family in BY_ID).tallies)
+    assert sums["kinds"] >= least
+    assert sums["distinguishable"] >= 0.75 * count
+    assert sums["found"] >= 0.998
+    assert sums["named"] >= 0.995
+    assert sums["alone"] >= 0.98
+    assert sums["followed"] >= 0.995
