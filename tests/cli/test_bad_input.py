@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import pty
 import subprocess
 import sys
 import zipfile
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import one_message, refused, run
+from harness import on_terminal, one_message, refused, run
 
 import attncli
 from attncli.core.message import AttnError
@@ -725,16 +724,8 @@ def test_closed_standard_error_is_survived() -> None:
 
 
 def test_npz_is_not_for_a_screen() -> None:
-    main, screen = pty.openpty()
-    command = [sys.executable, "-m", "attncli", *FORWARD, "--format", "npz"]
-    environment = {**os.environ, "ATTNCLI_LANG": "en"}
-    done = subprocess.run(command, stdout=screen, stderr=subprocess.PIPE, env=environment, check=False, timeout=60)
-    os.close(screen)
-    os.close(main)
-    assert (done.returncode, done.stderr.decode()) == (
-        2,
-        "attncli: npz is not for a screen. Give a file: -o trace.npz\n",
-    )
+    shown = on_terminal(*FORWARD, "--format", "npz")
+    assert (shown.status, shown.out) == (2, "attncli: npz is not for a screen. Give a file: -o trace.npz\n")
 
 
 def test_titles_and_labels_are_shown_as_they_are(files: Path) -> None:

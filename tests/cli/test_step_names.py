@@ -148,7 +148,7 @@ def test_why_takes_brackets_names_of_rows_and_a_single_number() -> None:
     assert run("why", "b6", "G_E", "我", "1", "--depth", "1") == run("why", "b6", "G_E", "3", "1", "--depth", "1")
     assert run("why", "b6", "L").out.startswith("L[1,1] = ")
     refused(["why", "a1", "A", "它", "它"], "“它” is neither a number nor a name there: A has 苹果, 书包.")
-    refused(["why", "a1", "A"], "A is 1×2", "Write attncli why A 1 2.")
+    refused(["why", "a1", "A"], "Which number of A? It is 1×2", "Write attncli why a1 A 1 2.")
     refused(["why", "a1", "A[1,3]"], "A[1,3] does not exist")
     refused(["why", "a1", "A[1,2"], "The step “A[1,2”")
     refused(["why", "nosuch", "A", "1", "2"], "nosuch")
