@@ -6,6 +6,7 @@ opening one. A Chinese character takes two columns of a terminal (Unicode Standa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -14,6 +15,9 @@ _CLOSING = frozenset("，。；：！？、）”’》】」』〉…·%,.;:!?)
 _LONGEST_NAME = 30
 #: Columns a text needs beside its name; where there are fewer, it goes below.
 _BESIDE = 32
+#: A space that stays within its line.
+NO_BREAK = "\N{NO-BREAK SPACE}"
+_BREAKING = re.compile(rf"[^\S{NO_BREAK}]+")
 _OPENING = frozenset("（“‘《【「『〈([{")
 
 
@@ -62,7 +66,7 @@ def wrap(text: str, width: int, first: str = "", rest: str = "") -> str:
                 break
             lines.append(line[:cut])
             line = rest + line[cut:]
-    return "\n".join([*lines, line]).rstrip(" ")
+    return "\n".join([*lines, line]).rstrip(" ").replace(NO_BREAK, " ")
 
 
 def definitions(rows: Sequence[tuple[str, str]], width: int, indent: str = "", *, least: int = 0) -> Iterator[str]:
@@ -89,7 +93,7 @@ def definitions(rows: Sequence[tuple[str, str]], width: int, indent: str = "", *
 def _pieces(text: str) -> list[tuple[bool, str]]:
     """What stays together on a line, and whether a space goes before it."""
     pieces: list[tuple[bool, str]] = []
-    for word in text.split():
+    for word in filter(None, _BREAKING.split(text)):
         space = True
         for sign in word:
             last = pieces[-1][1][-1] if pieces and not space else ""

@@ -18,7 +18,7 @@ from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.locale.glyphs import fitted
-from attncli.locale.wrap import columns, wrap
+from attncli.locale.wrap import NO_BREAK, columns, wrap
 from attncli.render import document
 from attncli.render.document import (
     Bars,
@@ -456,7 +456,8 @@ class RunScreen(Screen):
         steps = [item for item in self.view.steps if item.phase == "forward"]
         results = " → ".join(_with_parts(steps if len(steps) <= _MOST_SHAPES else _last_of_parts(steps)))
         inputs = ", ".join(_with_parts(self.view.inputs))
-        return self.say(Message(N_("Shapes: {inputs} → {results}"), inputs=inputs, results=results), "dim")
+        shapes = self.view.say(Message(N_("Shapes: {inputs} → {results}"), inputs=inputs, results=results))
+        return self.text(wrap(shapes, self.width), "dim")
 
     def item(self, item: Item, number: int | None) -> Iterator[RenderableType]:
         """One step: heading with formula, matrix, meaning, arithmetic."""
@@ -589,7 +590,7 @@ def _with_parts(items: Sequence[Item]) -> Iterator[str]:
         own = item.id.rpartition(".")[0]
         name = f"{own}: {item.name}" if own and own != part else item.name
         part = own
-        yield f"{name} {item.shape}"
+        yield f"{name}{NO_BREAK}{item.shape}"
 
 
 def _last_of_parts(items: Sequence[Item]) -> list[Item]:

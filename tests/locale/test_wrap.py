@@ -51,3 +51,7 @@ def test_no_line_is_too_wide_and_nothing_is_lost(text: str, width: int) -> None:
     lines = wrap(text, width).split("\n")
     assert all(columns(line) <= width for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_a_space_that_does_not_break_keeps_words_together_and_is_printed_as_a_space() -> None:
+    assert wrap("S\N{NO-BREAK SPACE}1×2 → z\N{NO-BREAK SPACE}1×1", 9) == "S 1×2 →\nz 1×1"
