@@ -30,7 +30,7 @@ _CLASS = Message(N_("Class"))
 _CARRY_ON = N_(
     "Write {decimals} in every box, and carry on what you have written: your next line is judged from your own numbers."
 )
-_RANGE = N_("Right numbers lie from {least} to {most}: it depends on where one rounds.")
+_RANGE = N_("Right too, depending on where one rounds: from {least} to {most}.")
 _AS_ASKED = Message(N_("the decimals asked for"))
 _HEAD = N_("head {number}")
 #: Places that are taken where a step is judged as written.
