@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shlex
-import sys
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import pytest
+from harness import run
 from opened import Opened, example, view_of
 
 from attncli import api
-from attncli.cli.main import main
 from attncli.problems import library
 from attncli.render import explorer, html
 
@@ -172,10 +169,9 @@ def test_a_link_takes_nothing_but_numbers(open_page: Open) -> None:
 
 def run_command(text: str) -> dict[str, Any]:
     """The numbers that a command gives."""
-    out = io.BytesIO()
-    with mock.patch.object(sys, "stdout", io.TextIOWrapper(out, "utf-8", write_through=True)):
-        assert main([*shlex.split(text)[1:], "--format", "json"]) == 0
-        return {step["id"]: step["value"] for step in json.loads(out.getvalue())["steps"]}
+    ran = run(*shlex.split(text)[1:], "--format", "json")
+    assert ran.status == 0, ran
+    return {step["id"]: step["value"] for step in ran.data["steps"]}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """`attncli worksheet` as a teacher types it: sheets without answers, keys, folders of variants, and a class graded with them."""
 
-import contextlib
 import csv
 import hashlib
 import io
@@ -11,18 +10,12 @@ import tomllib
 
 import numpy as np
 import pytest
+from harness import run
 
 import attncli
-from attncli.cli.main import main
 from attncli.marking.mark import Marker
 from attncli.mistakes import mistakes_at
 from attncli.worksheets.certificate import by_hand
-
-
-def typed(capfdbinary, *words):
-    status = main([*words])
-    out, err = capfdbinary.readouterr()
-    return status, out.decode(), err.decode()
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +23,7 @@ def a_set(tmp_path_factory):
     folder = tmp_path_factory.mktemp("class") / "set"
     names = folder.parent / "names.csv"
     names.write_text("student,room\nAda,1\n李雷,2\nBob,1\n", encoding="utf-8")
-    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")):
-        assert main(["worksheet", "attention", "--students", str(names), "--seed", "s", "-o", str(folder)]) == 0
+    assert run("worksheet", "attention", "--students", names, "--seed", "s", "-o", folder).status == 0
     return folder
 
 
@@ -70,19 +62,19 @@ def test_a_folder_holds_what_the_contract_names(a_set):
     assert set(files_of(a_set)) == wanted
 
 
-def test_the_same_seed_gives_the_same_bytes_and_a_student_the_same_sheet_in_another_class(a_set, tmp_path, capfdbinary):
+def test_the_same_seed_gives_the_same_bytes_and_a_student_the_same_sheet_in_another_class(a_set, tmp_path):
     names = tmp_path / "one.csv"
     names.write_text("student\n李雷\n", encoding="utf-8")
     again = tmp_path / "again"
     words = ["worksheet", "attention", "--students", str(names), "--seed", "s", "-o", str(again)]
-    assert typed(capfdbinary, *words)[0] == 0
+    assert run(*words).status == 0
     (problem,) = (again / "problems").iterdir()
     assert problem.read_bytes() == (a_set / "problems" / problem.name).read_bytes()
     before = files_of(again)
-    assert typed(capfdbinary, *words)[0] == 0
+    assert run(*words).status == 0
     assert files_of(again) == before
     words[5] = "t"
-    status, out, err = typed(capfdbinary, *words)
+    status, out, err = run(*words)
     assert (status, out) == (2, "") and "--force" in err
     assert files_of(again) == before
 
@@ -106,7 +98,7 @@ def test_no_answer_stands_in_what_students_get(a_set):
             assert all(f"<td>{value:.3f}</td>" in key for value in row)
 
 
-def test_every_student_is_marked_by_the_own_variant(a_set, tmp_path, capfdbinary):
+def test_every_student_is_marked_by_the_own_variant(a_set, tmp_path):
     rows = rows_of(a_set)
     sheets = [
         {"student": row["student"], "answers": right_answers(a_set / "problems" / f"{row['sheet']}.toml")}
@@ -117,7 +109,7 @@ def test_every_student_is_marked_by_the_own_variant(a_set, tmp_path, capfdbinary
     sheets.append({"student": "nobody", "answers": sheets[0]["answers"]})
     handed_in = tmp_path / "in.jsonl"
     handed_in.write_text("".join(json.dumps(sheet) + "\n" for sheet in sheets), encoding="utf-8")
-    status, out, _ = typed(capfdbinary, "grade", str(a_set), str(handed_in), "--format", "jsonl")
+    status, out, _ = run("grade", str(a_set), str(handed_in), "--format", "jsonl")
     results = [json.loads(line) for line in out.splitlines()]
     assert status == 0
     assert [result["score"] == result["max_score"] for result in results] == [True] * 4 + [False] * 2
@@ -136,15 +128,15 @@ def test_every_student_is_marked_by_the_own_variant(a_set, tmp_path, capfdbinary
         + '"\n',
         encoding="utf-8",
     )
-    status, out, err = typed(capfdbinary, "grade", str(a_set), str(table), "--format", "jsonl")
+    status, out, err = run("grade", str(a_set), str(table), "--format", "jsonl")
     (result,) = map(json.loads, out.splitlines())
     assert (status, err) == (0, "")
     assert next(step for step in result["steps"] if step["id"] == "A")["verdict"] == "correct"
-    status, out, _ = typed(capfdbinary, "grade", str(a_set), str(handed_in))
+    status, out, _ = run("grade", str(a_set), str(handed_in))
     assert status == 0 and "6" in out
 
 
-def test_a_folder_of_the_empty_sheets_filled_in(a_set, tmp_path, capfdbinary):
+def test_a_folder_of_the_empty_sheets_filled_in(a_set, tmp_path):
     """Named as they were handed out, each is its student's, whose name it holds."""
     rows = rows_of(a_set)
     for row in rows:
@@ -158,7 +150,7 @@ def test_a_folder_of_the_empty_sheets_filled_in(a_set, tmp_path, capfdbinary):
         )
     marks = tmp_path.parent / "marks.csv"
     for _ in range(2):  # the second time nothing is marked again, and nothing changes
-        status, _, _ = typed(capfdbinary, "grade", str(a_set), str(tmp_path), "-o", str(marks))
+        status, _, _ = run("grade", str(a_set), str(tmp_path), "-o", str(marks))
         assert status == 0
         found = list(csv.DictReader(io.StringIO(marks.read_text(encoding="utf-8"))))
         assert sorted(one["student"] for one in found) == sorted(row["student"] for row in rows)
@@ -196,11 +188,11 @@ def test_every_mistake_of_a_variant_is_marked_first_wrong_and_named(a_set):
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", ["a1", "b6-full-backward", "d1-two-heads"])
-def test_a_sheet_and_its_key_in_every_format(name, lang, tmp_path, capfdbinary):
+def test_a_sheet_and_its_key_in_every_format(name, lang, tmp_path):
     for ending in (".html", ".tex", ".md", ".txt"):
         for key in ([], ["--key"]):
             place = tmp_path / f"{len(key)}{ending}"
-            status, out, err = typed(capfdbinary, "worksheet", name, *key, "-o", str(place), "--lang", lang)
+            status, out, err = run("worksheet", name, *key, "-o", str(place), "--lang", lang)
             assert (status, out, err) == (0, "", "")
     sheet, key = (tmp_path / "0.html").read_text(encoding="utf-8"), (tmp_path / "1.html").read_text(encoding="utf-8")
     assert "http" not in re.sub(r'http-equiv="[^"]*"', "", sheet) and "A4" in sheet and "CJK" in sheet
@@ -211,18 +203,18 @@ def test_a_sheet_and_its_key_in_every_format(name, lang, tmp_path, capfdbinary):
     assert ("姓名" in sheet) == (lang == "zh")
 
 
-def test_an_empty_sheet_is_marked_as_blank(tmp_path, capfdbinary):
+def test_an_empty_sheet_is_marked_as_blank(tmp_path):
     place = tmp_path / "a1.toml"
-    assert typed(capfdbinary, "worksheet", "a1", "-o", str(place))[0] == 0
-    status, out, _ = typed(capfdbinary, "check", "a1", str(place), "--format", "json")
+    assert run("worksheet", "a1", "-o", str(place)).status == 0
+    status, out, _ = run("check", "a1", str(place), "--format", "json")
     assert status == 0
     assert {step["verdict"] for step in json.loads(out)["steps"]} == {"blank"}
 
 
-def test_list_and_explain(capfdbinary):
-    status, out, err = typed(capfdbinary, "worksheet", "--list")
+def test_list_and_explain():
+    status, out, err = run("worksheet", "--list")
     assert (status, err) == (0, "") and "self-attention-causal" in out
-    status, out, err = typed(capfdbinary, "worksheet", "softmax", "--explain")
+    status, out, err = run("worksheet", "softmax", "--explain")
     assert (status, err) == (0, "") and "A: softmax-over-columns" in out
 
 
@@ -244,26 +236,26 @@ def test_list_and_explain(capfdbinary):
         (["worksheet", "softmax", "--ask", "O"], "O"),
     ],
 )
-def test_refused(words, said, capfdbinary, tmp_path, monkeypatch):
+def test_refused(words, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    status, out, err = typed(capfdbinary, *words)
+    status, out, err = run(*words)
     assert (status, out) == (2, "")
     assert err.startswith("attncli: ") and said in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["name\nAda\n", "student\n", "student\nAda\nAda\n", ""])
-def test_lists_of_students_that_say_nothing_clear_are_refused(text, tmp_path, capfdbinary):
+def test_lists_of_students_that_say_nothing_clear_are_refused(text, tmp_path):
     (tmp_path / "names.csv").write_text(text, encoding="utf-8")
     words = ["worksheet", "softmax", "--students", str(tmp_path / "names.csv"), "-o", str(tmp_path / "x")]
-    status, out, err = typed(capfdbinary, *words)
+    status, out, err = run(*words)
     assert (status, out) == (2, "") and "names.csv" in err
     assert not (tmp_path / "x").exists()
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path, capfdbinary):
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    status, out, _ = typed(capfdbinary, "worksheet", "softmax", "--variants", "1", "-o", str(tmp_path))
+    status, out, _ = run("worksheet", "softmax", "--variants", "1", "-o", str(tmp_path))
     assert (status, out) == (2, "") and [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -280,7 +272,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, capfdbinary):
         ("problems", None),
     ],
 )
-def test_a_spoiled_set_is_refused(name, text, a_set, tmp_path, capfdbinary):
+def test_a_spoiled_set_is_refused(name, text, a_set, tmp_path):
     folder = tmp_path / "set"
     shutil.copytree(a_set, folder)
     if text is None:
@@ -288,14 +280,14 @@ def test_a_spoiled_set_is_refused(name, text, a_set, tmp_path, capfdbinary):
     else:
         (folder / name).write_bytes(text)
     (tmp_path / "in.jsonl").write_text('{"student": "Ada"}\n', encoding="utf-8")
-    status, out, err = typed(capfdbinary, "grade", str(folder), str(tmp_path / "in.jsonl"))
+    status, out, err = run("grade", str(folder), str(tmp_path / "in.jsonl"))
     assert (status, out) == (2, "")
     assert err.startswith("attncli: ") and err.count("\n") == 1 and "set" in err
 
 
 @pytest.mark.slow
-def test_two_processes_write_the_same_bytes(tmp_path, capfdbinary):
+def test_two_processes_write_the_same_bytes(tmp_path):
     words = ["worksheet", "softmax", "--variants", "3", "--seed", "j", "-o"]
-    assert typed(capfdbinary, *words, str(tmp_path / "one"))[0] == 0
-    assert typed(capfdbinary, *words, str(tmp_path / "two"), "-j", "2")[0] == 0
+    assert run(*words, str(tmp_path / "one")).status == 0
+    assert run(*words, str(tmp_path / "two"), "-j", "2").status == 0
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
