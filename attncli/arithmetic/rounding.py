@@ -24,6 +24,8 @@ ROUNDINGS = ("away", "even")
 _NEAR = 3 * float(np.finfo(np.float64).eps)
 #: Beyond 10^14 units the distance above says nothing; what is left of a unit does.
 _MOST = 0.1
+#: So many units below a decimal number, a value that is cut off is that number all the same: sums that nearly cancel lose more.
+_CUT = 1e-7
 #: From here on every float64 is a whole number.
 _WHOLE = 2.0**52
 
@@ -59,7 +61,7 @@ def truncate_decimal(values: ArrayLike, decimals: int) -> Any:
     with np.errstate(all="ignore"):
         scaled = np.abs(values) * power
         below, nearest = np.floor(scaled), np.rint(scaled)
-        whole = np.where(np.abs(scaled - nearest) <= _tolerance(scaled), nearest, below)
+        whole = np.where(np.abs(scaled - nearest) <= _tolerance(scaled, _CUT), nearest, below)
         return _signed(whole, below, scaled, values, power)
 
 

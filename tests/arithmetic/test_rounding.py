@@ -134,3 +134,12 @@ def test_two_numbers_added_tie_as_on_paper(first: str, second: str, expected: fl
 def test_hand_refuses_a_rounding_that_does_not_exist() -> None:
     with pytest.raises(InputError, match="Did you mean “even”"):
         Hand(3, "evn")
+
+
+@given(st.lists(st.tuples(st.integers(-999, 999), st.integers(-999, 999)), min_size=1, max_size=6), st.integers(4, 6))
+@example([(-9, 18), (-31, 69), (41, 56)], 5)
+def test_what_is_exact_at_the_places_asked_cuts_to_itself(pairs: list[tuple[int, int]], decimals: int) -> None:
+    """Also where the sum of products loses digits by cancelling: nothing else can be cut off there."""
+    sum_of_products = sum((a / 100) * (b / 100) for a, b in pairs)
+    exact = sum(a * b for a, b in pairs) / 10_000
+    assert truncate_decimal(sum_of_products, decimals) == exact
