@@ -34,7 +34,7 @@ _WITH_CREDIT = frozenset({"correct", "route", "imprecise"})
 #: Matrices that must be written with tokens as columns before the whole sheet is taken to be.
 _TURNED = 2
 
-_TABLE = N_("A table of names is no matrix: write its rows one below the other.")
+_TABLE = N_("A table of names is not a matrix. Write its rows one below the other.")
 _COLUMNS = N_("The whole sheet is written with tokens as columns. That is right too; it was read that way.")
 
 

@@ -266,10 +266,10 @@ def test_the_class_picture(class_file: Path) -> None:
     at = lines.index("The students and their points")
     assert lines[at + 1 : at + 4] == ["s001  6", "s002  5", "s003  2"]
     at = lines.index("Step by step")
-    assert lines[at + 1].split() == ["right", "followed", "wrong", "first", "wrong", "unreadable", "blank"]
+    assert lines[at + 1].split() == ["right", "followed", "wrong", "unreadable", "first", "wrong", "blank"]
     assert [line.split() for line in lines[at + 2 : at + 6]] == [
         ["scores", "40"],
-        ["scaled", "16", "8", "16", "8", "8"],
+        ["scaled", "16", "8", "8", "16", "8"],
         ["A", "16", "8", "8", "8", "8"],
         ["O", "8", "8", "8", "16"],
     ]
