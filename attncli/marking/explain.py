@@ -69,6 +69,11 @@ class Numbers(Record):
     right: Family | None
     spread: Any
 
+    def of(self, rows: Any) -> Numbers:
+        """The same for some of the sheets."""
+        right = None if self.right is None else self.right.fork(rows=rows)
+        return Numbers(self.own.fork(rows=rows), right, self.spread[rows])
+
 
 #: How well a mistake explains a line: to the last digit by some habit; cut off or with too few places; between habits; by
 #: habits that are mixed; not; far from it.
@@ -344,7 +349,7 @@ class Explainer:
                     reached = [_value(self._reached, chain, None, mistake.swap, id) for chain in family.chains]
                     against = Against([one for one in reached if one is not None])
                     wrong = against.judged(line, rules).cells == WRONG
-                    for slip in cell_slips(line, against, wrong, rules.changed(short=False)):
+                    for slip in cell_slips(line, against, wrong, rules.changed(short=False))[0]:
                         found.append(Found((Named(where, mistake.id), Named(id, slip.id)), mistake.swap))
                 if found:
                     return found

@@ -250,11 +250,9 @@ class OwnPass:
             singles = self.marker.explainer.singles(id, part, numbers, rules, open_steps, self._kept(index))
             may_slip = self._may_be_slips(id, part, numbers)
             early = self._too_early(id, part, numbers, [at for at, one in enumerate(singles) if one.tier == NOT])
+            slips_of = self._beside_slips(id, part, numbers, singles, np.flatnonzero(may_slip))
             for at, row in enumerate(members):
-                if may_slip[at]:
-                    singles[at], slipped = self._beside_slips(id, part.of([at]), self._one(numbers, at), singles[at])
-                else:
-                    slipped = []
+                slipped = slips_of.get(at, [])
                 found = [*singles[at].found, *(Found((Named(id, slip.id),), {}) for slip in slipped)]
                 found = self._uncontradicted(id, row, found)
                 if not found and early[at]:
@@ -264,14 +262,6 @@ class OwnPass:
                     swap = slipped[0].made_at(self.marker.graph.steps[id])
                     self.ways.append(Way(np.array([row]), swap, frozenset([id]), {}))
             self._remember(id, index, singles)
-
-    def _one(self, numbers: Numbers, at: int) -> Numbers:
-        rows = np.array([at])
-        return Numbers(
-            numbers.own.fork(rows=rows),
-            None if numbers.right is None else numbers.right.fork(rows=rows),
-            numbers.spread[rows],
-        )
 
     def _may_go_on_from(self, id: str, line: Line, slip: Slip, full: Chain, at: int) -> bool:
         """Whether one sheet's line is its slip with all digits, rounded or cut off, so that these may be carried on."""
@@ -303,40 +293,52 @@ class OwnPass:
             found[index] = self.marker.explainer.too_early(id, line.of(index), numbers.own.fork(rows=index), rules)
         return found
 
-    def _beside_slips(self, id: str, line: Line, one: Numbers, single: Explained) -> tuple[Explained, list[Slip]]:
-        """What explains one sheet's line, mistakes and slips of writing: the better of them, or both if they do it as well
-        or come to the same."""
-        for family in filter(None, (one.own, one.right)):
-            tier, found, values = self._slips(id, line, family)
-            if not found:
-                continue
-            if max(single.tier, SHORT) != tier:
-                found = [
-                    slip
-                    for slip, value in zip(found, values, strict=True)
-                    if tier < single.tier or is_one_of(value, single.values)
-                ]
-            if tier < single.tier and not any(is_one_of(value, single.values) for value in values):
-                single = NOTHING
-            return single, found
-        return single, []
+    def _beside_slips(
+        self, id: str, line: Line, numbers: Numbers, singles: list[Explained], rows: Any
+    ) -> dict[int, list[Slip]]:
+        """What explains the line of some sheets, mistakes and slips of writing: the better of them, or both if they do it
+        as well or come to the same. The slips, by sheet; of the mistakes, those that are left stay in `singles`."""
+        kept: dict[int, list[Slip]] = {}
+        for family in filter(None, (numbers.own, numbers.right)):
+            left = np.array([row for row in rows.tolist() if row not in kept], dtype=np.intp)
+            if not left.size:
+                break
+            for at, (tier, found, values) in self._slips(id, line.of(left), family.fork(rows=left)).items():
+                row = int(left[at])
+                single = singles[row]
+                as_well, better = max(single.tier, SHORT) == tier, tier < single.tier
+                alike = [is_one_of(value, single.values) for value in values]
+                kept[row] = [slip for slip, same in zip(found, alike, strict=True) if as_well or better or same]
+                if better and not any(alike):
+                    singles[row] = NOTHING
+        return kept
 
-    def _slips(self, id: str, line: Line, family: Family) -> tuple[int, list[Slip], list[Value]]:
-        """The slips of writing that explain one sheet's line, how well, and what each comes to with all digits."""
+    def _slips(self, id: str, line: Line, family: Family) -> dict[int, tuple[int, list[Slip], list[Value]]]:
+        """By sheet, the slips of writing that explain its line, how well, and what each comes to with all digits."""
         witnesses = family.raws(id)
+        count = len(line.values)
+        if count > 1 and len(witnesses) < len(family.chains):  # whose numbers do not fit is one sheet's own affair
+            alone = [self._slips(id, line.of([at]), family.fork(rows=np.array([at]))) for at in range(count)]
+            return {at: found[0] for at, found in enumerate(alone) if found}
         rules = self.first.rules(id)
         tiers = (SHORT, BETWEEN, MIXED) if line.eps is None and rules.by_person else (SHORT, BETWEEN)
+        kept: dict[int, tuple[int, list[Slip], list[Value]]] = {}
         for tier in tiers if witnesses else ():
-            bounds = self._mixed_bounds(id, family) if tier == MIXED else None
-            found = slips(line, Against(witnesses, bounds), rules.changed(widened=tier > SHORT))
-            if found:
-                return tier, found, [slip.of(witnesses[0]) for slip in found]
-        return NOT, [], []
+            left = np.array([at for at in range(count) if at not in kept], dtype=np.intp)
+            for rows in left[:, None] if tier == MIXED else [left]:
+                bounds = self._mixed_bounds(id, family, rows) if tier == MIXED else None
+                against = Against(_of_sheets(witnesses, rows), bounds)
+                found = slips(line.of(rows), against, rules.changed(widened=tier > SHORT)) if rows.size else []
+                for at, some in zip(rows.tolist(), found, strict=True):
+                    if some:
+                        full = _of_sheets(witnesses[:1], [at])[0]
+                        kept[at] = tier, some, [slip.of(full) for slip in some]
+        return kept
 
-    def _mixed_bounds(self, id: str, family: Family) -> tuple[Value, ...] | None:
-        """Between what numbers mixed learners come, from one sheet's own numbers."""
+    def _mixed_bounds(self, id: str, family: Family, rows: Any) -> tuple[Value, ...] | None:
+        """Between what numbers mixed learners come, from some sheets' own numbers."""
         try:
-            return hull(family.chains[0], np.array([0]), id, {}, MANY)
+            return hull(family.chains[0], rows, id, {}, MANY)
         except MISFITS:
             return None
 
@@ -372,7 +374,7 @@ class OwnPass:
 
     def _two(self, id: str, line: Line, numbers: Numbers, at: int, open_steps: Sequence[str]) -> list[Found]:
         """Two things at once that explain one sheet's line."""
-        explainer, rules, one = self.marker.explainer, self.first.rules(id), self._one(numbers, at)
+        explainer, rules, one = self.marker.explainer, self.first.rules(id), numbers.of(np.array([at]))
         if self.marker.parts_wrong(id, line, one.own.chains[0]):
             return []
         return explainer.with_slip(id, line, one, rules, open_steps) or explainer.pairs(
@@ -381,7 +383,7 @@ class OwnPass:
 
     def _settle(self, id: str, row: int, found: Sequence[Found], numbers: Numbers, at: int) -> None:
         """Keep what was found about a wrong line, and what follows from the lines above it."""
-        one = self._one(numbers, at)
+        one = numbers.of(np.array([at]))
         full = one.own.chains[0]
         try:
             expected = np.asarray(full.raw(id)[0], dtype=np.float64)
@@ -442,9 +444,9 @@ class OwnPass:
         )
         open_steps = self.marker.open_steps(id, paper.entries)
         rules = self.first.rules(id)
-        single = self.marker.explainer.singles(id, line, numbers, rules, open_steps, self._kept(index))[0]
-        single, slipped = self._beside_slips(id, line, numbers, single)
-        found = [*single.found, *(Found((Named(id, slip.id),), {}) for slip in slipped)]
+        singles = self.marker.explainer.singles(id, line, numbers, rules, open_steps, self._kept(index))
+        slipped = self._beside_slips(id, line, numbers, singles, np.arange(1)).get(0, [])
+        found = [*singles[0].found, *(Found((Named(id, slip.id),), {}) for slip in slipped)]
         self.verdicts[row][id] = Verdict(np.full(entry.values.shape, WRONG, dtype=np.int8), found=tuple(found))
         if not found:
             return

@@ -28,6 +28,10 @@ _CELLS = 1 << 19
 _CLOSE = 4.0
 _NEAR = 20.0
 _NEARLY = 1e-3
+#: Units beyond the few learners, and their distance, past which none of many comes to a number; but where the few lie
+#: so many units apart, somebody divides by what has nearly rounded to nothing, and others may come to anything.
+_UNITS_BEYOND = 4.0
+_WILD = 10.0
 #: Numbers that are taken away from all scores in place of their maximum.
 _CONSTANTS = (0.0, 1.0, 2.0)
 #: How far from the full value learners are still heard: so many units, or such a share of it.
@@ -159,12 +163,12 @@ class _Beside(Floating):
 def _settled(value: Value, plan: Any, places: int, count: int) -> Value:
     """Each cell by its learner's habit."""
     habits = plan[:, None]
-    power, added = (10.0 ** (places + _MORE))[habits], _ADDED[habits]
+    power, added = (10.0 ** (places + _MORE)).take(habits), _ADDED.take(habits)
     # (learners, sheets, …): what all share is settled once for each learner.
     wide = value if value.ndim < plan.ndim else value.reshape(-1, count if len(value) > 1 else 1, *value.shape[1:])
     with np.errstate(invalid="ignore"):
         units = np.floor(np.abs(wide) * power + added) / power
-    settled = np.where((habits == 0) | ~np.isfinite(wide), wide, np.copysign(units, wide))
+    settled = np.where(habits == 0, wide, np.copysign(units, wide))
     return np.broadcast_to(settled, (len(plan), count, *settled.shape[2:])).reshape(-1, *settled.shape[2:])
 
 
@@ -287,5 +291,18 @@ def reconsidered(
         if bounds[0].shape[1:] != line.values.shape[1:]:
             return judged
         judged = judge_mixed(judged, line, rows, bounds, rules)
-        rows = rows[judged.worst[rows] < CUT]
+        rows = rows[_may_come_to(judged.cells[rows], line.values[rows], bounds, rules)]
     return judged
+
+
+def _may_come_to(cells: Any, values: Value, bounds: Sequence[FloatArray], rules: Rules) -> BoolArray:
+    """Which sheets hold a number that is not right, and so near those of few learners that one of many may come to it."""
+    lo, hi, *_ = bounds
+    unit = 10.0**-rules.decimals
+    largest = np.abs(np.where(np.isfinite(values), values, 0.0)).reshape(len(values), -1).max(1, initial=0.0)
+    beyond = _UNITS_BEYOND * unit + _WAYS_SHARE * largest.reshape(-1, *(1,) * (values.ndim - 1))
+    with np.errstate(invalid="ignore"):
+        apart = hi - lo
+        far = (apart <= _WILD * unit) & (np.maximum(lo - values, values - hi) > apart + beyond)
+    may_come: BoolArray = ((cells < CUT) & ~far).reshape(len(cells), -1).any(1)
+    return may_come

@@ -5,7 +5,7 @@ A line is right but for a slip where it is right once that is mended; by whateve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class Slip(Record):
 
 
 class Against(Record):
-    """Right numbers that one sheet's line is held against.
+    """Right numbers that the line of some sheets is held against.
 
     Parameters
     ----------
@@ -60,68 +60,105 @@ class Against(Record):
     witnesses: Sequence[Value]
     bounds: tuple[FloatArray, ...] | None = None
 
+    def of(self, rows: Any) -> Against:
+        """The same for some of the sheets."""
+        witnesses = [one if len(one) == 1 else one[rows] for one in self.witnesses]
+        return Against(witnesses, None if self.bounds is None else tuple(one[rows] for one in self.bounds))
+
     def judged(self, line: Line, rules: Rules) -> Judged:
         found = judge(line, self.witnesses, rules)
-        if self.bounds is None or not self.bounds[0].shape == self.witnesses[0].shape == line.values.shape:
+        shape = line.values.shape[1:]
+        if self.bounds is None or not self.bounds[0].shape[1:] == self.witnesses[0].shape[1:] == shape:
             return found
-        return judge_mixed(found, line, np.zeros(1, dtype=np.intp), self.bounds, rules)
+        return judge_mixed(found, line, np.arange(len(line.values)), self.bounds, rules)
 
 
-def slips(line: Line, against: Against, rules: Rules) -> list[Slip]:
-    """Slips that turn right numbers into one sheet's wrong line."""
-    found = []
+def slips(line: Line, against: Against, rules: Rules) -> list[list[Slip]]:
+    """By sheet, slips that turn right numbers into its wrong line."""
+    found: list[list[Slip]] = [[] for _ in line.values]
     exactly = rules.changed(short=False)
-    turned = line.at(lambda cells: cells.swapaxes(-1, -2)) if line.values.ndim > 2 else None
-    if turned is not None and (against.judged(turned, exactly).worst > IMPRECISE).all():
-        found.append(Slip("layout-transposed", turned=True))
+    if line.values.ndim > 2:
+        turned = against.judged(line.at(lambda cells: cells.swapaxes(-1, -2)), exactly)
+        for row in np.flatnonzero(turned.worst > IMPRECISE).tolist():
+            found[row].append(Slip("layout-transposed", turned=True))
     if line.values.shape[1:] != against.witnesses[0].shape[1:]:
         return found
     wrong = against.judged(line, rules).cells == WRONG
-    return found + list(cell_slips(line, against, wrong, exactly)) if wrong.any() else found
+    rows = np.flatnonzero(~_all(~wrong))
+    if rows.size:
+        in_cells = cell_slips(line.of(rows), against.of(rows), wrong[rows], exactly)
+        for row, more in zip(rows.tolist(), in_cells, strict=True):
+            found[row] += more
+    return found
 
 
-def cell_slips(line: Line, against: Against, wrong: Any, rules: Rules) -> Iterator[Slip]:
-    """Slips in single cells; in sign or point never where the right number is 0."""
+def cell_slips(line: Line, against: Against, wrong: BoolArray, rules: Rules) -> list[list[Slip]]:
+    """By sheet, slips in single cells; in sign or point never where the right number is 0."""
+    found: list[list[Slip]] = [[] for _ in line.values]
     stack = np.stack([np.broadcast_to(one, line.values.shape) for one in against.witnesses])
-    half = 0.5 * 10.0**-rules.decimals
-    if not ((np.abs(stack) <= half).any(0) & wrong).any():
-        power = _power(line, against, wrong, rules, stack)
-        negative = line.changed(values=-line.values)
-        if _may_be(negative, stack, wrong, 12 * half) and _is_mended(negative, against, wrong, rules):
-            yield Slip("sign", factor=np.where(wrong[0], -1.0, 1.0))
-        elif power is not None:
-            yield Slip("decimal-point", factor=np.where(wrong[0], 10.0**-power, 1.0))
-    for order in orders_exchanged(line.values.shape[1:], wrong[0]):
-        moved = line.at(lambda cells, order=order: cells.reshape(len(cells), -1)[:, order].reshape(cells.shape))
-        if (against.judged(moved, rules).worst > IMPRECISE).all():
-            yield Slip("cells-exchanged", order=order)
-            return
+    some = _all(~((np.abs(stack) <= 0.5 * 10.0**-rules.decimals).any(0) & wrong))
+    negative = _signs(line, against, wrong, rules, stack, some)
+    powers = _powers(line, against, wrong, rules, stack, some & ~negative)
+    for row in np.flatnonzero(negative).tolist():
+        found[row].append(Slip("sign", factor=np.where(wrong[row], -1.0, 1.0)))
+    for row in np.flatnonzero(powers).tolist():
+        found[row].append(Slip("decimal-point", factor=np.where(wrong[row], 10.0 ** -int(powers[row]), 1.0)))
+    for row, order in _exchanged(line, against, wrong, rules).items():
+        found[row].append(Slip("cells-exchanged", order=order))
+    return found
 
 
-def _power(line: Line, against: Against, wrong: Any, rules: Rules, stack: Any) -> int | None:
-    """The power of ten, as its exponent, that mends every wrong cell."""
-    half = 0.5 * 10.0**-rules.decimals
+def _signs(line: Line, against: Against, wrong: BoolArray, rules: Rules, stack: Any, among: BoolArray) -> BoolArray:
+    """Which sheets are mended by the other sign in every wrong cell."""
+    moved = line.changed(values=-line.values)
+    return _are_mended(moved, against, wrong, rules, among & _may_be(moved, stack, wrong, 6 * 10.0**-rules.decimals))
+
+
+def _powers(line: Line, against: Against, wrong: BoolArray, rules: Rules, stack: Any, among: BoolArray) -> Any:
+    """By sheet, the power of ten, as its exponent, that mends every wrong cell; 0: none."""
+    found = np.zeros(len(line.values), dtype=np.intp)
     for power in POWERS:
         moved = line.changed(values=line.values * 10.0**power, places=None)
         # A number whose point has slipped keeps the digits it was written with.
         as_written = rules.changed(decimals=max(0, rules.decimals - max(power, 0)), by_person=False, widened=False)
-        if _may_be(moved, stack, wrong, 12 * half * max(1.0, 10.0**power)) and _is_mended(
-            moved, against, wrong, as_written
-        ):
-            return power
-    return None
+        close = _may_be(moved, stack, wrong, 6 * 10.0**-rules.decimals * max(1.0, 10.0**power))
+        found[_are_mended(moved, against, wrong, as_written, among & (found == 0) & close)] = power
+    return found
 
 
-def _is_mended(line: Line, against: Against, wrong: Any, rules: Rules) -> bool:
-    return bool(((against.judged(line, rules).cells > IMPRECISE) | ~wrong).all())
+def _exchanged(line: Line, against: Against, wrong: BoolArray, rules: Rules) -> dict[int, Any]:
+    """By sheet, the first order of its cells in which the line is right, if there is any."""
+    tried = [(row, order) for row, cells in enumerate(wrong) for order in orders_exchanged(cells.shape, cells)]
+    if not tried:
+        return {}
+    rows, orders = np.array([row for row, _ in tried]), np.stack([order for _, order in tried])
+    moved = line.of(rows).at(
+        lambda cells: np.take_along_axis(cells.reshape(len(cells), -1), orders, axis=1).reshape(cells.shape)
+    )
+    right = against.of(rows).judged(moved, rules).worst > IMPRECISE
+    return {row: order for (row, order), fits in reversed([*zip(tried, right, strict=True)]) if fits}
 
 
-def _may_be(line: Line, stack: Any, wrong: Any, far: float) -> bool:
-    """Whether every wrong cell of the mended line lies close to the witnesses."""
+def _are_mended(line: Line, against: Against, wrong: BoolArray, rules: Rules, among: BoolArray) -> BoolArray:
+    """Which of some sheets are right in every cell that was wrong."""
+    found = np.zeros(len(among), dtype=np.bool_)
+    rows = np.flatnonzero(among)
+    if rows.size:
+        found[rows] = _all((against.of(rows).judged(line.of(rows), rules).cells > IMPRECISE) | ~wrong[rows])
+    return found
+
+
+def _may_be(line: Line, stack: Any, wrong: BoolArray, far: float) -> BoolArray:
+    """By sheet, whether every wrong cell of the mended line lies close to the witnesses."""
     lo, hi = stack.min(0), stack.max(0)
     with np.errstate(invalid="ignore"):
         near = (line.values >= 2 * lo - hi - far) & (line.values <= 2 * hi - lo + far) | (line.values == lo)
-    return bool((near | ~wrong).all())
+    return _all(near | ~wrong)
+
+
+def _all(cells: BoolArray) -> BoolArray:
+    """By sheet, whether all of its cells are so."""
+    return np.array(cells.reshape(len(cells), -1).all(1), dtype=np.bool_)
 
 
 def may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArray:
