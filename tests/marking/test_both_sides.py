@@ -15,7 +15,7 @@ from simulation import FAMILIES, cheating_side, right_side
 pytestmark = pytest.mark.slow
 
 #: Right and cheating sheets of each family.
-SIZES = {"attention": (400, 120), "wide": (200, 60), "layers": (200, 60), "blocks": (20, 30)}
+SIZES = {"attention": (400, 120), "wide": (200, 60), "layers": (200, 60), "blocks": (20, 6)}
 #: Right sheets with a line marked wrong, and points that cheating sheets get for what is not so: shares.
 MARKED_WRONG, UNDESERVED = 0.003, 0.005
 #: Share of their points that right sheets get; one sheet of these few hundred weighs more than in RESULTS.md.
