@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,3 +126,48 @@ def test_sheets_a_second(kind: str, least: int, request: pytest.FixtureRequest) 
     print(f"\n{kind}: {rate:.0f} sheets a second, read, marked and reported (at least {least})")
     if full:
         assert rate >= least
+
+
+PROBLEM = f"""schema = 1
+id = "causal"
+model = "self_attention"
+[inputs]
+{chr(10).join(f'{name} = "{text}"' for name, text in TEXTS.items())}
+[settings]
+causal = true
+[gradient]
+G_O = "{UPSTREAM}"
+"""
+
+
+def test_two_processes_are_faster_than_one(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """From 10,000 sheets on, a third of them wrong; and the bytes are the same. It takes two idle cores."""
+    full = bool(request.config.getoption("--benchmark-enable"))
+    case, _ = exercise()
+    rng = random.Random(6)
+    drawn = [json.loads(sheet(case, rng, i % 3 == 0)) for i in range(1500 if full else 6)]
+    (tmp_path / "causal.toml").write_text(PROBLEM, "utf-8")
+    count = 10_000 if full else 6
+    answers = ({**drawn[i % len(drawn)], "student": f"s{i}"} for i in range(count))
+    (tmp_path / "class.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in answers), "utf-8")
+    seconds = {}
+    for jobs in ("1", "2"):
+        argv = [
+            sys.executable,
+            "-m",
+            "attncli",
+            "grade",
+            "causal.toml",
+            "class.jsonl",
+            "-o",
+            f"{jobs}.jsonl",
+            "-j",
+            jobs,
+        ]
+        start = time.perf_counter()
+        subprocess.run(argv, cwd=tmp_path, check=True, capture_output=True)
+        seconds[jobs] = time.perf_counter() - start
+    print(f"\n{count} sheets: {seconds['1']:.1f} s with one process, {seconds['2']:.1f} s with two")
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+    if full:
+        assert seconds["2"] < 0.8 * seconds["1"]
