@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from itertools import product
 from typing import TypeAlias
@@ -30,8 +31,8 @@ def _number(text: str) -> Bounds:
     return (value, value) if Decimal(value) == Decimal(text) else _out(value, value)
 
 
-def _hull(candidates: object) -> Bounds:
-    values = list(candidates)  # type: ignore[call-overload]
+def _hull(candidates: Iterable[float]) -> Bounds:
+    values = list(candidates)
     return _LINE if any(math.isnan(value) for value in values) else (min(values), max(values))
 
 

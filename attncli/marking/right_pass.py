@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 _MOST_ROUTES = 3
 #: The chains by which a way is first looked at: in full, and rounded.
 _BOTH = 2
-#: Distances between the witnesses and units beyond these, or such a share of the largest number, within which mixed habits are asked.
-_CLOSE = 4.0
-_NEAR = 20.0
-_NEARLY = 1e-2
 
 
 class RightPass:

@@ -182,7 +182,7 @@ def printed(view: View) -> Iterator[Entry]:
         and one.step in items
         and " ".join(one.printed.split()) == _digits(items[one.step])
     ]
-    if same and len(same) == len(checks):
+    if len(same) == len(checks) > 1:
         yield Entry(Message(N_("✓ all {count} exactly as in the source"), count=len(same)), tone="right")
     elif same:
         steps = Listed(one.step for one in same)
