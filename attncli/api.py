@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attncli.core.message import AttnError, InputError, LimitError, ShapeError
-from attncli.problems.problem import Problem
-from attncli.problems.run import Run, run
+from attncli.problems.problem import Problem, Run, run
 
 if TYPE_CHECKING:
     from attncli.marking.mark import Marked

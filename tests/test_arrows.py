@@ -16,7 +16,7 @@ ROOT = Path(attncli.__file__).parent
 FILES = {".".join(path.with_suffix("").relative_to(ROOT.parent).parts): path for path in ROOT.rglob("*.py")}
 
 #: What stands below everything: nothing in these knows of a calculation.
-GROUND = ("message", "record", "matrix", "limits", "reasons", "outputs", "npz", "report")
+GROUND = ("message", "record", "matrix", "limits", "outputs", "report")
 #: A room knows those before it.
 ROOMS = (
     ("ground", "locale"),
@@ -35,7 +35,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 #: Rooms beside one another that know nothing of each other.
 BESIDE = {("marking", "cost"), ("marking", "lab"), ("marking", "training"), ("cost", "lab"), ("cost", "training")}
 #: What an object says of itself when it is printed: `Run.__str__`, `Marked.__str__`.
-PRINTED = {("attncli.problems.run", "render"), ("attncli.marking.marked", "render")}
+PRINTED = {("attncli.problems.problem", "render"), ("attncli.marking.marked", "render")}
 
 
 @cache

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, arithmetic_called
 from attncli.render.formula import as_text, put_in
 
 O = np.array([[4.8, 6.8], [0.5, 2.0]])  # noqa: E741
@@ -63,7 +62,9 @@ def test_factors_stay_as_they_were_written() -> None:
     """1/3 of an entry is a third in exact arithmetic, not a float64 near it."""
     sympy = pytest.importorskip("sympy")
     exact = (
-        problem("1/3*O[1,1] - O[1,2]/7 + sqrt(2)*O[2,1] + 1/3*O[2,1]").graph().evaluate(by_name("exact"), until="G_O")
+        problem("1/3*O[1,1] - O[1,2]/7 + sqrt(2)*O[2,1] + 1/3*O[2,1]")
+        .graph()
+        .evaluate(arithmetic_called("exact"), until="G_O")
     )
     third = sympy.Rational(1, 3)
     assert exact["G_O"].tolist() == [[third, -sympy.Rational(1, 7)], [sympy.sqrt(2) + third, 0]]

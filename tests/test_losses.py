@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli.arithmetic.systems import by_name
 from attncli.core.matrix import as_matrix
 from attncli.core.message import AttnError, InputError
 from attncli.core.verify import verify
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, arithmetic_called
 
 Q = np.array([[1.0, 2.0], [0.5, -1.0]])
 K = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]])
@@ -138,7 +137,9 @@ def test_minus_the_logarithm_alone_gives_the_same_gradient_through_softmax() -> 
 
 def test_factors_stay_exact() -> None:
     sympy = pytest.importorskip("sympy")
-    values = attention("1/3*sum(O^2) - 1/7*ln A[1,1]").graph().evaluate(by_name("exact"), until=["G_O", "G_A_nll"])
+    values = (
+        attention("1/3*sum(O^2) - 1/7*ln A[1,1]").graph().evaluate(arithmetic_called("exact"), until=["G_O", "G_A_nll"])
+    )
     assert values["G_A_nll"][0, 0] == sympy.nsimplify(-sympy.Rational(1, 7) / values["A"][0, 0])
 
 

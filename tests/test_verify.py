@@ -11,8 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import attncli
-from attncli.core.finite import first_not_finite
-from attncli.core.graph import Graph
+from attncli.core.graph import Graph, first_not_finite
 from attncli.core.message import InputError
 from attncli.core.verify import verify
 from attncli.render import render

@@ -16,6 +16,8 @@ from attncli.core.matrix import BoolArray, FloatArray, Matrix
 
 #: An array of one number system: float64 array, Interval, object array of SymPy numbers.
 Value: TypeAlias = Any
+#: A number of SymPy, or of mpmath: libraries without types, loaded only where somebody asks for exact results.
+Number: TypeAlias = Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.arithmetic.bounds import entry_bounds
+from attncli.arithmetic.expression import entry_bounds
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import UNSEEN
 from attncli.core.matrix import EXACT, BoolArray, FloatArray, Matrix

@@ -14,7 +14,7 @@ from math import gcd, isqrt
 from types import ModuleType
 from typing import TypeAlias
 
-from attncli.arithmetic.digits import Number
+from attncli.arithmetic import Number
 
 #: SymPy numbers with a fraction in front or above, sorted by their text: an exponent, or factors with their powers.
 Parts: TypeAlias = tuple[tuple[Number, Number], ...]

@@ -72,9 +72,9 @@ def show(say: Say, *, id: str, hint: bool, lang: str | None) -> int:
     """The exercise without its solution."""
     from attncli.core.message import AttnError
     from attncli.problems import library
+    from attncli.problems.problem import run as calculated
     from attncli.problems.question import question_of
     from attncli.problems.request import problem_named
-    from attncli.problems.run import run as calculated
     from attncli.render.exercise import how_to_hand_in, question
     from attncli.render.view import view
 
@@ -94,8 +94,8 @@ def show(say: Say, *, id: str, hint: bool, lang: str | None) -> int:
 def run(say: Say, *, id: str, **words: Any) -> int:
     """The exercise calculated, with its question, its printed numbers and what to notice; 1 if a number is off."""
     from attncli.problems.lesson import arithmetic_of_source, check_layout, lesson_of
+    from attncli.problems.problem import run as calculated
     from attncli.problems.request import problem_named
-    from attncli.problems.run import run as calculated
 
     step_by_step, steps = words["step_by_step"], words["step"] or ()
     if step_by_step and (words["output"] is not None or words["format"] not in (None, "table")):

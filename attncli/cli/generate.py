@@ -31,7 +31,7 @@ def command(say: Say) -> Any:
 
 def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     """Write on from a prompt; the exit status is 1 where --verify finds a difference."""
-    from attncli.problems.numbers import whole_number
+    from attncli.problems.settings import whole_number
     from attncli.training.generate import TOLERANCE, choice_of, difference, length_of, prompt_ids, usual_length, written
     from attncli.training.report import of_tokens
     from attncli.training.saved import load

@@ -40,8 +40,8 @@ def grade(say: Say, **words: Any) -> int:
     from attncli.core.outputs import CLASS, check_output
     from attncli.marking.grading import STREAMED, Grading, Order, Pages
     from attncli.marking.sheets import mapping_for, sheet_layout
-    from attncli.problems.numbers import whole_number
     from attncli.problems.request import problem_of
+    from attncli.problems.settings import whole_number
     from attncli.render import markdown
 
     exercise, sheets, output = words["exercise"], words["sheets"], words["output"]

@@ -17,8 +17,7 @@ import typer
 from attncli import __version__
 from attncli.cli.options import HelpInstead, PlainGroup, where_to_look
 from attncli.cli.output import ClosedOutput, OutputClosedError, OutputError, Say, width
-from attncli.core.message import N_, AttnError, Message, closest
-from attncli.core.reasons import of_system
+from attncli.core.message import N_, AttnError, Message, closest, of_system
 
 #: Commands in the order of the help page; each is a file of this name.
 COMMANDS = (
@@ -235,7 +234,7 @@ def _commands_with(option: str) -> Iterator[str]:
 
 def _fault(error: BaseException, words: Sequence[str]) -> Message:
     """What to say where attncli itself has failed: everything that a report needs, in one line."""
-    from attncli.core.reasons import where_it_failed
+    from attncli.core.message import where_it_failed
 
     return Message(
         N_(

@@ -248,7 +248,7 @@ def shared_by_reports(say: Say) -> dict[str, Declared]:
 
 def arithmetic_of(words: Mapping[str, Any]) -> dict[str, Any]:
     """What --carry, --exact, --decimals and --rounding say, for `run`."""
-    from attncli.problems.numbers import whole_number
+    from attncli.problems.settings import whole_number
 
     rounding = words["rounding"] if words.get("rounding") is not None else "away"
     if rounding not in ("away", "even"):

@@ -97,7 +97,7 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     from attncli.practice.schedule import chooser
     from attncli.practice.session import Session
     from attncli.practice.skills import LAST_STAGE
-    from attncli.problems.numbers import LARGEST_SEED, whole_number
+    from attncli.problems.settings import LARGEST_SEED, whole_number
 
     stage = whole_number("--stage", given["stage"], 1, LAST_STAGE)
     if given["from_scratch"]:

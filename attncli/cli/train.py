@@ -59,7 +59,7 @@ def command(say: Say) -> Any:
 
 def train(say: Say, **words: Any) -> int:
     """Train, and show what came of it; where it was stopped, what came of it until then."""
-    from attncli.problems.numbers import whole_number
+    from attncli.problems.settings import whole_number
     from attncli.training.setup import MOST_STEPS, STEPS, state_of
     from attncli.training.trainer import Trainer
 
@@ -151,7 +151,7 @@ def _one_step(say: Say, trainer: "Trainer", at: int, words: Mapping[str, Any]) -
         say.error(_stopped(trainer, at - 1, words["save"]) if kept else _too_early(trainer.step, at))
         return stop.status
     from attncli.locale import CODES, language
-    from attncli.problems.run import run
+    from attncli.problems.problem import run
 
     problem = trainer.problem(trainer.window(trainer.step))
     title = {code: Message(_ONE, step=at).text(language(code)) for code in CODES}

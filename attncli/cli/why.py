@@ -41,9 +41,9 @@ def _step_or_example(ctx: typer.Context, incomplete: str) -> list[str]:
 def why(say: Say, *, cell: list[str], depth: str | None, output: str | None, force: bool, **words: Any) -> int:
     """Print the arithmetic behind one cell, opened step by step."""
     from attncli.core.outputs import WHY
-    from attncli.problems.cells import index_of, parts, step_of
-    from attncli.problems.numbers import whole_number
-    from attncli.problems.request import calculated, problem_of
+    from attncli.problems.names import index_of, step_of
+    from attncli.problems.request import calculated, parts, problem_of
+    from attncli.problems.settings import whole_number
     from attncli.render.names import names
     from attncli.render.terminal import trimmed
     from attncli.render.view import view

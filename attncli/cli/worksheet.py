@@ -80,7 +80,7 @@ def worksheet(say: Say, **words: Any) -> int:
 
 
 def _order(say: Say, recipe: str, words: dict[str, Any]) -> "SetOrder":
-    from attncli.problems.numbers import whole_number
+    from attncli.problems.settings import whole_number
     from attncli.worksheets.folder import MOST_VARIANTS, SetOrder, students_of
 
     decimals = words["decimals"]
@@ -137,9 +137,10 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
 
 def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
     """A folder of variants."""
+    import shlex
+
     from attncli.core.outputs import make_folder, write_whole
-    from attncli.problems.numbers import whole_number
-    from attncli.problems.question import quoted
+    from attncli.problems.settings import whole_number
     from attncli.render import sheet_printer
     from attncli.render.worksheet import page
     from attncli.worksheets.folder import check_folder, make_all, write
@@ -167,7 +168,7 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
         sheets = write(folder, order, made, sheet_printer, put)
     hidden = {(proof.step, proof.id) for one in sheets for proof in one.proofs if not proof.is_alone}
     said = say.text("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html.", folder=words["output"], count=len(sheets))  # fmt: skip
-    say.out(wrap(said, width()) + "\n" + say.text("To mark: attncli grade {folder} ANSWERS", folder=quoted(words["output"])) + "\n")  # fmt: skip
+    say.out(wrap(said, width()) + "\n" + say.text("To mark: attncli grade {folder} ANSWERS", folder=shlex.quote(words["output"])) + "\n")  # fmt: skip
     if hidden:
         names = ", ".join(sorted(f"{step}: {id}" for step, id in hidden))
         said = say.text("Not told apart on every sheet (teacher/certificate.json): {names}.", names=names)

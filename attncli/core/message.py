@@ -6,8 +6,11 @@ a language is known (``attncli.locale``), so nothing below the renderers speaks 
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -206,3 +209,52 @@ def unknown(what: Message, word: str, known: list[str] | tuple[str, ...]) -> Inp
         likely=likely,
         choices=choices,
     )
+
+
+# --- Why something failed: the words of the system and of other libraries are English only -----------------------------
+
+#: What the system says by number.
+_SYSTEM = {
+    errno.EACCES: N_("you do not have permission"),
+    errno.EPERM: N_("you do not have permission"),
+    errno.ENOENT: N_("there is no such file or folder"),
+    errno.ENOTDIR: N_("part of the path is not a folder"),
+    errno.EISDIR: N_("it is a folder"),
+    errno.ENOSPC: N_("the disk is full"),
+    errno.EROFS: N_("the disk can only be read"),
+    errno.ENAMETOOLONG: N_("the name is too long"),
+    errno.EEXIST: N_("a file of that name is there already"),
+    errno.EMFILE: N_("too many files are open"),
+}
+
+
+def of_system(error: Exception) -> Message:
+    """Why the system refused to read or write."""
+    number = getattr(error, "errno", None)
+    if number in _SYSTEM:
+        return Message(_SYSTEM[number])
+    return untranslated(getattr(error, "strerror", None) or str(error))
+
+
+def of_library(error: Exception) -> Message:
+    """What another library says, where it says anything; never the address of an object."""
+    words = re.sub(r"<[^<>]*\b0x[0-9a-f]+>|\bat 0x[0-9a-f]+", "", str(error))[:120].strip()
+    return untranslated(words) if words else Message(N_("no reason is given"))
+
+
+def where_it_failed(error: BaseException) -> str:
+    """Of an error that is our own fault: its kind, its words, and the place in the code.
+
+    Nowhere else do Python's names stand in a message: here they are what whoever mends it needs.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    words = re.sub(r" at 0x[0-9a-f]+", "", f"{error}")[:150]
+    return f"{type(error).__name__}: {words}{place}"
+
+
+def untranslated(text: str) -> Message:
+    """Words that nobody has translated, as they are."""
+    return Message("{words}", words=text)

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import re
-from collections.abc import Iterable
+import zipfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from attncli.core.message import InputError
-from attncli.core.reasons import of_system
+import numpy as np
+from numpy.lib import format as npy
+
+from attncli.core.message import InputError, of_system
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
 
 #: What files are written for. A calculation does not take the place of a saved training.
 RUN, MARKS, CLASS, REPORT, TRAINING, FEEDBACK, WHY, SHEET = (
@@ -37,7 +45,7 @@ _FIRST = {
         rb'<!DOCTYPE html>\n<html[^>]*>\n<head>\n(<meta[^>]*>\n)*<meta name="generator" content="attncli">',
         rb'<svg class="attncli-',
         rb"% Put this into a document with ",
-        # An archive as `attncli.core.npz` writes it: nothing packed, no time, no 64-bit sizes as NumPy has them.
+        # An archive as `attncli.core.outputs` writes it: nothing packed, no time, no 64-bit sizes as NumPy has them.
         rb"(?s:PK\x03\x04..\x00.\x00\x00\x00\x00\x21\x00.{12}..\x00\x00(?!meta\.npy))",
         # A spreadsheet without a time in it.
         rb"(?s:PK\x03\x04..\x00\x00\x08\x00\x00\x00\x21\x00.{12}..\x00\x00\[Content_Types\]\.xml)",
@@ -280,3 +288,24 @@ _FORMULA = frozenset("=+-@\t\r＝＋－＠")
 def spreadsheet_text(text: str) -> str:
     """Text that no spreadsheet takes for a formula: an apostrophe goes before =, +, -, @."""
     return f"'{text}" if text and text.lstrip()[:1] in _FORMULA else text
+
+
+#: The earliest time a zip file can hold; numpy.savez writes the present one.
+_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
+    """A file that numpy.load(…, allow_pickle=False) reads: every array under its name, in its own type."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", _TIME)
+            entry.create_system = 3  # the same on every system
+            archive.writestr(entry, _bytes(np.asarray(array)))
+    return out.getvalue()
+
+
+def _bytes(array: NDArray[np.generic]) -> bytes:
+    out = io.BytesIO()
+    npy.write_array(out, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
+    return out.getvalue()

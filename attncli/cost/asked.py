@@ -10,8 +10,8 @@ from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.cost import presets
 from attncli.cost.comparison import ComparedModel, in_one_context, own, published
 from attncli.cost.count import VARIANTS
-from attncli.problems.numbers import whole_number
 from attncli.problems.request import Stdin
+from attncli.problems.settings import whole_number
 
 #: Files of --config that stand side by side.
 _MOST_FILES = 20

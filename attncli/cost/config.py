@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attncli.core.message import N_, AttnError, InputError, Message
 from attncli.cost.presets import Preset
-from attncli.problems.complaint import complaint
-from attncli.problems.source import as_text, plain_json, read_bounded
+from attncli.problems.reading import as_text, complaint, plain_json, read_bounded
 
 #: Bytes of a config.json; real ones have a few thousand.
 MOST_BYTES = 1_000_000

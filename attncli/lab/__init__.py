@@ -7,9 +7,9 @@ chart, a table, JSON) is the renderers' business.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from attncli.core.folder import names_beside
 from attncli.core.message import N_, Message, unknown
 from attncli.core.record import Record
 from attncli.core.report import Report
@@ -56,7 +56,7 @@ class Experiment(Record):
 
 def names() -> list[str]:
     """The names of all experiments: the files in this folder."""
-    return names_beside(__file__)
+    return sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
 
 
 def get(name: str) -> Experiment:

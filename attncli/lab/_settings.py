@@ -8,9 +8,9 @@ from typing import Any
 
 from attncli.core.message import N_, AttnError, InputError, Language, Message
 from attncli.lab import Experiment, Option
-from attncli.problems.numbers import whole_number
 from attncli.problems.problem import Problem
 from attncli.problems.request import Stdin, problem_named
+from attncli.problems.settings import whole_number
 from attncli.problems.source import read_matrix
 
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 from attncli.core.limits import MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
 from attncli.core.message import N_, AttnError, InputError, Message, closest
 from attncli.marking.submission import Submission
-from attncli.problems.source import as_text, open_bounded
+from attncli.problems.reading import as_text, open_bounded
 
 _BLOCK = 1 << 16
 #: Strange columns for which a likely one is looked for.

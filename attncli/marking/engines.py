@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from attncli.core.message import N_, InputError, Language, Message
-from attncli.core.reasons import of_library
+from attncli.core.message import N_, InputError, Language, Message, of_library
 from attncli.marking.marked import Marked
 from attncli.marking.results import Grader, SetGrader
 from attncli.marking.submission import Submission

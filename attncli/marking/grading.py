@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from attncli import __version__
-from attncli.core.message import N_, InputError, Language, Listed, Message
+from attncli.core.message import N_, InputError, Language, Listed, Message, of_system
 from attncli.core.outputs import CLASS, FEEDBACK, FEEDBACK_END, check_output, make_folder, write_whole
-from attncli.core.reasons import of_system
 from attncli.core.record import Record
 from attncli.marking import class_csv, junit
 from attncli.marking.engines import Engine, Results, Work

@@ -13,8 +13,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING, Floating
-from attncli.arithmetic.hand import Hand
-from attncli.arithmetic.rounding import truncate_decimal
+from attncli.arithmetic.hand import Hand, truncate_decimal
 from attncli.core.matrix import Matrix
 from attncli.core.record import Record
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Value
-from attncli.arithmetic.rounding import truncate_decimal
+from attncli.arithmetic.hand import truncate_decimal
 from attncli.core.matrix import EXACT, BoolArray, FloatArray
 from attncli.core.record import Record
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from attncli.core.message import N_, AttnError, InputError, Message
-from attncli.core.reasons import of_system
+from attncli.core.message import N_, AttnError, InputError, Message, of_system
 from attncli.marking.class_files import columns, csv_rows_of, json_lines, json_lines_of, opened, texts_of
 from attncli.marking.ledger import BESIDE
 from attncli.marking.submission import Submission

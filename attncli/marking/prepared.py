@@ -9,7 +9,7 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic.hand import round_decimal
 from attncli.core.graph import Graph, Swap
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.message import Message

@@ -11,15 +11,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from attncli.core.limits import MOST_MARKED_CELLS, MOST_SECONDS
-from attncli.core.message import N_, AttnError, Language, Message
-from attncli.core.reasons import of_system, where_it_failed
+from attncli.core.message import N_, AttnError, Language, Message, of_system, where_it_failed
 from attncli.marking.mark import Marked, Marker
 from attncli.marking.report import data
 from attncli.marking.sheets import check_names, in_shape, knows, oriented, shown_as
 from attncli.marking.submission import Submission
 from attncli.problems.answers import Sheet, renamed
-from attncli.problems.problem import Problem
-from attncli.problems.run import check_cells
+from attncli.problems.problem import Problem, check_cells
 
 
 class Grader:

@@ -21,8 +21,9 @@ from attncli.problems.answers import (
 )
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
+from attncli.problems.reading import as_text, parse_json, read_bounded
 from attncli.problems.request import Stdin
-from attncli.problems.source import arrays_from_npz, as_text, beside, parse_json, read_bounded
+from attncli.problems.source import arrays_from_npz, beside
 
 # Reading.
 

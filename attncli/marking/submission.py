@@ -13,7 +13,8 @@ from attncli.core.limits import MOST_ARRAY_BYTES, MOST_SHEET_BYTES
 from attncli.core.message import N_, AttnError, InputError, Message
 from attncli.core.record import Record
 from attncli.problems.answers import Sheet, answer, sheet, sheet_data, sheet_from_arrays
-from attncli.problems.source import arrays_from_npz, as_text, parse_json, read_bounded
+from attncli.problems.reading import as_text, parse_json, read_bounded
+from attncli.problems.source import arrays_from_npz
 
 #: Characters of a name that a sheet claims.
 _MOST_CLAIMED = 60

@@ -7,8 +7,8 @@ share, and its backward rule, which is written with ops again.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
-from attncli.core.folder import names_beside
 from attncli.core.graph import Op
 
 
@@ -16,6 +16,9 @@ def registry() -> dict[str, Op]:
     """Every op there is, by its name."""
     modules = [
         import_module("attncli.core.gradient"),
-        *(import_module(f"{__name__}.{subject}") for subject in names_beside(__file__)),
+        *(
+            import_module(f"{__name__}.{subject}")
+            for subject in sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
+        ),
     ]
     return {op.name: op for module in modules for op in vars(module).values() if isinstance(op, Op)}

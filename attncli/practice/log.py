@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from attncli.core.limits import MOST_ARRAY_BYTES
-from attncli.core.message import InputError
-from attncli.core.reasons import of_system
+from attncli.core.message import InputError, of_system
 from attncli.core.record import Record
 
 #: Verdicts of a line that is right.

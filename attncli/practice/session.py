@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic.hand import round_decimal
 from attncli.core.graph import Graph
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, InputError, Listed, Localized, Message

@@ -17,16 +17,8 @@ from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import N_, AttnError, InputError, Listed, Message
 from attncli.core.record import Record
 from attncli.problems.matrix_text import DEEPEST, brief, parse_lists, parse_matrix
-from attncli.problems.settings import matrix_of, real_array
-from attncli.problems.source import (
-    arrays_from_npz,
-    matrix_from_file,
-    no_member,
-    open_bounded,
-    parse_json,
-    parse_toml,
-    stored_array,
-)
+from attncli.problems.reading import open_bounded, parse_json, parse_toml
+from attncli.problems.source import arrays_from_npz, matrix_from_file, matrix_of, no_member, real_array, stored_array
 
 
 class Answer(Record):

@@ -23,19 +23,11 @@ from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.models.model import Model
-from attncli.problems.complaint import complaint
 from attncli.problems.matrix_text import brief
 from attncli.problems.problem import UNNAMED, Problem
-from attncli.problems.settings import matrix_of, read_settings
-from attncli.problems.source import (
-    as_text,
-    beside,
-    matrix_from_file,
-    parse_json,
-    parse_toml,
-    read_bounded,
-    value_from_file,
-)
+from attncli.problems.reading import as_text, complaint, parse_json, parse_toml, read_bounded
+from attncli.problems.settings import read_settings
+from attncli.problems.source import beside, matrix_from_file, matrix_of, value_from_file
 
 #: Cells that a seeded random input may have.
 MOST_RANDOM = 1_000_000

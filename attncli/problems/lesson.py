@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 
 from attncli import models
-from attncli.arithmetic.hand import Hand
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic.hand import Hand, round_decimal
 from attncli.core.graph import Trace, show_shape
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.core.record import Record
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, Run, run
 from attncli.problems.published import PrintedCheck, check
-from attncli.problems.run import Run, run
-from attncli.problems.settings import matrix_of
+from attncli.problems.source import matrix_of
 
 _LANGUAGES = ("en", "zh")
 

@@ -7,11 +7,13 @@ mean several steps is never guessed at: the error lists them.
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from attncli.core.graph import Graph, part_of
+from attncli.core.graph import Axis, Graph, part_of, show_shape
 from attncli.core.message import N_, InputError, Listed, Message, closest
+from attncli.core.terms import Index
 
 #: Words for steps, by what their id ends in: the field's, in both languages. Their case, spaces, -, _ and 的 do not count.
 WORDS: Mapping[str, str] = {
@@ -269,3 +271,125 @@ def _split(words: str) -> list[str]:
 def _listed(ids: Iterable[str]) -> Listed:
     every = list(ids)
     return Listed(every[:_MOST_LISTED] + ["…"] * (len(every) > _MOST_LISTED))
+
+
+def step_of(graph: Graph, id: str, *, has_gradient: bool) -> str:
+    """The id of the step or input that is meant.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    if not has_gradient and id not in graph and means_gradient(id):
+        raise InputError(
+            "{id} is a gradient, and gradients need something to start from: --upstream MATRIX or --loss TEXT,"
+            ' like --loss "sum({output})".',
+            id=id,
+            output=graph.output,
+        )
+    return named_step(graph, id)
+
+
+def index_of(
+    graph: Graph,
+    id: str,
+    places: Sequence[str],
+    layout: str,
+    names: Callable[[Axis], Sequence[str]],
+    problem: str | None = None,
+) -> Index:
+    """The cell's index from 0, tokens as rows, after checking it against the shape.
+
+    Parameters
+    ----------
+    names : the names of the lines of an axis
+    problem : the problem as it was named, for the command in a message
+
+    Raises
+    ------
+    InputError
+        There is no such cell.
+    """
+    shape = graph.shape(id)
+    turned = layout == "columns"
+    axes = graph.axes(id)
+    shown = tuple([*axes[:-2], *reversed(axes[-2:])] if turned else axes)
+    if not places and all(size == 1 for size in shape):
+        return (0,) * len(shape)
+    none = _no_cell(id, places, tuple(axis.size for axis in shown), problem)
+    if len(places) != len(shape):
+        raise none
+    index = tuple(_place(id, place, axis.size, names(axis), none) for place, axis in zip(places, shown, strict=True))
+    return (*index[:-2], *reversed(index[-2:])) if turned else index
+
+
+def _place(id: str, place: str, size: int, called: Sequence[str], none: InputError) -> int:
+    """The index from 0 that a number counted from 1, or the name of a row or column, stands for."""
+    found = [i for i, name in enumerate(called) if name and place in (name, name.partition(" ")[2])]
+    if place.isdecimal() and len(place) < 10:
+        if not 1 <= int(place) <= size:
+            raise none
+        return int(place) - 1
+    if len(found) == 1:
+        return found[0]
+    if found:
+        numbers = Listed([i + 1 for i in found])
+        raise InputError(
+            "“{place}” occurs several times in {id}: at {numbers}. Write the number.",
+            place=place[:40],
+            id=id,
+            numbers=numbers,
+        )
+    given = [name for name in called if name]
+    if not given:
+        raise none
+    raise _no_name(id, place, given)
+
+
+#: Names of rows that an error lists.
+_MOST_NAMES = 12
+
+
+def _no_name(id: str, place: str, given: Sequence[str]) -> InputError:
+    names = Listed([*given[:_MOST_NAMES], *["…"] * (len(given) > _MOST_NAMES)])
+    likely = closest(place, list(given))
+    if likely is None:
+        return InputError(
+            "“{place}” is neither a number nor a name there: {id} has {names}.", place=place[:40], id=id, names=names
+        )
+    return InputError(
+        "“{place}” is neither a number nor a name there: {id} has {names}. Did you mean “{likely}”?",
+        place=place[:40],
+        id=id,
+        names=names,
+        likely=likely,
+    )
+
+
+def _no_cell(id: str, places: Sequence[str], sizes: tuple[int, ...], problem: str | None) -> InputError:
+    shape, example = show_shape(sizes), shlex.join(["attncli", "why", *filter(None, [problem]), id, *map(str, sizes)])
+    if not places:
+        return InputError(
+            "Which number of {id}? It is {shape}, counted from 1. Write {example}.", id=id, shape=shape, example=example
+        )
+    return InputError(
+        "{id}[{cell}] does not exist: {id} is {shape}, counted from 1. Write {example}.",
+        id=id,
+        cell=",".join(places)[:40],
+        shape=shape,
+        example=example,
+    )
+
+
+def named_step(graph: Graph, name: str) -> str:
+    """The step that a name means: its id, symbol, number, or a word for it.
+
+    Raises
+    ------
+    InputError
+        It means none or several; the steps are listed.
+    """
+    if name in graph:
+        return name
+    return Names(graph).resolve(name)

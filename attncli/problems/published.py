@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attncli.arithmetic.hand import Hand
-from attncli.arithmetic.rounding import ROUNDINGS, round_decimal, truncate_decimal
+from attncli.arithmetic.hand import ROUNDINGS, Hand, round_decimal, truncate_decimal
 from attncli.core.graph import Trace, show_shape
 from attncli.core.matrix import EXACT, FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Localized, Message, unknown

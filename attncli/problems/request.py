@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
-from attncli.problems.problem import NOTHING, Problem
+from attncli.locale import CODES, language
+from attncli.problems.matrix_text import parse_matrix
+from attncli.problems.problem import NOTHING, Problem, Run, run
 from attncli.problems.source import read_matrix, read_value
-
-if TYPE_CHECKING:
-    from attncli.problems.run import Run
 
 
 class Stdin:
@@ -83,7 +82,6 @@ def problem_of(name: str | None, words: Mapping[str, Any] = NOTHING) -> Problem:
 
 def _of_words(words: Mapping[str, Any], name: str | None) -> Problem:
     """The problem that --text describes."""
-    from attncli.problems.from_text import from_text
 
     for other, option in (
         (name, name),
@@ -102,7 +100,7 @@ def _of_words(words: Mapping[str, Any], name: str | None) -> Problem:
 def problem_named(name: str, stdin: Stdin | None = None) -> Problem:
     """The problem in a file, on standard input (-), or the worked example of this id."""
     from attncli.problems import file, library
-    from attncli.problems.source import as_text
+    from attncli.problems.reading import as_text
 
     if name == "-":
         where = Message(N_("standard input"))
@@ -268,8 +266,6 @@ def _model_for(names: set[str]) -> str:
 
 def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **options: Any) -> Run:
     """The run of a problem; where the problem of a file is wrong by itself, the error names the file."""
-    from attncli.problems.run import run
-
     try:
         return run(problem, **options)
     except AttnError:
@@ -283,3 +279,87 @@ def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **o
 
 #: Options that change the problem that a file describes.
 _CHANGING = ("queries", "keys", "values", "set_", "model", "causal", "mask", "scale", "upstream", "loss", "layout")
+
+
+#: Chosen by hand, not learned: halves, no two rows alike, scores of at most 9 before they are scaled.
+_E = "1 1 0 -1; 0.5 1 1 -1; -1 1 0 0.5; 0.5 1 0 0.5; -1 0.5 -0.5 -0.5; -0.5 0.5 1 0.5; -0.5 0.5 0.5 1; -1 1 0 -0.5; 0.5 0 0 1; 0.5 -0.5 -0.5 -1; 1 1 0.5 0.5; 1 0 -1 0.5"
+_WEIGHTS = {"W_Q": "1 2; -1 1; 1 -1; 2 2", "W_K": "0 1; -1 1; -2 0; -1 1", "W_V": "1 -1; 0 -2; -2 -2; -1 -1"}
+#: Tokens of a text: a screen has room for so many columns.
+_MOST_TOKENS = 12
+#: Characters of a title.
+_LONGEST = 40
+#: From here on scripts are written without spaces between words.
+_FIRST_WITHOUT_SPACES = "\u2e80"
+
+
+def from_text(text: str) -> Problem:
+    """Attention over the tokens of a text: characters of a script without spaces, else words; each token seen first gets the next row of E.
+
+    Raises
+    ------
+    InputError
+        No token, or more than there are rows.
+    """
+    from attncli.models.vocabulary import Vocabulary, printable
+
+    plain = printable(" ".join(text.split()))
+    split = "characters" if max(plain, default="") >= _FIRST_WITHOUT_SPACES else "words"
+    if not plain:
+        raise InputError('--text: the text is empty. Write a few words, like --text "I like tea".')
+    vocabulary = Vocabulary.built_from(plain, split=split)
+    count = len(vocabulary.cut(plain))
+    if count > _MOST_TOKENS:
+        raise InputError(
+            "--text: {count} tokens are too many for the small built-in weights; the limit is {limit}. Write a shorter text.",
+            count=count,
+            limit=_MOST_TOKENS,
+        )
+    rows = "; ".join(_E.split("; ")[: len(vocabulary.tokens)])
+    shown = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}…"
+    title = Message(
+        N_("“{text}” through attention, with small weights chosen by hand (nobody trained them)"), text=shown
+    )
+    return Problem(
+        model="embedded_attention",
+        inputs={name: parse_matrix(matrix) for name, matrix in {"E": rows, **_WEIGHTS}.items()},
+        texts={"text": plain},
+        settings={"vocabulary": list(vocabulary.tokens), "split": split},
+        title={code: title.text(language(code)) for code in CODES},
+    )
+
+
+_BRACKETS = re.compile(r"(?P<step>[^\[\]]+)\[(?P<cell>[^\[\]]*)\]")
+
+
+def parts(cell: Sequence[str], options: Mapping[str, Any]) -> tuple[str | None, str, list[str]]:
+    """The problem, the step and the places that are meant by [PROBLEM] STEP PLACES, or by [PROBLEM] STEP[PLACES].
+
+    Parameters
+    ----------
+    cell : the words
+    options : what else is given, by parameter name
+
+    Raises
+    ------
+    InputError
+        No step is named.
+    """
+    words = [word.strip() for word in cell]
+    first, rest = words[0], words[1:]
+    bracketed = _BRACKETS.fullmatch(words[-1])
+    if bracketed is not None and len(words) <= 2:
+        places = [place for place in re.split(r"[\s,，]+", bracketed["cell"]) if place]
+        return (first if rest else None), bracketed["step"].strip(), places
+    if rest and (is_problem(first, rest[0]) or _is_missing(first, rest, options)):
+        return first, rest[0], rest[1:]
+    if not first or any(not word for word in rest):
+        raise InputError(
+            "Name a step and a cell, like: attncli why A 1 2 (row 1, column 2). A problem can go before them."
+        )
+    return None, first, rest
+
+
+def _is_missing(first: str, rest: Sequence[str], options: Mapping[str, Any]) -> bool:
+    """Whether the first word can only be meant as a problem that does not exist: nothing else says what to calculate."""
+    given = any(options.get(name) for name in ("queries", "keys", "values", "set_", "model"))
+    return not given and not rest[0].isdecimal()

@@ -12,7 +12,8 @@ import numpy as np
 from attncli.core.matrix import BoolArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.models.model import Model, Setting
-from attncli.problems.matrix_text import brief, from_cells, number_of, parse_lists, parse_matrix
+from attncli.problems.matrix_text import brief, from_cells, number_of
+from attncli.problems.source import matrix_of
 
 
 def read_settings(
@@ -119,70 +120,6 @@ def _shift(value: object, setting: Setting, layout: str) -> str | Matrix:
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
         raise unknown(Message(N_("What to subtract")), value, ["max", "none", "NUMBER"])
     return _number(value, setting, layout)
-
-
-def matrix_of(value: object) -> Matrix:
-    """A matrix from text, from an array, or from nested lists of numbers and entry texts as TOML and JSON have them.
-
-    Raises
-    ------
-    InputError
-        It is none; the message says what stands there and what to write.
-    """
-    if isinstance(value, Matrix):
-        return value
-    if isinstance(value, str):
-        return parse_matrix(value)
-    if isinstance(value, (list, tuple)):
-        return parse_lists([part.tolist() if isinstance(part, np.ndarray) else part for part in value])
-    if hasattr(value, "__array__") and not isinstance(value, np.generic):
-        return Matrix(real_array(np.asarray(value)))
-    if isinstance(value, (int, float, np.generic)):
-        return parse_lists([value])
-    raise InputError(
-        "“{value}” is not a matrix. Write text like “1 2; 3 4”, or rows like [[1, 2], [3, 4]].",
-        value=brief(value),
-    )
-
-
-#: What arrays hold that are no real numbers, by the letter that NumPy has for it.
-_KINDS = {
-    "c": N_("complex numbers"),
-    "S": N_("text"),
-    "U": N_("text"),
-    "M": N_("dates or times"),
-    "m": N_("dates or times"),
-    "V": N_("records of several fields"),
-}
-
-
-def real_array(array: Any) -> Any:
-    """The array as float64.
-
-    Raises
-    ------
-    InputError
-        It holds something else than real numbers, or NaN.
-    """
-    if array.dtype.hasobject:
-        raise InputError(
-            "holds Python objects, which are never loaded (a pickle can run code)."
-            " Save plain numbers: numpy.save(name, array.astype(float))."
-        )
-    if array.dtype.kind not in "fiub":
-        kind = Message(_KINDS.get(array.dtype.kind, N_("something else")))
-        raise InputError("holds {kind}, not real numbers. Save plain floats or integers.", kind=kind)
-    with np.errstate(over="ignore"):
-        values = array.astype(np.float64)
-    wrong = np.isnan(values) | (np.isinf(values) & np.isfinite(array))
-    if wrong.any():
-        index = ",".join(str(i + 1) for i in np.argwhere(wrong)[0])
-        raise InputError(
-            "holds {value} at [{index}], which is not a number to calculate with. Write a number there.",
-            value="NaN" if np.isnan(values[wrong][0]) else brief(array[wrong][0]),
-            index=index,
-        )
-    return values.reshape(1, 1) if values.ndim == 0 else values
 
 
 def _mask(value: object, setting: Setting, layout: str) -> Matrix:
@@ -297,3 +234,57 @@ _READERS = {
     "text": _text,
     "choice": _choice,
 }
+
+
+#: The largest --seed, of experiments and trainings alike.
+LARGEST_SEED = 2**32 - 1
+#: Digits that are not read any more: no option goes so far.
+_LONG = 12
+
+
+def whole_number(option: str, text: str | None, least: int, most: int) -> int | None:
+    """The whole number that an option gives, or None where it is not given.
+
+    Raises
+    ------
+    InputError
+        It is not one, or out of range.
+    """
+    if text is None:
+        return None
+    digits = text.strip().removeprefix("-")
+    number = int(text) if digits.isascii() and digits.isdigit() and len(digits) < _LONG else None
+    if number is None or not least <= number <= most:
+        raise InputError(
+            "{option}: “{given}” is not allowed here. Write a whole number from {least} to {most}.",
+            option=option,
+            given=text[:40],
+            least=least,
+            most=most,
+        )
+    return number
+
+
+def number(option: str, text: str, least: float, most: float) -> float:
+    """A number that an option gives.
+
+    Raises
+    ------
+    InputError
+        It is none, or out of range.
+    """
+    from attncli.problems.matrix_text import parse_number
+
+    try:
+        value: float = parse_number(text)[0]
+    except AttnError as error:
+        raise error.at(option) from None
+    if not least <= value <= most:
+        raise InputError(
+            "{option}: {given} is out of range. Write a number from {least} to {most}.",
+            option=option,
+            given=f"{value:g}",
+            least=f"{least:g}",
+            most=f"{most:g}",
+        )
+    return value

@@ -6,8 +6,6 @@ Every read is bounded, nothing is ever unpickled, and an error names the file.
 from __future__ import annotations
 
 import os
-import re
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,13 +15,9 @@ import numpy as np
 
 from attncli.core.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS, MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
-from attncli.core.message import N_, AttnError, InputError, Message, closest
-from attncli.core.reasons import of_json, of_system, of_toml
-from attncli.problems.matrix_text import Literal, parse_matrix
-from attncli.problems.settings import matrix_of, real_array
-
-#: Digits of a whole number in JSON that is read as a number.
-_MOST_DIGITS = 40
+from attncli.core.message import N_, AttnError, InputError, Message
+from attncli.problems.matrix_text import brief, parse_lists, parse_matrix
+from attncli.problems.reading import as_text, open_bounded, parse_json, read_bounded
 
 ReadStdin = Callable[[], bytes]
 
@@ -156,146 +150,6 @@ def _reads(cells: list[str]) -> bool:
     except AttnError:
         return False
     return True
-
-
-def open_bounded(path: str, most: int, *, stored: bool = False) -> IO[bytes]:
-    """The file, opened for reading, if it is no folder and not larger than `most` bytes; `stored`: no pipe or device either."""
-    if not path:
-        raise InputError("the name is empty. Give a file.")
-    try:
-        if stored and not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # noqa: PTH112, PTH116
-            raise InputError(
-                "this is a pipe or a device, and a file is needed that can be read more than once. Give a file."
-            )
-        if os.path.isdir(path):  # noqa: PTH112 - pathlib's own stumbles over a name that is too long
-            raise InputError("this is a folder. Give a file.")
-        file = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
-        size = os.fstat(file.fileno()).st_size
-    except FileNotFoundError:
-        raise _not_found(path) from None
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "cannot be opened ({reason}). Check the name and the permissions.", reason=of_system(error)
-        ) from None
-    if size > most:
-        file.close()
-        raise InputError(
-            "has {size} bytes; the limit here is {limit}. Give a smaller file.", size=f"{size:,}", limit=f"{most:,}"
-        )
-    return file
-
-
-def _not_found(path: str) -> InputError:
-    folder = Path(path).parent
-    try:
-        names = [entry.name for entry in list(folder.iterdir())[:1000]]
-    except OSError:
-        names = []
-    likely = closest(Path(path).name, names)
-    if likely == Path(path).name:
-        return InputError("is a link to a file that is not there. Check where it leads.")
-    if likely is None:
-        return InputError("there is no such file. Check the name, or where you are.")
-    return InputError("there is no such file. Did you mean {likely}?", likely=str(folder / likely))
-
-
-def read_bounded(path: str, most: int) -> bytes:
-    """The bytes of a file; also a device or pipe is read no further than `most`."""
-    with open_bounded(path, most) as file:
-        try:
-            data = file.read(most + 1)
-        except OSError as error:
-            raise InputError("cannot be read ({reason}).", reason=of_system(error)) from None
-    if len(data) > most:
-        raise InputError("has more than {limit} bytes, the limit here. Give a smaller file.", limit=f"{most:,}")
-    return data
-
-
-def as_text(data: bytes, where: Message | str) -> str:
-    """The text in these bytes, which must be UTF-8."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "is not UTF-8 text (byte {position} is 0x{byte}). Save it as UTF-8; a NumPy file needs the ending .npy or .npz.",
-            position=error.start + 1,
-            byte=f"{data[error.start]:02x}",
-        ) from None
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """The tables of a TOML text, numbers with their text; an error says where."""
-    import tomllib
-
-    if _DEEP_KEY.search(text):
-        raise InputError("has a key of more than {limit} parts (a.b.c…). Write tables flatter.", limit=_MOST_PARTS)
-    try:
-        return tomllib.loads(text, parse_float=Literal)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("is not valid TOML: {what}.", what=of_toml(error)) from None
-    except RecursionError:
-        raise InputError("is nested too deep to be read. Write it flatter.") from None
-    except ValueError:  # Python reads no integer of more than 4300 digits
-        raise InputError("holds a whole number of more than 4300 digits. Write it shorter, like 1e9.") from None
-
-
-#: Python's TOML reader takes time with the square of a key's parts.
-_MOST_PARTS = 50
-_PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')"""
-_DEEP_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}")
-
-
-def parse_json(text: str) -> Any:
-    """The value of a JSON text, numbers with their text; an error says the line."""
-    return _json(text, parse_constant=Literal, parse_float=Literal, parse_int=_whole)
-
-
-def plain_json(text: str) -> Any:
-    """The value of a JSON text, its numbers as Python has them; an error says the line."""
-    return _json(text, parse_constant=_no_number, parse_int=_short)
-
-
-def _no_number(text: str) -> Any:
-    raise InputError("{given} is not a number in JSON. Write a finite number.", given=text)
-
-
-def _short(text: str) -> int:
-    """A whole number; to read one of thousands of digits would take forever."""
-    if len(text) > _MOST_DIGITS:
-        raise InputError(
-            "a whole number there has {count} digits. Write at most {most}.", count=len(text), most=_MOST_DIGITS
-        )
-    return int(text)
-
-
-def _json(text: str, **reading: Any) -> Any:
-    import json
-
-    try:
-        return json.loads(text, object_pairs_hook=_table, **reading)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            "is not valid JSON at line {line}, column {column}: {what}.",
-            line=error.lineno,
-            column=error.colno,
-            what=of_json(error.msg),
-        ) from None
-    except RecursionError:
-        raise InputError("is nested too deep to be read. Write it flatter.") from None
-
-
-def _whole(text: str) -> Any:
-    return int(text) if len(text) <= 400 else Literal(text)
-
-
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a key that stands twice is an error, where Python would keep the last."""
-    table: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in table:
-            raise InputError("the key “{key}” occurs twice. Keep one.", key=key[:40])
-        table[key] = value
-    return table
 
 
 def array_from_npz(path: str, name: str) -> Any:
@@ -450,3 +304,67 @@ def stored_array(file: IO[bytes]) -> Any:
             "is not a readable .npy file: it is damaged, or something else. Write it with numpy.save."
         ) from None
     return array
+
+
+def matrix_of(value: object) -> Matrix:
+    """A matrix from text, from an array, or from nested lists of numbers and entry texts as TOML and JSON have them.
+
+    Raises
+    ------
+    InputError
+        It is none; the message says what stands there and what to write.
+    """
+    if isinstance(value, Matrix):
+        return value
+    if isinstance(value, str):
+        return parse_matrix(value)
+    if isinstance(value, (list, tuple)):
+        return parse_lists([part.tolist() if isinstance(part, np.ndarray) else part for part in value])
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        return Matrix(real_array(np.asarray(value)))
+    if isinstance(value, (int, float, np.generic)):
+        return parse_lists([value])
+    raise InputError(
+        "“{value}” is not a matrix. Write text like “1 2; 3 4”, or rows like [[1, 2], [3, 4]].",
+        value=brief(value),
+    )
+
+
+#: What arrays hold that are no real numbers, by the letter that NumPy has for it.
+_KINDS = {
+    "c": N_("complex numbers"),
+    "S": N_("text"),
+    "U": N_("text"),
+    "M": N_("dates or times"),
+    "m": N_("dates or times"),
+    "V": N_("records of several fields"),
+}
+
+
+def real_array(array: Any) -> Any:
+    """The array as float64.
+
+    Raises
+    ------
+    InputError
+        It holds something else than real numbers, or NaN.
+    """
+    if array.dtype.hasobject:
+        raise InputError(
+            "holds Python objects, which are never loaded (a pickle can run code)."
+            " Save plain numbers: numpy.save(name, array.astype(float))."
+        )
+    if array.dtype.kind not in "fiub":
+        kind = Message(_KINDS.get(array.dtype.kind, N_("something else")))
+        raise InputError("holds {kind}, not real numbers. Save plain floats or integers.", kind=kind)
+    with np.errstate(over="ignore"):
+        values = array.astype(np.float64)
+    wrong = np.isnan(values) | (np.isinf(values) & np.isfinite(array))
+    if wrong.any():
+        index = ",".join(str(i + 1) for i in np.argwhere(wrong)[0])
+        raise InputError(
+            "holds {value} at [{index}], which is not a number to calculate with. Write a number there.",
+            value="NaN" if np.isnan(values[wrong][0]) else brief(array[wrong][0]),
+            index=index,
+        )
+    return values.reshape(1, 1) if values.ndim == 0 else values

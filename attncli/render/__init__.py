@@ -12,7 +12,7 @@ from attncli.core.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_S
 from attncli.core.message import ENGLISH, N_, Language, LimitError, Message, unknown
 
 if TYPE_CHECKING:
-    from attncli.problems.run import Run
+    from attncli.problems.problem import Run
     from attncli.render.document import Page
     from attncli.render.view import View
 

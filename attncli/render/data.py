@@ -14,8 +14,7 @@ import numpy as np
 from attncli.arithmetic import Value
 from attncli.core.matrix import FloatArray
 from attncli.core.message import Language, Localized, Message
-from attncli.core.npz import npz_bytes
-from attncli.core.outputs import spreadsheet_text
+from attncli.core.outputs import npz_bytes, spreadsheet_text
 from attncli.core.report import Maps, Report
 from attncli.cost.claims import Claim
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount

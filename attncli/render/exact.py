@@ -7,7 +7,7 @@ from typing import Any
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
-from attncli.arithmetic.digits import Number
+from attncli.arithmetic import Number
 
 
 class _Text(StrPrinter):  # type: ignore[misc]  # SymPy has no types

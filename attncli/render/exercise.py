@@ -2,6 +2,7 @@ r"""A worked example: its question, and after the calculation its printed number
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.locale.wrap import wrap
 from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, Wanted, WholeExercise
 from attncli.practice.session import Exercise
-from attncli.problems.question import Question, question_of, quoted
-from attncli.problems.run import Run
+from attncli.problems.problem import Run
+from attncli.problems.question import Question, question_of
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, sign, term_text
 from attncli.render.formula import as_text
 from attncli.render.names import cell_name, printable
@@ -66,8 +67,8 @@ def question(asked: Question, name: str, view: View, console: Console, *, hint: 
     if where is not None:
         yield page.say(where, "dim")
     if problem.hint and not hint:
-        yield page.say(Message(N_("A hint: attncli examples show {id} --hint"), id=quoted(name)), "dim")
-    yield page.say(Message(N_("The solution, step by step: attncli examples run {id}"), id=quoted(name)), "dim")
+        yield page.say(Message(N_("A hint: attncli examples show {id} --hint"), id=shlex.quote(name)), "dim")
+    yield page.say(Message(N_("The solution, step by step: attncli examples run {id}"), id=shlex.quote(name)), "dim")
 
 
 def _to_hand_in(asked: Question) -> Message:

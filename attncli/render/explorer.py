@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.arithmetic.digits import Number
+from attncli.arithmetic import Number
 from attncli.core.graph import Input, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
-from attncli.problems.command import Command, command
+from attncli.problems.question import Command, command
 from attncli.render.arithmetic import OPENED
 from attncli.render.document import Block as Part
 from attncli.render.document import Heading, Steps

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.arithmetic import Value
-from attncli.arithmetic.digits import Number
+from attncli.arithmetic import Number, Value
 from attncli.core.message import N_, Message
 from attncli.render import document
 from attncli.render.arithmetic import LATEX_SIGNS

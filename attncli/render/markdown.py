@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from attncli.arithmetic.digits import Number
+from attncli.arithmetic import Number
 from attncli.core.message import Language, Message
 from attncli.core.report import Maps, Plot, Spans
 from attncli.marking.marked import Marked

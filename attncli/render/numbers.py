@@ -7,9 +7,8 @@ import re
 
 import numpy as np
 
-from attncli.arithmetic import Value
-from attncli.arithmetic.digits import Number
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic import Number, Value
+from attncli.arithmetic.hand import round_decimal
 
 #: From here on a decimal number says less than powers of ten.
 _HUGE = 1e15

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.arithmetic import Value
-from attncli.arithmetic.digits import Number
-from attncli.core.finite import first_not_finite
-from attncli.core.graph import Axis, Input, Step, show_shape
+from attncli.arithmetic import Number, Value
+from attncli.core.graph import Axis, Input, Step, first_not_finite, show_shape
 from attncli.core.message import ENGLISH, N_, Language, Listed, Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term
-from attncli.problems.run import Run
+from attncli.problems.problem import Run
 from attncli.render.formula import as_text, put_in
 from attncli.render.names import cell_name, localized, names, operands, printable
 from attncli.render.numbers import SIGNIFICANT, constant_text, is_cut, number_latex, number_text

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from attncli.arithmetic import Value
-from attncli.arithmetic.digits import Number
+from attncli.arithmetic import Number, Value
 from attncli.core.graph import Trace, show_shape
 from attncli.core.message import N_, Language, Listed, Localized, Message
+from attncli.problems.problem import Run
 from attncli.problems.question import Asked, Question
-from attncli.problems.run import Run
 from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph
 from attncli.render.names import clean, localized
 from attncli.render.numbers import number_text

@@ -11,9 +11,8 @@ from attncli.core.graph import Graph
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import AttnError, InputError, LimitError
 from attncli.core.record import Record
-from attncli.problems.numbers import LARGEST_SEED, number, whole_number
-from attncli.problems.problem import Problem
-from attncli.problems.run import Run, run
+from attncli.problems.problem import Problem, Run, run
+from attncli.problems.settings import LARGEST_SEED, number, whole_number
 from attncli.training.spec import MOST_CELLS
 from attncli.training.trainer import TrainingState
 

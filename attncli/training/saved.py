@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.message import N_, AttnError, InputError, Message
-from attncli.core.npz import npz_bytes
+from attncli.core.outputs import npz_bytes
 from attncli.models.updates import REMEMBERED
 from attncli.models.vocabulary import MOST, printable
-from attncli.problems.complaint import complaint
-from attncli.problems.source import arrays_from_npz, as_text, plain_json
+from attncli.problems.reading import as_text, complaint, plain_json
+from attncli.problems.source import arrays_from_npz
 from attncli.training.spec import Spec, as_plain
 from attncli.training.trainer import Trainer, TrainingState
 

@@ -8,9 +8,9 @@ from typing import Any
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
 from attncli.models.vocabulary import MOST, printable
-from attncli.problems.numbers import LARGEST_SEED, number, whole_number
+from attncli.problems.reading import as_text, read_bounded
 from attncli.problems.request import Stdin
-from attncli.problems.source import as_text, read_bounded
+from attncli.problems.settings import LARGEST_SEED, number, whole_number
 from attncli.training.spec import Spec
 from attncli.training.trainer import TrainingState, begin
 

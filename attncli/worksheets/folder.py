@@ -307,7 +307,7 @@ def _rows(path: str) -> list[list[str]]:
         It cannot be read; names the file.
     """
     from attncli.core.limits import MOST_TEXT_BYTES
-    from attncli.problems.source import as_text, read_bounded
+    from attncli.problems.reading import as_text, read_bounded
 
     try:
         text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)

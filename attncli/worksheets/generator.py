@@ -296,7 +296,7 @@ def _id(recipe: Recipe, seed: object) -> str:
 
 def _with(problem: Problem, recipe: Recipe, cells: Cells) -> Problem:
     """The same problem with other numbers."""
-    from attncli.problems.settings import matrix_of
+    from attncli.problems.source import matrix_of
 
     tables = _matrices(recipe, cells)
     return problem.changed(

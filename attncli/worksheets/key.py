@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic import Arithmetic
-from attncli.arithmetic.hand import Hand
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic.hand import Hand, round_decimal
 from attncli.core.message import Message
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain

@@ -9,7 +9,7 @@ import numpy as np
 from attncli.core.graph import Graph, gradient_id
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.problems.problem import Problem
-from attncli.problems.settings import matrix_of
+from attncli.problems.source import matrix_of
 from attncli.worksheets.generator import VERSION, Climb, Draws
 from attncli.worksheets.recipes import Drawn, Recipe
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from attncli.arithmetic.exact import Exact
 from attncli.arithmetic.floating import Floating
-from attncli.arithmetic.hand import Hand
+from attncli.arithmetic.hand import Hand, round_decimal
 from attncli.arithmetic.interval import IntervalArithmetic
-from attncli.arithmetic.rounding import round_decimal
 from attncli.core.graph import Graph
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem

@@ -20,8 +20,7 @@ from attncli.arithmetic.shorten import Shortener
 from attncli.core.message import LimitError
 from attncli.problems import library
 from attncli.problems.matrix_text import parse_matrix
-from attncli.problems.problem import Problem
-from attncli.problems.run import run
+from attncli.problems.problem import Problem, run
 
 
 def attention(Q: str, K: str, V: str, upstream: str | None = None, **settings: Any) -> Problem:
@@ -187,9 +186,9 @@ def test_the_maximum_is_decided_exactly() -> None:
 
 def test_sympy_is_imported_only_when_asked_for() -> None:
     code = (
-        "import sys; from attncli.arithmetic.systems import by_name; import attncli.arithmetic.exact;"
-        "[by_name(n) for n in ('floating', 'hand', 'interval')]; assert 'sympy' not in sys.modules;"
-        "by_name('exact'); assert 'sympy' in sys.modules"
+        "import sys; from attncli.problems.problem import arithmetic_called; import attncli.arithmetic.exact;"
+        "[arithmetic_called(n) for n in ('floating', 'hand', 'interval')]; assert 'sympy' not in sys.modules;"
+        "arithmetic_called('exact'); assert 'sympy' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

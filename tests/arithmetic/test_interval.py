@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import iv, mp, mpf
 
+from attncli.arithmetic.hand import round_decimal
 from attncli.arithmetic.interval import Interval, IntervalArithmetic
-from attncli.arithmetic.rounding import round_decimal
 from attncli.core.matrix import as_matrix
 from attncli.problems.matrix_text import parse_matrix
 

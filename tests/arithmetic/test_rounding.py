@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from attncli.arithmetic.hand import Hand
-from attncli.arithmetic.rounding import round_decimal, truncate_decimal
+from attncli.arithmetic.hand import Hand, round_decimal, truncate_decimal
 from attncli.core.message import InputError
 
 _WIDE = Context(prec=60)

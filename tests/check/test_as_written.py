@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sheets import run
 
 import attncli
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic.hand import round_decimal
 from attncli.core.message import InputError
 from attncli.problems.file import parse
 

@@ -93,7 +93,7 @@ def test_a_fault_of_ours_is_one_line_to_report(monkeypatch: pytest.MonkeyPatch) 
     def fail(*_: object, **__: object) -> None:
         raise KeyError("<object at 0x7f0012ab>")
 
-    monkeypatch.setattr("attncli.problems.run.run", fail)
+    monkeypatch.setattr("attncli.problems.request.run", fail)
     monkeypatch.setattr("attncli.problems.request.calculated", fail)
     said = refused(
         FORWARD, "a fault of attncli itself", "KeyError", "test_outputs.py:", "Version", "attncli forward -Q '1 2'"

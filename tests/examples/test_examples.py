@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from example_linter import complaints
 
-from attncli.arithmetic.systems import by_name
 from attncli.core.verify import verify
 from attncli.problems import file, lesson, library, published
 from attncli.problems.lesson import contrast
+from attncli.problems.problem import arithmetic_called
 
 IDS = library.ids()
 CURRICULUM = [f"{part}{number}" for part, last in (("a", 11), ("b", 5), ("c", 8)) for number in range(1, last + 1)]
@@ -131,8 +131,8 @@ def test_a2_hides_a_forgotten_transpose() -> None:
 def test_a6_adds_up_to_exactly_one() -> None:
     pytest.importorskip("sympy")
     problem = library.load("a6-weights-sum-to-one")
-    assert [str(cell) for cell in problem.graph().evaluate(by_name("exact"))["O"].flat] == ["1", "1"]
-    assert not np.isclose(problem.graph().evaluate(by_name("hand", 3))["O"], 1.0, atol=1e-6).any()
+    assert [str(cell) for cell in problem.graph().evaluate(arithmetic_called("exact"))["O"].flat] == ["1", "1"]
+    assert not np.isclose(problem.graph().evaluate(arithmetic_called("hand", 3))["O"], 1.0, atol=1e-6).any()
 
 
 def test_a9_booleans_hide_the_same() -> None:

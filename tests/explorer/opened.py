@@ -8,8 +8,7 @@ from typing import Any
 from attncli.locale import language
 from attncli.problems import library
 from attncli.problems.lesson import lesson_of
-from attncli.problems.problem import Problem
-from attncli.problems.run import run
+from attncli.problems.problem import Problem, run
 from attncli.render import explorer
 from attncli.render.view import View, view
 

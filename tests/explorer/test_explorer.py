@@ -269,7 +269,7 @@ HOSTILE = [
 
 
 def test_hostile_names_and_titles_are_only_text(open_page: Open) -> None:
-    from attncli.problems.settings import matrix_of
+    from attncli.problems.source import matrix_of
 
     size = len(HOSTILE)
     hostile = api.problem(

@@ -10,7 +10,7 @@ from mistake_graphs import graphs
 
 from attncli.arithmetic.floating import FLOATING
 from attncli.core.graph import Graph, Swap
-from attncli.core.side_by_side import side_by_side
+from attncli.marking.chain import side_by_side
 from attncli.mistakes import mistakes_at
 from attncli.mistakes.routes import routes
 

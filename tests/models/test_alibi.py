@@ -11,13 +11,12 @@ from cases import Case, cached, heads, qkv, some, tokens
 
 import attncli
 from attncli.arithmetic.interval import IntervalArithmetic
-from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Trace
 from attncli.core.message import InputError
 from attncli.marking.mark import Marker
 from attncli.models.masks import slopes_of
 from attncli.problems.answers import sheet
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, arithmetic_called
 
 
 def of_the_authors(n: int) -> list[float]:
@@ -124,7 +123,7 @@ def test_every_score_may_be_moved_alike() -> None:
 def test_slopes_stay_as_they_were_written(asked: str) -> None:
     pytest.importorskip("sympy")
     graph = Case(qkv(2, 2, 1, 1, heads=2), {"alibi": asked, "causal": True}).problem("attention").graph()
-    exact = graph.evaluate(by_name("exact"), until="M")["M"]
+    exact = graph.evaluate(arithmetic_called("exact"), until="M")["M"]
     first = {"1/3 0.1": ["-1/3", "-1/10"], "sqrt(2) 3": ["-sqrt(2)", "-3"]}[asked]
     assert [str(exact[h, 1, 0]) for h in (0, 1)] == first and str(exact[0, 0, 1]) == "-oo"
     bounds, plain = graph.evaluate(IntervalArithmetic(None))["M"], graph.evaluate()["M"]
@@ -134,7 +133,7 @@ def test_slopes_stay_as_they_were_written(asked: str) -> None:
 def test_sixteen_heads_have_roots_of_two() -> None:
     sympy = pytest.importorskip("sympy")
     graph = Case(qkv(2, 2, 1, 1, heads=16), {"alibi": True, "mask": [["1/3", "0"], ["0", "0.1"]]})
-    exact = graph.problem("attention").graph().evaluate(by_name("exact"), until="M")["M"]
+    exact = graph.problem("attention").graph().evaluate(arithmetic_called("exact"), until="M")["M"]
     assert exact[0, 1, 0] == -sympy.sqrt(2) / 2 and exact[15, 0, 1] == -sympy.Rational(1, 256)
     assert exact[3, 0, 0] == sympy.Rational(1, 3) and exact[3, 1, 1] == sympy.Rational(1, 10)
 
@@ -227,7 +226,7 @@ def test_fractions_of_a_mask_stay_fractions(settings: dict[str, Any]) -> None:
     """Whatever is laid over a mask, and however it is spread out, 1/3 stays 1/3."""
     sympy = pytest.importorskip("sympy")
     problem = attncli.problem("attention", inputs=qkv(2, 2, 2, 2), settings=settings)
-    exact = problem.graph().evaluate(by_name("exact"), until="M")["M"]
+    exact = problem.graph().evaluate(arithmetic_called("exact"), until="M")["M"]
     distance = {"1/3": sympy.Rational(1, 3), True: sympy.Rational(1, 256), None: 0}[settings.get("alibi")]
     assert exact[0, 0] == sympy.Rational(1, 3)
     assert exact[1, 0] == (sympy.Rational(1, 7) if "1/7" in settings["mask"] else sympy.Rational(1, 3)) - distance

@@ -15,11 +15,10 @@ from cases import CASES, EACH, IDS, Case, latents
 
 from attncli import models
 from attncli.arithmetic.interval import IntervalArithmetic
-from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Graph
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import LimitError
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, arithmetic_called
 
 
 def graph_of(model: str, case: Case) -> Graph:
@@ -40,7 +39,7 @@ def test_bounds(model: str, case: Case) -> None:
         assert len(graph.steps) >= 80 or width.max(initial=0.0) <= 1e-9, step
     wide = graph.evaluate(IntervalArithmetic(3))
     for rounding in ("away", "even"):
-        hand = graph.evaluate(by_name("hand", 3, rounding))
+        hand = graph.evaluate(arithmetic_called("hand", 3, rounding))
         for step in graph.steps:
             assert (wide[step].contains(hand[step]) | np.isnan(hand[step])).all(), step
     for step in graph.steps:
@@ -136,7 +135,11 @@ def digits(number: Any, known: dict[Any, Any]) -> Any:
 @pytest.mark.parametrize(("model", "case"), EXACT, ids=EXACT_IDS)
 def test_exact_numbers_lie_in_their_bounds_and_floats_agree(model: str, case: Case) -> None:
     graph = exact_problem(model, case).graph()
-    plain, bounds, exact = graph.evaluate(), graph.evaluate(IntervalArithmetic(None)), graph.evaluate(by_name("exact"))
+    plain, bounds, exact = (
+        graph.evaluate(),
+        graph.evaluate(IntervalArithmetic(None)),
+        graph.evaluate(arithmetic_called("exact")),
+    )
     known: dict[Any, Any] = {}
     with mpmath.workdps(50):
         for step in graph.steps:
@@ -166,4 +169,4 @@ def test_what_grows_too_large_is_refused_with_the_step(model: str, number: int) 
     with pytest.raises(
         LimitError, match=r"^(\w+): .*grown past [\d,]+ (operations|operations altogether), too .*--step"
     ):
-        graph.evaluate(by_name("exact"))
+        graph.evaluate(arithmetic_called("exact"))

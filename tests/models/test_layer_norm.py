@@ -9,12 +9,11 @@ import pytest
 from cases import CASES, Case, some
 
 from attncli.arithmetic.interval import IntervalArithmetic
-from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Trace
 from attncli.core.message import InputError
 from attncli.marking.mark import Marked, Marker
 from attncli.problems.answers import sheet
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, arithmetic_called
 
 FORWARD = ["mean", "centred", "variance", "std", "normalised", "Y"]
 
@@ -81,7 +80,7 @@ def test_every_arithmetic(model: str) -> None:
     for case in CASES[model]:
         graph = case.with_upstream(model).graph()
         plain, bounds = graph.evaluate(), graph.evaluate(IntervalArithmetic(None))
-        hand, wide = graph.evaluate(by_name("hand", 4)), graph.evaluate(IntervalArithmetic(4))
+        hand, wide = graph.evaluate(arithmetic_called("hand", 4)), graph.evaluate(IntervalArithmetic(4))
         for step in graph.steps:
             assert bounds[step].contains(plain[step]).all(), step
             assert (bounds[step].hi - bounds[step].lo).max() < 1e-10, step
@@ -90,7 +89,9 @@ def test_every_arithmetic(model: str) -> None:
 
 def test_exact_numbers() -> None:
     sympy = pytest.importorskip("sympy")
-    trace = Case({"X": [[1.0, 2.0, 3.0]]}, {"eps": "0"}).problem("layer_norm").graph().evaluate(by_name("exact"))
+    trace = (
+        Case({"X": [[1.0, 2.0, 3.0]]}, {"eps": "0"}).problem("layer_norm").graph().evaluate(arithmetic_called("exact"))
+    )
     assert trace["variance"][0, 0] == sympy.Rational(2, 3)
     assert trace["Y"][0, 2] == sympy.sqrt(6) / 2
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from cases import CASES, Case, heads, some
 
-from attncli.arithmetic.systems import by_name
 from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError
@@ -17,7 +16,7 @@ from attncli.models.heads import multi_head
 from attncli.models.model import Given
 from attncli.models.positions import rotation
 from attncli.problems.answers import sheet
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, arithmetic_called
 
 SOFTMAX = ["row_max", "shifted", "exp", "row_sum", "A"]
 FORWARD = ["Q", "K", "V", "Q_heads", "K_heads", "V_heads", "scores", "scaled", *SOFTMAX, "O", "concat", "output"]
@@ -190,7 +189,7 @@ def test_a_start_stays_as_it_was_written() -> None:
     sympy = pytest.importorskip("sympy")
     inputs = heads(2, 3, 2, 2, 3, 1) | {"K_past": some(1, 2, 2), "V_past": some(1, 2, 2)}
     graph = Case(inputs, {"rotary": True, "start": "1/3"}).problem("multi_head").graph()
-    exact = graph.evaluate(by_name("exact"), until="angle")["angle"]
+    exact = graph.evaluate(arithmetic_called("exact"), until="angle")["angle"]
     assert exact.ravel().tolist() == [sympy.Rational(7, 3), sympy.Rational(10, 3)]
 
 

@@ -19,7 +19,7 @@ from attncli.arithmetic.interval import Interval, IntervalArithmetic
 from attncli.core.graph import Graph
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, NoSuchRow
-from attncli.core.side_by_side import side_by_side
+from attncli.marking.chain import side_by_side
 from attncli.ops.embedding import rows_named
 
 SYSTEMS: dict[str, Callable[[], Arithmetic]] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic.hand import round_decimal
 from attncli.practice.log import LogEntry, Progress
 from attncli.practice.parts import Part, Text
 from attncli.practice.schedule import NextExercise, Recipes, next_exercise

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import InputError
 from attncli.problems.matrix_text import parse_matrix, parse_number, write_matrix
-from attncli.problems.settings import matrix_of
+from attncli.problems.source import matrix_of
 
 FUZZ = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 NUMBERS = st.floats(allow_nan=False)

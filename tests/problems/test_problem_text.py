@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import attncli
 from attncli.core.message import InputError
 from attncli.problems import file
-from attncli.problems.problem import Problem
-from attncli.problems.run import run
+from attncli.problems.problem import Problem, run
 from attncli.problems.source import array_from_npz, matrix_from_file, read_array
 
 FUZZ = settings(max_examples=200, deadline=None, derandomize=True, database=None)

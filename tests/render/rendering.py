@@ -12,7 +12,7 @@ from samples import SAMPLES
 
 from attncli import api
 from attncli.core.message import ENGLISH, Language
-from attncli.problems.run import Run
+from attncli.problems.problem import Run
 from attncli.render import printer
 from attncli.render.formula import put_in
 from attncli.render.view import View, view

@@ -12,7 +12,7 @@ from equations import Equation, in_latex, in_text, is_true
 from attncli import api
 from attncli.core.terms import Term, cell
 from attncli.problems import library
-from attncli.problems.run import Run
+from attncli.problems.problem import Run
 from attncli.render.arithmetic import sign as sign_of
 from attncli.render.equations import arithmetic
 from attncli.render.view import View, view

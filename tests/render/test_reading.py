@@ -10,12 +10,11 @@ import pytest
 from attncli.core.graph import part_of
 from attncli.core.matrix import as_matrix
 from attncli.core.message import ENGLISH, Listed, Message
-from attncli.core.reasons import of_json, of_toml
 from attncli.locale import language
 from attncli.problems import library
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, run
 from attncli.problems.published import check
-from attncli.problems.run import run
+from attncli.problems.reading import of_json, of_toml
 from attncli.render.names import operands
 from attncli.render.run import _digits, opened_parts
 from attncli.render.view import view

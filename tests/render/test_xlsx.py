@@ -22,8 +22,7 @@ from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, LimitError
 from attncli.locale import language
 from attncli.problems import library
-from attncli.problems.problem import Problem
-from attncli.problems.run import run
+from attncli.problems.problem import Problem, run
 from attncli.render import xlsx
 from attncli.render.view import View, view
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from specs import specs
 
 from attncli.core.message import InputError
-from attncli.problems.run import run
+from attncli.problems.problem import run
 from attncli.training.generate import Sampling, chosen, softmax, without_cache, written
 from attncli.training.saved import as_bytes, load
 from attncli.training.spec import Spec

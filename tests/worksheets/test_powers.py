@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import attncli
-from attncli.arithmetic.rounding import round_decimal
+from attncli.arithmetic.hand import round_decimal
 from attncli.cli.main import main
 from attncli.worksheets import recipes
 from attncli.worksheets.generator import draw

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attncli.core.folder import names_beside
 from attncli.core.message import N_, InputError, Message, unknown
 from attncli.core.record import Record
 
@@ -64,7 +63,7 @@ class Recipe(Record):
 
 def names() -> list[str]:
     """All recipes, by the names of their files."""
-    return names_beside(__file__, ".toml")
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.toml"))
 
 
 def load(name: str) -> Recipe:
