@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from attncli.arithmetic import Value
+from attncli.core.matrix import Matrix
 
 Index: TypeAlias = tuple[int, ...]
 
@@ -70,3 +71,68 @@ def along(values: Values, step_id: str, index: Index, axis: int) -> list[Term]:
     """The cells of `step_id` at `index` all along one axis, which is counted from the end."""
     before, after = index[: len(index) + axis], index[len(index) + axis + 1 :]
     return [at(values, step_id, (*before, place, *after)) for place in range(values[step_id].shape[axis])]
+
+
+# --- Calculations entry by entry, written down instead of carried out --------------------------------------------------
+
+
+def _function(kind: str) -> staticmethod[[Term], Term]:
+    return staticmethod(lambda a: Term(kind, a))
+
+
+class Written:
+    """The part of an `Arithmetic` that works entry by entry, on the term of one cell in the place of numbers.
+
+    What an op of this kind calculates is what stands on the screen: the same function, once with numbers and once with
+    terms. Products of products and sums of sums are written in a row; a · (1/b) is a/b, 0 − a is −a, a + 0 is a.
+    """
+
+    def constant(self, matrix: Matrix) -> Term:
+        return number(float(matrix.values))
+
+    def round_step(self, value: Term) -> Term:
+        return value
+
+    def round_intermediate(self, value: Term) -> Term:
+        return value
+
+    def add(self, a: Term, b: Term) -> Term:
+        return a if _is_number(b, 0.0) else Term("sum", *_in_a_row("sum", a, b))
+
+    def subtract(self, a: Term, b: Term) -> Term:
+        return Term("negative", b) if _is_number(a, 0.0) else Term("difference", a, b)
+
+    def multiply(self, a: Term, b: Term) -> Term:
+        if b.kind == "quotient" and _is_number(b.parts[0], 1.0):
+            return Term("quotient", a, b.parts[1])
+        return Term("product", *_in_a_row("product", a, b))
+
+    def divide(self, a: Term, b: Term) -> Term:
+        return Term("quotient", a, b)
+
+    exp, log, sqrt = _function("exp"), _function("ln"), _function("root")
+    tanh, erf, sin, cos = _function("tanh"), _function("erf"), _function("sin"), _function("cos")
+    is_positive = _function("positive")
+
+    def positive(self, a: Term) -> Term:
+        return Term("max", a, number(0.0))
+
+    def repeat(self, a: Term, count: int, axis: int) -> Term:
+        """A number that is repeated along its line is the same at every place of it."""
+        return a
+
+    def hidden(self, a: Term) -> bool:
+        """Terms know of themselves what becomes of −∞."""
+        return False
+
+
+WRITTEN = Written()
+
+
+def _is_number(term: object, value: float) -> bool:
+    return isinstance(term, Term) and term.kind == "number" and term.parts[0] == value
+
+
+def _in_a_row(kind: str, *terms: Term) -> Iterator[object]:
+    for term in terms:
+        yield from term.parts if term.kind == kind else (term,)

@@ -11,7 +11,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, together
-from attncli.ops.heads import MERGE_HEADS, SPLIT_HEADS
+from attncli.ops.layout import MERGE_HEADS, SPLIT_HEADS
 
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
 

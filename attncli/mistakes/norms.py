@@ -11,8 +11,7 @@ from attncli.core.matrix import Matrix
 from attncli.core.message import N_
 from attncli.mistakes.entry import LINES, Entry, Swaps, Words, backward_of, instead, number, passing, together
 from attncli.mistakes.gradients import straight_through, sum_of
-from attncli.ops.norms import ROW_MEAN_SQUARE
-from attncli.ops.rows import DIVIDE
+from attncli.ops.rows import DIVIDE, ROW_MEAN_SQUARE
 
 _NORM = N_("Look again at the norm: minus the mean, over the root of the variance plus ε.")
 _ROOT_MEAN_SQUARE = N_(

@@ -9,7 +9,7 @@ from attncli.core.graph import Graph, Step, Swap
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_
 from attncli.mistakes.entry import Entry, Swaps, Words, backward_of, instead, passing, with_operands
-from attncli.ops.heads import HEADS_WIDTH
+from attncli.ops.layout import HEADS_WIDTH
 
 _FACTOR = N_("Look again at the formula of this step: one number multiplies every entry.")
 

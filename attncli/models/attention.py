@@ -14,10 +14,8 @@ from attncli.core.message import N_, InputError, Listed, Message, ShapeError
 from attncli.models.linear import linear
 from attncli.models.masks import mask_of
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
-from attncli.ops.activations import SOFTCAP
-from attncli.ops.elementwise import MASK, SCALE
-from attncli.ops.heads import HEAD_MEAN, REPEAT_KV
-from attncli.ops.joins import JOIN_ROWS
+from attncli.ops.elementwise import MASK, SCALE, SOFTCAP
+from attncli.ops.layout import HEAD_MEAN, JOIN_ROWS, REPEAT_KV
 from attncli.ops.product import PRODUCT
 from attncli.ops.softmax import hidden_rows, softmax
 

@@ -9,8 +9,8 @@ from attncli.core.message import N_, InputError
 from attncli.models import attention
 from attncli.models.model import Argument, Given, Model, Setting
 from attncli.models.vocabulary import Vocabulary
+from attncli.ops.elementwise import UPDATE
 from attncli.ops.embedding import ENCODE, LOOK_UP
-from attncli.ops.updates import UPDATE
 
 TABLE = Argument("E", ("vocabulary", "d_model"), N_("the embedding table, one row per vocabulary entry"))
 ARGUMENTS = (

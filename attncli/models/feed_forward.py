@@ -7,8 +7,7 @@ from attncli.core.graph import Graph
 from attncli.core.message import N_, InputError
 from attncli.models.linear import linear
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
-from attncli.ops.activations import ACTIVATION
-from attncli.ops.elementwise import MULTIPLY
+from attncli.ops.elementwise import ACTIVATION, MULTIPLY
 
 WEIGHTS = (
     Argument("W_1", ("d_model", "d_ff"), N_("weights into the hidden layer")),

@@ -12,7 +12,7 @@ from attncli.models.attention import attend, past_keys
 from attncli.models.linear import linear
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
 from attncli.models.positions import ROTARY, rotated, rotation
-from attncli.ops.heads import HEADS_WIDTH, MERGE_HEADS, SPLIT_HEADS
+from attncli.ops.layout import HEADS_WIDTH, MERGE_HEADS, SPLIT_HEADS
 
 WEIGHTS = (
     Argument("W_Q", ("d_model", HEADS_WIDTH), N_("weights of the queries, the heads side by side")),

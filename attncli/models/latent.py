@@ -11,8 +11,7 @@ from attncli.models.heads import evenly, joined, output, split_why
 from attncli.models.linear import linear
 from attncli.models.model import TOKENS, Argument, Given, Model, Setting
 from attncli.models.positions import BASE, PAIRING, POSITION_SCALE, START, rotated, rotation
-from attncli.ops.heads import REPEAT_KV, SPLIT_HEADS
-from attncli.ops.joins import JOIN_COLUMNS, JOIN_ROWS
+from attncli.ops.layout import JOIN_COLUMNS, JOIN_ROWS, REPEAT_KV, SPLIT_HEADS
 from attncli.ops.product import PRODUCT
 
 ARGUMENTS = (

@@ -9,7 +9,7 @@ from attncli.core.message import N_, Message
 from attncli.models.linear import vector
 from attncli.models.model import Argument, Given, Model, Setting
 from attncli.ops.elementwise import IDENTITY
-from attncli.ops.norms import ADD_EPS, CENTRE, ROOT_EPS, ROW_MEAN, ROW_MEAN_SQUARE, SCALE_SHIFT, STANDARDISE
+from attncli.ops.rows import ADD_EPS, CENTRE, ROOT_EPS, ROW_MEAN, ROW_MEAN_SQUARE, SCALE_SHIFT, STANDARDISE
 
 GAMMA = Argument("gamma", ("d",), N_("the factor γ of every column; 1 where it is left out"), required=False)
 BETA = Argument("beta", ("d",), N_("the shift β of every column; 0 where it is left out"), required=False)

@@ -16,8 +16,7 @@ from attncli.models.masks import mask_of
 from attncli.models.model import Argument, Given, Model, Setting
 from attncli.ops.elementwise import MULTIPLY, SCALE
 from attncli.ops.losses import MEAN_SQUARE
-from attncli.ops.norms import ROOT
-from attncli.ops.rows import ROW_SUM
+from attncli.ops.rows import ROOT, ROW_SUM
 from attncli.ops.softmax import hidden_rows, log_softmax, softmax
 
 

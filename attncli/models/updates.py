@@ -7,7 +7,7 @@ from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.models.linear import one_row
 from attncli.models.model import Argument, Given, Setting, canonical
-from attncli.ops.updates import ADAM_UPDATE, MOVING_AVERAGE, UNBIASED, UPDATE
+from attncli.ops.elementwise import ADAM_UPDATE, MOVING_AVERAGE, UNBIASED, UPDATE
 
 SETTINGS = (
     Setting("eta", "positive", N_("learning rate η: adds the updated parameters, like E_new"), update=True),

@@ -9,10 +9,10 @@ import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.core.graph import Op, Params, Step
-from attncli.core.matrix import FloatArray, Matrix, as_matrix
+from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, along, at, number
-from attncli.ops.elementwise import entrywise, same_cell
+from attncli.ops.elementwise import entrywise, numeral
 
 
 def total(xp: Arithmetic, a: Value, ndim: int) -> Value:
@@ -36,7 +36,7 @@ def _square_sum(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
 
 def _mean_square(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
     """Σ a² / (number of entries), as a 1×1 array."""
-    return xp.divide(_square_sum(xp, a, ndim=ndim), xp.constant(as_matrix(float(np.prod(a.shape[-ndim:])))))
+    return xp.divide(_square_sum(xp, a, ndim=ndim), numeral(xp, np.prod(a.shape[-ndim:])))
 
 
 def _square_sum_terms(step: Step, index: Index, values: Values) -> Term:
@@ -94,11 +94,11 @@ WEIGHTED_SUM = Op(
 
 def _weighted_total(xp: Arithmetic, *parts: Value, factors: Sequence[Matrix]) -> Value:
     """Σ factor · part, of 1×1 arrays."""
-    return reduce(xp.add, (_times(xp, part, factor) for part, factor in zip(parts, factors, strict=True)))
-
-
-def _times(xp: Arithmetic, part: Value, factor: Matrix) -> Value:
-    return part if float(factor.values) == 1.0 else xp.multiply(part, xp.constant(factor))
+    times = (
+        part if float(factor.values) == 1.0 else xp.multiply(xp.constant(factor), part)
+        for part, factor in zip(parts, factors, strict=True)
+    )
+    return reduce(xp.add, times)
 
 
 def _weighted_total_formula(params: Params, columns: bool) -> str:
@@ -111,21 +111,12 @@ def _weighted_total_formula(params: Params, columns: bool) -> str:
     return text
 
 
-def _weighted_total_terms(step: Step, index: Index, values: Values) -> Term:
-    parts = []
-    for part, factor in zip(step.inputs, step.params["factors"], strict=True):
-        entry, times = at(values, part, index), float(factor.values)
-        parts.append(entry if times == 1.0 else Term("product", number(times), entry))
-    return Term("sum", *parts)
-
-
-WEIGHTED_TOTAL = Op(
-    name="weighted_total",
-    compute=_weighted_total,
-    axes=lambda params: ", ".join(["i j"] * len(params["factors"])) + " -> i j",
-    formula=_weighted_total_formula,
-    terms=_weighted_total_terms,
-    why=N_("The loss: what was measured, each part with its factor."),
+WEIGHTED_TOTAL = entrywise(
+    "weighted_total",
+    lambda params: ", ".join(["i j"] * len(params["factors"])) + " -> i j",
+    _weighted_total,
+    _weighted_total_formula,
+    N_("The loss: what was measured, each part with its factor."),
 )
 
 
@@ -135,7 +126,7 @@ WEIGHTED_TOTAL = Op(
 def _log_loss(xp: Arithmetic, a: Value, y: Value, *, ndim: int = 2, rows: bool = False) -> Value:
     """−Σ y ln a over the entries where y is not 0: of everything (1 1), or of each row (… i 1)."""
     counted = np.asarray(xp.plain(y)) != 0
-    zero = xp.constant(as_matrix(0.0))
+    zero = numeral(xp, 0.0)
     # Where nothing counts, ln 0 must not meet the 0 in front of it.
     each = xp.where(counted, xp.multiply(y, xp.log(a)), zero)
     return xp.subtract(zero, xp.sum(each, -1) if rows else total(xp, each, ndim))
@@ -171,7 +162,7 @@ LOG_LOSS = Op(
 def _log_slope(xp: Arithmetic, a: Value, y: Value) -> Value:
     """−y/a where y is not 0, else 0."""
     counted = np.asarray(xp.plain(y)) != 0
-    zero, one = xp.constant(as_matrix(0.0)), xp.constant(as_matrix(1.0))
+    zero, one = numeral(xp, 0.0), numeral(xp, 1.0)
     return xp.where(counted, xp.subtract(zero, xp.divide(y, xp.where(counted, a, one))), zero)
 
 
@@ -225,20 +216,19 @@ PICK = Op(
     terms=_pick_terms,
     why=N_("Each {row} of Y holds a single 1, at the target: only the probability of the target is left."),
 )
-NEGATIVE_LOG = Op(
-    name="negative_log",
-    compute=lambda xp, a: xp.subtract(xp.constant(as_matrix(0.0)), xp.log(a)),  # 0 − ln 1 is 0; −1 · 0 would be −0
-    axes="i j -> i j",
-    formula=r"-\ln #1",
-    terms=lambda step, index, values: Term("negative", Term("ln", same_cell(step, index, values))),
-    why=N_("Minus the logarithm of the target's probability: 0 where it is certain, and large where it was ruled out."),
+NEGATIVE_LOG = entrywise(
+    "negative_log",
+    "i j -> i j",
+    lambda xp, a: xp.subtract(numeral(xp, 0.0), xp.log(a)),  # 0 − ln 1 is 0; −1 · 0 would be −0
+    r"-\ln #1",
+    N_("Minus the logarithm of the target's probability: 0 where it is certain, and large where it was ruled out."),
 )
 
 
 def _average(xp: Arithmetic, a: Value, *, mean: bool) -> Value:
     """Σ a, or Σ a / N, of a column of N entries (N 1), as a 1×1 array."""
     added = xp.sum(a, -2)
-    return xp.divide(added, xp.constant(as_matrix(float(a.shape[-2])))) if mean else added
+    return xp.divide(added, numeral(xp, a.shape[-2])) if mean else added
 
 
 def _average_terms(step: Step, index: Index, values: Values) -> Term:
@@ -263,13 +253,13 @@ def _class_error(xp: Arithmetic, p: Value, y: Value, *, some: bool = False) -> V
     if not some:
         return error
     counted = np.any(xp.plain(y), -1, keepdims=True)
-    return xp.where(counted, error, xp.constant(as_matrix(0.0)))
+    return xp.where(counted, error, numeral(xp, 0.0))
 
 
 def _class_error_terms(step: Step, index: Index, values: Values) -> Term:
     if step.params.get("some") and not np.any(values[step.inputs[1]][index[0]]):
         return number(0.0)
-    return entrywise("difference")(step, index, values)
+    return Term("difference", *(at(values, operand, index) for operand in step.inputs))
 
 
 CLASS_ERROR = Op(
@@ -286,19 +276,11 @@ CLASS_ERROR = Op(
 )
 
 
-def _batch_share(xp: Arithmetic, a: Value, *, count: int) -> Value:
-    """a / count, entry by entry."""
-    return xp.divide(a, xp.constant(as_matrix(float(count))))
-
-
-BATCH_SHARE = Op(
-    name="batch_share",
-    compute=_batch_share,
-    axes="i j -> i j",
-    formula=r"\frac{#1}{N}",
+BATCH_SHARE = entrywise(
+    "batch_share",
+    "i j -> i j",
+    lambda xp, a, *, count: xp.divide(a, numeral(xp, count)),
+    r"\frac{#1}{N}",
+    N_("The loss is a mean over the tokens that count, so each of them only has its share in it."),
     numbers=lambda params: rf"\frac{{#1}}{{{params['count']}}}",
-    terms=lambda step, index, values: Term(
-        "quotient", same_cell(step, index, values), number(float(step.params["count"]))
-    ),
-    why=N_("The loss is a mean over the tokens that count, so each of them only has its share in it."),
 )

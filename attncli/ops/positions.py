@@ -11,8 +11,8 @@ from attncli.core.graph import Graph, Op, Params, Step
 from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, at, number
-from attncli.ops.elementwise import TO_BOTH, elementwise, size, sum_of_two
-from attncli.ops.joins import joined
+from attncli.ops.elementwise import TO_BOTH, entrywise, size, sum_of_two
+from attncli.ops.layout import joined
 
 # --- angles -----------------------------------------------------------------------------------------------------------
 
@@ -117,8 +117,8 @@ ANGLE = Op(
         " every later one more slowly."
     ),
 )
-SINE = elementwise("sine", "sin", lambda xp, a: xp.sin(a), r"\sin #1", N_("The sine of every angle."))
-COSINE = elementwise("cosine", "cos", lambda xp, a: xp.cos(a), r"\cos #1", N_("The cosine of every angle."))
+SINE = entrywise("sine", "i j -> i j", lambda xp, a: xp.sin(a), r"\sin #1", N_("The sine of every angle."))
+COSINE = entrywise("cosine", "i j -> i j", lambda xp, a: xp.cos(a), r"\cos #1", N_("The cosine of every angle."))
 
 
 # --- the position code ------------------------------------------------------------------------------------------------

@@ -1,24 +1,24 @@
-"""Every row and its own number: sums, maxima, and what a row is less or divided by."""
+"""Every row and its own number: sums, maxima, means, what a row is less or divided by, and what these send back."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Step
+from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
 from attncli.core.terms import Index, Term, Values, along, at, number
-from attncli.ops.elementwise import IDENTITY, MULTIPLY, SCALE, entrywise, same_cell
-
-# --- a row's sum, and its transpose: a number repeated along a row ----------------------------------------------------
+from attncli.ops.elementwise import IDENTITY, MULTIPLY, SCALE, entrywise, in_formula, literal, numeral, size, unchanged
 
 
-def over_width(graph: Graph, step: Step, op: Op, upstream: str, target: str) -> None:
+def _over_width(op: Op, graph: Graph, step: Step, upstream: str, target: str) -> None:
     """`op` brings a column back to the width of the step's operand."""
     axis = graph.axes(step.inputs[0])[-1]
     graph.apply(op, target, upstream, width=axis.size, axes=(axis.name,))
 
+
+# --- a row's sum, and its transpose: a number repeated along a row ----------------------------------------------------
 
 ROW_SUM = Op(
     name="row_sum",
@@ -27,23 +27,16 @@ ROW_SUM = Op(
     formula=r"\sum_j #1",
     terms=lambda step, index, values: Term("sum", *along(values, step.inputs[0], index, -1)),
     why=N_("Add up each {row}."),
-    backward=(lambda graph, step, upstream, target: over_width(graph, step, BROADCAST, upstream, target),),
+    backward=(lambda graph, step, upstream, target: _over_width(BROADCAST, graph, step, upstream, target),),
 )
-
-
-def _broadcast(xp: Arithmetic, a: Value, *, width: int) -> Value:
-    """Column a (… i 1) repeated `width` times (… i j)."""
-    return xp.repeat(a, width, -1)
-
-
-BROADCAST: Op = Op(
-    name="broadcast",
-    compute=_broadcast,
-    axes="i 1 -> i =j:width",
-    formula=lambda params, columns: r"\mathbf{1} \, #1" if columns else r"#1 \mathbf{1}^{\top}",
-    terms=same_cell,
-    why=N_("Every entry of a {row} counts once in its sum, so each gets the sum's gradient in full."),
-    backward=(lambda graph, step, upstream, target: graph.apply(ROW_SUM, target, upstream),),
+#: A column (… i 1) repeated `width` times (… i j).
+BROADCAST: Op = entrywise(
+    "broadcast",
+    "i 1 -> i =j:width",
+    lambda xp, a, *, width: xp.repeat(a, width, -1),
+    lambda params, columns: r"\mathbf{1} \, #1" if columns else r"#1 \mathbf{1}^{\top}",
+    N_("Every entry of a {row} counts once in its sum, so each gets the sum's gradient in full."),
+    lambda graph, step, upstream, target: graph.apply(ROW_SUM, target, upstream),
 )
 
 ROW_MAX = Op(
@@ -69,6 +62,76 @@ COLUMN_SUM = Op(
 )
 
 
+# --- a row's mean, and what it gives back -----------------------------------------------------------------------------
+
+
+def row_mean(xp: Arithmetic, a: Value) -> Value:
+    """The mean along the last axis, which is kept with length 1."""
+    return xp.divide(xp.sum(a, -1), numeral(xp, a.shape[-1]))
+
+
+def _over_row(cells: list[Term]) -> Term:
+    return Term("quotient", Term("sum", *cells), number(float(len(cells))))
+
+
+ROW_MEAN = Op(
+    name="row_mean",
+    compute=row_mean,
+    axes="i j -> i 1",
+    formula=lambda params, columns: r"\frac{1}{d} \sum_i #1" if columns else r"\frac{1}{d} \sum_j #1",
+    terms=lambda step, index, values: _over_row(along(values, step.inputs[0], index, -1)),
+    why=N_("The mean of each {row}: its entries added up, divided by how many there are."),
+    backward=(lambda graph, step, upstream, target: _over_width(SHARE_MEAN, graph, step, upstream, target),),
+)
+#: A column (… i 1) over `width`, repeated as often (… i width).
+SHARE_MEAN: Op = entrywise(
+    "share_mean",
+    "i 1 -> i =j:width",
+    lambda xp, a, *, width: xp.repeat(xp.divide(a, numeral(xp, width)), width, -1),
+    lambda params, columns: r"\frac{1}{d} \mathbf{1} \, #1" if columns else r"\frac{1}{d} #1 \mathbf{1}^{\top}",
+    N_("Every entry of a {row} moves the mean by 1/d of its own change, so each gets 1/d of the mean's gradient."),
+    lambda graph, step, upstream, target: graph.apply(ROW_MEAN, target, upstream),
+)
+
+
+# --- a row's mean square: a variance, where its mean is 0 -------------------------------------------------------------
+
+ROW_MEAN_SQUARE = Op(
+    name="row_mean_square",
+    compute=lambda xp, a: row_mean(xp, xp.multiply(a, a)),
+    axes="i j -> i 1",
+    formula=lambda params, columns: r"\frac{1}{d} \sum_i #1^2" if columns else r"\frac{1}{d} \sum_j #1^2",
+    terms=lambda step, index, values: _over_row(
+        [Term("product", entry, entry) for entry in along(values, step.inputs[0], index, -1)]
+    ),
+    why=N_("Square every entry, so that signs do not cancel, and take the mean of each {row}."),
+    backward=(lambda graph, step, upstream, target: graph.apply(SHARE_SQUARE, target, step.inputs[0], upstream),),
+)
+
+
+def _share_square(xp: Arithmetic, a: Value, gradient: Value) -> Value:
+    """(2/d) · a · gradient: a (… i d), gradient (… i 1)."""
+    width = a.shape[-1]
+    share = literal(2.0 / width, ("/", ("num", "2"), ("num", str(width))))
+    return xp.multiply(xp.multiply(xp.constant(share), a), gradient)
+
+
+def _share_square_terms(step: Step, index: Index, values: Values) -> Term:
+    a, gradient = step.inputs
+    share = Term("quotient", number(2.0), number(float(values[a].shape[-1])))
+    return Term("product", share, at(values, a, index), at(values, gradient, index))
+
+
+SHARE_SQUARE: Op = Op(
+    name="share_square",
+    compute=_share_square,
+    axes="i j, i 1 -> i j",
+    formula=r"\frac{2}{d} #1 \odot #2",
+    terms=_share_square_terms,
+    why=N_("The slope of x² is 2x, and the mean takes 1/d of it."),
+)
+
+
 # --- less its own number ----------------------------------------------------------------------------------------------
 
 
@@ -80,13 +143,8 @@ def _difference(xp: Arithmetic, a: Value, b: Value, *, column: bool = False) -> 
     difference = xp.subtract(a, b)
     lost = xp.hidden(b)
     if np.count_nonzero(lost):  # a third of the time that lost.any() takes
-        return xp.where(lost & xp.hidden(a), xp.constant(as_matrix(-float("inf"))), difference)
+        return xp.where(lost & xp.hidden(a), numeral(xp, -np.inf), difference)
     return difference
-
-
-def _to_minuend(graph: Graph, step: Step, upstream: str, target: str) -> None:
-    why = N_("If what is subtracted from grows by 1, so does the difference: the gradient passes unchanged.")
-    graph.apply(IDENTITY, target, upstream, why=why)
 
 
 def _to_subtrahend(graph: Graph, step: Step, upstream: str, target: str) -> None:
@@ -99,15 +157,16 @@ def _to_subtrahend(graph: Graph, step: Step, upstream: str, target: str) -> None
     graph.apply(SCALE, target, total, factor=as_matrix(-1.0), why=why)
 
 
-SUBTRACT = Op(
-    name="subtract",
-    compute=_difference,
-    axes=lambda params: "i j, i 1 -> i j" if params.get("column") else "i j, i j -> i j",
-    formula="#1 - #2",
-    terms=entrywise("difference"),
-    why=N_("Subtract, entry by entry."),
-    backward=(_to_minuend, _to_subtrahend),
+SUBTRACT = entrywise(
+    "subtract",
+    lambda params: "i j, i 1 -> i j" if params.get("column") else "i j, i j -> i j",
+    _difference,
+    "#1 - #2",
+    N_("Subtract, entry by entry."),
+    unchanged(N_("If what is subtracted from grows by 1, so does the difference: the gradient passes unchanged.")),
+    _to_subtrahend,
 )
+CENTRE = SUBTRACT.changed(name="centre", why=N_("Each {row} minus its mean, so that it is centred on 0."))
 
 
 # --- divided by its own number ----------------------------------------------------------------------------------------
@@ -118,7 +177,7 @@ def _share(xp: Arithmetic, a: Value, b: Value, scores: Value | None = None) -> V
     share = xp.divide(a, b)
     if scores is None:
         return share
-    return xp.where(np.all(xp.hidden(scores), -1, keepdims=True), xp.constant(as_matrix(0.0)), share)
+    return xp.where(np.all(xp.hidden(scores), -1, keepdims=True), numeral(xp, 0.0), share)
 
 
 def _share_terms(step: Step, index: Index, values: Values) -> Term:
@@ -129,7 +188,7 @@ def _share_terms(step: Step, index: Index, values: Values) -> Term:
     return Term("quotient", at(values, a, index), at(values, b, index))
 
 
-def to_dividend(graph: Graph, step: Step, upstream: str, target: str) -> None:
+def _to_dividend(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """Divided as well."""
     why = N_(
         "Forward, the {row} was divided by this number, so a change in it counts that much less: divide the gradient too."
@@ -139,10 +198,14 @@ def to_dividend(graph: Graph, step: Step, upstream: str, target: str) -> None:
 
 def _to_divisor(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """∂(a/b)/∂b = −(a/b)/b, added up along the row; 0 for a row that is marked empty."""
-    product = graph.apply(MULTIPLY, f"{target}_product", upstream, step.id)
-    total = graph.apply(ROW_SUM, f"{target}_total", product)
-    share = graph.apply(DIVIDE, f"{target}_share", total, *step.inputs[1:])
-    graph.apply(SCALE, target, share, factor=as_matrix(-1.0))
+    why = N_("How much each entry would pull on the common divisor of its {row}.")
+    product = graph.apply(MULTIPLY, f"{target}_product", upstream, step.id, symbol="P", why=why)
+    why = N_("All entries of a {row} share one divisor, so their pulls on it are added up.")
+    total = graph.apply(ROW_SUM, f"{target}_total", product, symbol="p", why=why)
+    why = N_("If the divisor b grows, a/b falls by (a/b)/b. This is that size; the minus comes next.")
+    share = graph.apply(DIVIDE, f"{target}_share", total, *step.inputs[1:], symbol="q", why=why)
+    why = N_("A larger divisor makes every entry of the {row} smaller, hence the minus.")
+    graph.apply(SCALE, target, share, factor=as_matrix(-1.0), why=why)
 
 
 DIVIDE = Op(
@@ -152,16 +215,116 @@ DIVIDE = Op(
     formula=r"\frac{#1}{#2}",
     terms=_share_terms,
     why=N_("Each entry as a share of its {row}, so before rounding every {row} adds up to exactly 1."),
-    backward=(to_dividend, _to_divisor, None),
+    backward=(_to_dividend, _to_divisor, None),
+)
+STANDARDISE = DIVIDE.changed(
+    name="standardise", why=N_("Each {row} divided by its own spread: whatever its size was, it is about 1 now.")
 )
 
+
+# --- what a row is divided by, and the logarithm of its sum -----------------------------------------------------------
+
 #: Of a column: ∂ ln a/∂a = 1/a.
-LOGARITHM = Op(
-    name="logarithm",
-    compute=lambda xp, a: xp.log(a),
-    axes="i 1 -> i 1",
-    formula=r"\ln #1",
-    terms=entrywise("ln"),
-    why=N_("The natural logarithm, to the base e: it undoes e^x."),
-    backward=(lambda graph, step, upstream, target: graph.apply(DIVIDE, target, upstream, step.inputs[0]),),
+LOGARITHM = entrywise(
+    "logarithm",
+    "i 1 -> i 1",
+    lambda xp, a: xp.log(a),
+    r"\ln #1",
+    N_("The natural logarithm, to the base e: it undoes e^x."),
+    lambda graph, step, upstream, target: graph.apply(DIVIDE, target, upstream, step.inputs[0]),
+)
+
+
+def _by_root(halved: str, why: str, symbol: str | None = None) -> Rule:
+    """∂√x/∂x = 1/(2√x), the root being the step itself."""
+
+    def gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
+        half = graph.apply(SCALE, f"{target}_half", upstream, symbol=symbol, factor=as_matrix(0.5), why=halved or None)
+        graph.apply(DIVIDE, target, half, step.id, why=why)
+
+    return gradient
+
+
+ROOT = entrywise(
+    "root",
+    "i 1 -> i 1",
+    lambda xp, a: xp.sqrt(a),
+    r"\sqrt{#1}",
+    N_("The square root brings a variance back to the unit of the numbers themselves: the standard deviation."),
+    _by_root("", N_("The slope of √x is 1/(2√x).")),
+)
+
+
+def _root_eps_numbers(params: Params) -> str:
+    eps = size(params, "eps")
+    return rf"\sqrt{{#1 + {in_formula(eps)}}}" if eps else r"\sqrt{#1}"
+
+
+ROOT_EPS = entrywise(
+    "root_eps",
+    "i 1 -> i 1",
+    lambda xp, a, *, eps: xp.sqrt(xp.add(a, xp.constant(eps))),
+    lambda params, columns: r"\sqrt{#1 + \varepsilon}" if size(params, "eps") else r"\sqrt{#1}",
+    N_("The square root brings a variance back to the unit of the numbers themselves; ε keeps it away from 0."),
+    _by_root(
+        N_("The slope of √x is 1/(2√x): first the half …"),
+        N_("… then divided by the root itself, which the way forward has worked out already."),
+        "h",
+    ),
+    numbers=_root_eps_numbers,
+)
+ADD_EPS = entrywise(
+    "add_eps",
+    "i 1 -> i 1",
+    lambda xp, a, *, eps: xp.add(a, xp.constant(eps)),
+    r"#1 + \varepsilon",
+    N_("ε is added after the root here, not under it: another convention, and other digits."),
+    unchanged(N_("ε is a constant: the gradient passes unchanged.")),
+    numbers=lambda params: f"#1 + {in_formula(size(params, 'eps'))}",
+)
+
+
+# --- γ and β ----------------------------------------------------------------------------------------------------------
+
+
+def _scale_shift(xp: Arithmetic, a: Value, *vectors: Value, gamma: bool, beta: bool) -> Value:
+    """γ ⊙ a + β: a (… i j), the vectors that there are (1 j)."""
+    if gamma:
+        a = xp.multiply(vectors[0], a)
+    return xp.add(a, vectors[-1]) if beta else a
+
+
+def _scale_shift_formula(params: Params, columns: bool) -> str:
+    scaled = r"#2 \odot #1" if params["gamma"] else "#1"
+    return f"{scaled} + #{2 + params['gamma']}" if params["beta"] else scaled
+
+
+def _to_rows(graph: Graph, step: Step, upstream: str, target: str) -> None:
+    if not step.params["gamma"]:
+        graph.apply(IDENTITY, target, upstream)
+        return
+    why = N_("A factor on the way forward is the same factor on the way back.")
+    graph.apply(SCALE_SHIFT, target, upstream, step.inputs[1], gamma=True, beta=False, why=why)
+
+
+def _to_first_vector(graph: Graph, step: Step, upstream: str, target: str) -> None:
+    """γ receives each row's gradient times what it multiplied, added over the rows; β alone, the gradients themselves."""
+    if step.params["gamma"]:
+        why = N_(
+            "How each {row} wants the factor to change: its gradient times the "
+            "number that the factor was multiplied by."
+        )
+        upstream = graph.apply(MULTIPLY, f"{target}_product", upstream, step.inputs[0], symbol=r"P_\gamma", why=why)
+    graph.apply(COLUMN_SUM, target, upstream)
+
+
+SCALE_SHIFT = entrywise(
+    "scale_shift",
+    lambda params: f"i j{', 1 j' * (params['gamma'] + params['beta'])} -> i j",
+    _scale_shift,
+    _scale_shift_formula,
+    N_("Each {column} gets its own factor and its own shift, which are learned and the same for every {row}."),
+    _to_rows,
+    _to_first_vector,
+    lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream),
 )
