@@ -9,7 +9,7 @@ from attncli.core.message import AttnError, InputError, LimitError, ShapeError
 from attncli.problems.problem import Problem, Run, run
 
 if TYPE_CHECKING:
-    from attncli.marking.mark import Marked
+    from attncli.marking.feedback import Marked
 
 
 def problem(
@@ -80,13 +80,11 @@ def mark(problem: Problem, answers: Mapping[str, Any], student: str | None = Non
     import numpy as np
 
     from attncli.marking.mark import Marker
-    from attncli.marking.sheets import in_shape
     from attncli.problems.answers import Sheet, answer, sheet_from_arrays
 
     arrays = sheet_from_arrays({id: value for id, value in answers.items() if isinstance(value, np.ndarray)}).answers
     texts = {id: answer(value) for id, value in answers.items() if not isinstance(value, np.ndarray)}
-    marker = Marker(problem)
-    return marker.mark(in_shape(Sheet(student, {**texts, **arrays}), marker, problem.layout))
+    return Marker(problem).mark(Sheet(student, {**texts, **arrays}))
 
 
 __all__ = [

@@ -35,7 +35,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 #: Rooms beside one another that know nothing of each other.
 BESIDE = {("marking", "cost"), ("marking", "lab"), ("marking", "training"), ("cost", "lab"), ("cost", "training")}
 #: What an object says of itself when it is printed: `Run.__str__`, `Marked.__str__`.
-PRINTED = {("attncli.problems.problem", "render"), ("attncli.marking.marked", "render")}
+PRINTED = {("attncli.problems.problem", "render"), ("attncli.marking.feedback", "render")}
 
 
 @cache

@@ -28,18 +28,8 @@ def command(say: Say) -> Any:
 def check(say: Say, **words: Any) -> int:
     """Mark one sheet and print the marks; exit status 1 if something is wrong."""
     from attncli.core.outputs import MARKS
-    from attncli.marking.results import marker_of
-    from attncli.marking.sheets import (  # fmt: skip
-        check_names,
-        file_and_answers,
-        in_shape,
-        mapped,
-        mapping,
-        oriented,
-        sheet_layout,
-        sheet_of,
-        shown_as,
-    )
+    from attncli.marking.mark import marker_of
+    from attncli.marking.sheets import file_and_answers, mapped, mapping, sheet_layout, sheet_of
     from attncli.problems.request import Stdin, problem_of
 
     name, written = file_and_answers(words["answers"] or ())
@@ -52,16 +42,13 @@ def check(say: Say, **words: Any) -> int:
     problem = problem_of(exercise)
     layout = sheet_layout(words["layout"]) or problem.layout
     marker = marker_of(problem)
-    sheet = mapped(
-        sheet_of(name, (*written, *(words["answer"] or ())), Stdin()), mapping(words["map_"] or (), marker.names)
-    )
-    check_names(marker, sheet)
-    marked = shown_as(marker.mark(oriented(in_shape(sheet, marker, layout), layout)), layout)
+    sheet = sheet_of(name, (*written, *(words["answer"] or ())), Stdin())
+    marked = marker.mark(mapped(sheet, mapping(words["map_"] or (), problem)), layout)
     how = "hint" if words["hint"] else "all" if reveal else "first"
     if chosen == "json":
-        right = marker.expected(marked) if reveal else None
-        from attncli.render.data import marks_json
+        from attncli.render.results import marks_json
 
+        right = marker.expected(marked) if reveal else None
         text = marks_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
     elif chosen == "markdown":
         from attncli.render.markdown import feedback

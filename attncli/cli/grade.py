@@ -12,8 +12,8 @@ from attncli.cli.output import Say, is_terminal, printed, write_text
 from attncli.core.message import N_, InputError, Message, unknown
 
 if TYPE_CHECKING:
-    from attncli.marking.picture import Picture
-    from attncli.marking.results import Grader
+    from attncli.marking.grader import Grader
+    from attncli.marking.grading import Picture
     from attncli.problems.problem import Problem
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
@@ -38,11 +38,11 @@ def command(say: Say) -> Any:
 def grade(say: Say, **words: Any) -> int:
     """Mark a class and write the results; the exit status is 0 whatever the marks are, 2 where we failed at a sheet."""
     from attncli.core.outputs import CLASS, check_output
-    from attncli.marking.grading import STREAMED, Grading, Order, Pages
-    from attncli.marking.sheets import mapping_for, sheet_layout
+    from attncli.marking.grading import STREAMED, Grading, Order, Printers
+    from attncli.marking.sheets import mapping, sheet_layout
     from attncli.problems.request import problem_of
     from attncli.problems.settings import whole_number
-    from attncli.render import markdown
+    from attncli.render import markdown, results
 
     exercise, sheets, output = words["exercise"], words["sheets"], words["output"]
     chosen = _format(words["format"], output)
@@ -59,14 +59,14 @@ def grade(say: Say, **words: Any) -> int:
     stdin = io.BytesIO() if sys.stdin is None else sys.stdin.buffer
     order = Order(
         problem, tuple(sheets), stdin, say.language, chosen, sheet_layout(words["layout"]), output, words["feedback"], inputs,
-        mapping_for(problem, words["map_"] or ()), processes, words["dask"], words["force"], problems, owners,
+        mapping(words["map_"] or (), problem), processes, words["dask"], words["force"], problems, owners,
     )  # fmt: skip
     with ExitStack() as stack:
         # Lines that run over the screen by themselves show how far it is.
         over_the_screen = chosen in STREAMED and output is None and is_terminal(sys.stdout)
         watched = _progress(stack) if is_terminal(sys.stderr) and not over_the_screen else None
-        pages = Pages(markdown.feedback, markdown.unreadable, markdown.remark)
-        grading = Grading(order, pages, say.error, watched)
+        printers = Printers(results.writer, markdown.feedback, markdown.unreadable, markdown.remark)
+        grading = Grading(order, printers, say.error, watched)
         _say_strange_columns(say, sheets, grading.grader)
         picture = grading.run(say.out)
     if chosen == "table":

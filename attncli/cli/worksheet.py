@@ -118,7 +118,7 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
     else:
         key, powers, asked = None, None, [one.step for one in question.asked]
         if words["key"]:
-            from attncli.marking.results import marker_of
+            from attncli.marking.mark import marker_of
             from attncli.worksheets.key import key_of
 
             key = key_of(marker_of(problem), asked)

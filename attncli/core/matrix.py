@@ -64,6 +64,14 @@ class Matrix(Record):
             None if self.blank is None else self.blank.swapaxes(-1, -2),
         )
 
+    def reshaped(self, shape: tuple[int, ...]) -> Matrix:
+        """The same cells in rows and heads of another size."""
+        if shape == self.shape:
+            return self
+        decimals = None if self.decimals is None else self.decimals.reshape(shape)
+        blank = None if self.blank is None else self.blank.reshape(shape)
+        return Matrix(self.values.reshape(shape), decimals, self.entries, blank)
+
     def negated(self) -> Matrix:
         """Every number with the other sign."""
         entries = None if self.entries is None else tuple(("neg", entry) for entry in self.entries)

@@ -1,18 +1,19 @@
-"""From what was found about a sheet to its marks: verdicts, points, and what there is to say."""
+"""What marking comes to: for every step of a sheet a verdict, points, and what there is to say; and how that is written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.core.message import N_, Cell, Listed, Message
+from attncli.core.graph import Graph, show_shape
+from attncli.core.message import ENGLISH, N_, Cell, Language, Listed, Message
+from attncli.core.record import Record
 from attncli.marking.chain import MISFITS
 from attncli.marking.explain import Found, Named, order
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Line
-from attncli.marking.marked import FOLLOWED, TWO_THINGS, Marked, StepMark
 from attncli.marking.papers import Entry, Paper, precisions
 from attncli.marking.verdict import Verdict, Verdicts
 from attncli.mistakes.catalogue import did, without_vaguer
@@ -21,6 +22,16 @@ from attncli.problems.problem import Problem
 if TYPE_CHECKING:
     from attncli.marking.prepared import Prepared
 
+#: Verdicts of a step that is right.
+RIGHT_VERDICTS = frozenset({"correct", "route", "imprecise"})
+
+#: Said before two mistakes that only together give what was written.
+TWO_THINGS = N_("Two things came together here:")
+
+#: Said of a step that is right only from what went before on the sheet.
+FOLLOWED = N_("Right from your own earlier values.")
+
+_NOTHING: Mapping[str, Any] = {}
 #: Marks that are kept.
 _MOST_KEPT = 4096
 #: Mistakes of a step that are said in words.
@@ -29,6 +40,139 @@ _TOLD = 3
 _MOST_CELLS = 6
 #: Units of the last place that are no more than a slip in rounding.
 _NEARLY = 1.5
+#: Digits after the point that a distance is given with.
+_PLACES_OFF = 3
+
+
+class StepMark(Record):
+    """One step of a marked sheet (FORMATS).
+
+    Parameters
+    ----------
+    cells : wrong cells, counted from 1, tokens as rows
+    said : what there is to say, in order
+    own : what follows from the learner's own earlier values, where that was worked out
+    how : which calculation shows a step that is right: "full", "carried", "cut off", or another way's name
+    off : units of the last place asked between the farthest cell and the nearest right number
+    typed : the matrix as it was written
+    operands : the learner's own numbers that the step is worked out from, where nothing explains what was written
+    """
+
+    id: str
+    verdict: str
+    points: Fraction
+    max_points: Fraction
+    mistakes: tuple[Named, ...] = ()
+    cells: tuple[tuple[int, ...], ...] = ()
+    said: tuple[Message, ...] = ()
+    written: Any = None
+    own: Any = None
+    how: str | None = None
+    off: float | None = None
+    typed: Any = None
+    operands: Mapping[str, Any] = _NOTHING
+
+    def with_words(self, **changes: Any) -> StepMark:
+        """The same as `changed`, without its checks: a class has a hundred thousand of these."""
+        other = object.__new__(StepMark)
+        other.__dict__.update(self.__dict__)
+        other.__dict__.update(changes)
+        return other
+
+    def data(self, language: Language) -> dict[str, Any]:
+        """By the field names others rely on (FORMATS)."""
+        return {
+            "id": self.id,
+            "verdict": self.verdict,
+            "how": self.how,
+            "points": self.points.numerator / self.points.denominator,
+            "max_points": self.max_points.numerator / self.max_points.denominator,
+            "mistakes": named(self.mistakes) if self.mistakes else [],
+            "cells": list(map(list, self.cells)) if self.cells else [],
+            "off": round(self.off, _PLACES_OFF) if self.off else self.off,
+            "message": " ".join([message.text(language) for message in self.said]) if self.said else "",
+        }
+
+
+class Marked(Record):
+    """A marked sheet.
+
+    Parameters
+    ----------
+    steps : every step that was asked for or written, in the order of the calculation
+    notes : remarks on the sheet as a whole
+    layout : "rows", or "columns" where the sheet turned out to be written with tokens as columns
+    """
+
+    problem: Problem
+    student: str | None
+    steps: tuple[StepMark, ...]
+    notes: tuple[Message, ...] = ()
+    layout: str = "rows"
+
+    @property
+    def graph(self) -> Graph:
+        """The calculation that it was marked by."""
+        return self.problem.graph()
+
+    @property
+    def score(self) -> Fraction:
+        return sum((step.points for step in self.steps), Fraction(0))
+
+    @property
+    def max_score(self) -> Fraction:
+        return sum((step.max_points for step in self.steps), Fraction(0))
+
+    @property
+    def first_wrong(self) -> str | None:
+        """The first step whose verdict is wrong or malformed."""
+        return next((step.id for step in self.steps if step.verdict in ("wrong", "malformed")), None)
+
+    @property
+    def ok(self) -> bool:
+        return all(step.verdict in RIGHT_VERDICTS or step.verdict == "blank" for step in self.steps)
+
+    def data(self, language: Language, right: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """By the field names others rely on (FORMATS): what `check --format json` prints, and a line of `grade --format jsonl`.
+
+        Parameters
+        ----------
+        right : by step what it should have come to, as nested lists, where that is to be told
+        """
+        out: dict[str, Any] = {
+            "schema": 1,
+            "problem": self.problem.id,
+            "student": self.student,
+            "score": _sum([step.points for step in self.steps]),
+            "max_score": _sum([step.max_points for step in self.steps]),
+            "first_wrong": self.first_wrong,
+            "steps": [step.data(language) for step in self.steps],
+        }
+        if right is not None:
+            for step in out["steps"]:
+                step["right"] = right.get(step["id"])
+        if self.notes:
+            out["notes"] = [note.text(language) for note in self.notes]
+        return out
+
+    def __str__(self) -> str:
+        """The sheet in words, as a page of feedback."""
+        from attncli.render.markdown import feedback
+
+        return feedback(self, ENGLISH)
+
+    _repr_markdown_ = __str__
+
+
+def _sum(points: list[Fraction]) -> float:
+    """The exact sum; whole points, which are the most, are added as such."""
+    whole = sum(one.numerator for one in points if one.denominator == 1)
+    return float(sum((one for one in points if one.denominator != 1), Fraction(whole)))
+
+
+def named(mistakes: Iterable[Named]) -> list[dict[str, str]]:
+    """Mistakes by the step they were made at, and by name."""
+    return [{"step": one.step, "id": one.id} for one in mistakes]
 
 
 class Feedback:
@@ -45,8 +189,8 @@ class Feedback:
         """A sheet's marks, every step that was asked for or written in the order of the calculation."""
         steps = [self._step(paper, id, verdicts) for id in self.marker.ids if self._is_shown(paper, id)]
         unknown = [self._unknown(name) for name in paper.unknown]
-        sheet = paper.sheet
-        return Marked(self.problem, sheet.student, (*steps, *unknown), (*sheet.notes, *precisions(paper)))
+        notes = (*paper.notes, *precisions(paper))
+        return Marked(self.problem, paper.sheet.student, (*steps, *unknown), notes, paper.layout)
 
     def _is_shown(self, paper: Paper, id: str) -> bool:
         return id in self.marker.points or id in paper.answers
@@ -200,8 +344,6 @@ class Feedback:
         return (text,), operands
 
     def _malformed(self, id: str, entry: Entry, said: tuple[Message, ...]) -> StepMark:
-        from attncli.core.graph import show_shape
-
         shape = Message(
             N_("The shape is {given}; this step is {expected}."),
             given=show_shape(entry.values.shape),

@@ -7,30 +7,31 @@ said goes to `tell`, and results that are asked for on standard output to `out`.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from attncli import __version__
 from attncli.core.message import N_, InputError, Language, Listed, Message, of_system
 from attncli.core.outputs import CLASS, FEEDBACK, FEEDBACK_END, check_output, make_folder, write_whole
 from attncli.core.record import Record
-from attncli.marking import class_csv, junit
-from attncli.marking.engines import Engine, Results, Work
+from attncli.marking.class_files import submissions
+from attncli.marking.feedback import Marked
+from attncli.marking.grader import Grader, Result, SetGrader, results_of
 from attncli.marking.ledger import BESIDE, Kept, Ledger, Pairs, SheetKey, fingerprint
-from attncli.marking.marked import Marked
-from attncli.marking.picture import Picture
-from attncli.marking.places import submissions
-from attncli.marking.report import json_text
-from attncli.marking.submission import Submission
+from attncli.marking.sheets import Submission
 from attncli.problems.problem import NOTHING, Problem
 
 FORMATS = ("table", "jsonl", "csv", "gradescope", "junit")
+Results = Iterator[Result]
+
 #: Formats that are written as the results come.
 STREAMED = ("jsonl", "csv", "junit")
 
+#: Students that a picture of the class keeps by name.
+MOST_LISTED = 60
 #: The name of a page that is not there: no page has it.
 _MISSING = "?"
 #: Names that a message lists.
@@ -70,10 +71,18 @@ class Order(Record):
     owners: Mapping[str, str] = NOTHING
 
 
-class Pages(Record):
-    """How pages of feedback are written: of a marked sheet, of one that cannot be read, and a remark at the end of either."""
+class Printers(Record):
+    """How results and pages of feedback are written.
 
-    marked: Callable[[Marked, Language], str]
+    Parameters
+    ----------
+    results : of a format, the steps asked for and a language: what a file begins with, a result, what a file ends with
+    page, unreadable : a page of a marked sheet, and of one that cannot be read
+    remark : what stands at the end of a page
+    """
+
+    results: Callable[[str, Sequence[str], Language], tuple[str, Callable[[Result], str], str]]
+    page: Callable[[Marked, Language], str]
     unreadable: Callable[[str, str], str]
     remark: Callable[[Message, Language], str]
 
@@ -83,7 +92,7 @@ class Grading:
 
     Parameters
     ----------
-    pages : how pages of feedback are written
+    printers : how results and pages of feedback are written
     tell : what takes a remark for the person who gave the order
     watched : the same results, counted on a screen: called with them, how many are done, and how many there are if that is known
     """
@@ -91,21 +100,16 @@ class Grading:
     def __init__(
         self,
         order: Order,
-        pages: Pages,
+        printers: Printers,
         tell: Callable[[Message], object],
         watched: Callable[[Results, int, Callable[[], int | None]], Results] | None = None,
     ) -> None:
         self.order = order
-        self.pages = pages
+        self.printers = printers
         self.tell = tell
         self.watched = watched
-        self.work = Work(
-            order.problem, order.language, layout=order.layout, feedback=None if order.feedback is None else pages.marked,
-            names=order.names,
-            problems=order.problems, owners=order.owners,
-        )  # fmt: skip
-        self.grader = self.work.grader
-        self.engine = Engine(self.work, order.jobs, order.dask, tell)
+        how = order.language, order.layout, None if order.feedback is None else printers.page, order.names
+        self.grader = SetGrader(order.problems, order.owners, *how) if order.problems else Grader(order.problem, *how)
         self.picture = Picture(list(self.grader.marker.points))
         self.names = FileNames()
         self.counts: Counter[str] = Counter()
@@ -175,17 +179,21 @@ class Grading:
 
     # Results.
 
-    def _fresh(self, waiting: Iterator[Submission | None], stack: ExitStack, done: int = 0) -> Results:
+    def _fresh(self, waiting: Iterator[Submission | None], stack: ExitStack) -> Results:
         """Results of sheets that are marked now, in their order."""
-        results: Results = self.engine.results(waiting, stack, done, self._total)
-        if self.watched is not None:
-            results = self.watched(results, done, self._total)
-        return map(self._counted, self._with_feedback(results))
+        return map(self._finished, self._marked(waiting, stack, 0))
 
-    def _counted(self, result: dict[str, Any]) -> dict[str, Any]:
-        if "fault" in result:
-            self.faults.append(result["student"] or "")
-        return result
+    def _marked(self, waiting: Iterator[Submission | None], stack: ExitStack, done: int) -> Results:
+        order = self.order
+
+        def left() -> int | None:
+            total = self._total()
+            return None if total is None else total - done
+
+        results: Results = results_of(
+            self.grader, waiting, stack, jobs=order.jobs, dask=order.dask, left=left, tell=self.tell
+        )
+        return results if self.watched is None else self.watched(results, done, self._total)
 
     def _total(self) -> int | None:
         """How many sheets there are, where all of them lie in files: these are read through once more."""
@@ -193,16 +201,17 @@ class Grading:
             return None
         return sum(sheet is not None for sheet in self.submissions())
 
-    def _with_feedback(self, results: Results) -> Results:
-        """What concerns the student is said, and each student's feedback is written to its own file."""
-        for result in results:
-            again = self._another(result)
-            text = result.pop("feedback", None)
-            if self.order.feedback is not None:
-                self._page(result, text, again)
-            yield result
+    def _finished(self, result: Result) -> Result:
+        """A new result with what concerns the student said, and counted; the student's page of feedback is written."""
+        again = self._another(result)
+        text = result.pop("feedback", None)
+        if self.order.feedback is not None:
+            self._page(result, text, again)
+        if "fault" in result:
+            self.faults.append(result["student"] or "")
+        return result
 
-    def _another(self, result: dict[str, Any]) -> Message | None:
+    def _another(self, result: Result) -> Message | None:
         """Say of a second sheet of a student that it is one; both are kept."""
         student = result["student"] or ""
         self.counts[student] += 1
@@ -216,11 +225,11 @@ class Grading:
         result["notes"] = [*result.get("notes", ()), said.text(self.order.language)]
         return said
 
-    def _page(self, result: dict[str, Any], text: str | None, again: Message | None) -> None:
+    def _page(self, result: Result, text: str | None, again: Message | None) -> None:
         if text is None:
-            text = self.pages.unreadable(result["student"], result.get("malformed") or result["fault"])
+            text = self.printers.unreadable(result["student"], result.get("malformed") or result["fault"])
         if again is not None:
-            text += self.pages.remark(again, self.order.language)
+            text += self.printers.remark(again, self.order.language)
         folder, name = Path(self.order.feedback or ""), self.names.take(result["student"])
         path = folder / f"{name}.md"
         check_output(str(path), FEEDBACK, option="--feedback", force=self.order.force)
@@ -292,14 +301,8 @@ class Grading:
         if said is not None:
             self.tell(said)
 
-    def _writer(self) -> tuple[str, Callable[[dict[str, Any]], str], str]:
-        """What a file begins with, a result as text, and what it ends with."""
-        steps = list(self.grader.marker.points)
-        if self.order.format == "csv":
-            return class_csv.header(steps), lambda result: class_csv.line(result, steps), ""
-        if self.order.format == "junit":
-            return junit.START, junit.suite, junit.END
-        return "", lambda result: json_text(result) + "\n", ""
+    def _writer(self) -> tuple[str, Callable[[Result], str], str]:
+        return self.printers.results(self.order.format, list(self.grader.marker.points), self.order.language)
 
     def _fingerprint(self) -> str:
         order = self.order
@@ -346,9 +349,7 @@ class Grading:
         if self.order.feedback is not None:
             self.names.take(student)
 
-    def _in_turn(
-        self, pairs: Pairs, ledger: Ledger, stack: ExitStack
-    ) -> Iterator[Kept | tuple[SheetKey, dict[str, Any]]]:
+    def _in_turn(self, pairs: Pairs, ledger: Ledger, stack: ExitStack) -> Iterator[Kept | tuple[SheetKey, Result]]:
         """Results that stay and results that are new, in the order of the sheets."""
         order: deque[Kept | SheetKey] = deque()
 
@@ -364,15 +365,12 @@ class Grading:
                     yield submission
 
         # Names and counts are taken in order: a result that stays comes before the next one is marked.
-        results = self.engine.results(to_mark(), stack, ledger.kept, self._total)
-        if self.watched is not None:
-            results = self.watched(results, ledger.kept, self._total)
-        for result in results:
+        for result in self._marked(to_mark(), stack, ledger.kept):
             while isinstance(order[0], Kept):
                 yield order.popleft()  # type: ignore[misc]
             sheet = order.popleft()
             assert isinstance(sheet, SheetKey)
-            yield sheet, self._counted(next(self._with_feedback(iter((result,)))))
+            yield sheet, self._finished(result)
         while order:
             kept = order.popleft()
             assert isinstance(kept, Kept)
@@ -380,21 +378,19 @@ class Grading:
 
     def _as_folders(self, results: Results) -> None:
         """DIR/STUDENT/results.json; for a single sheet DIR/results.json, where Gradescope's autograder looks for it."""
-        from attncli.marking.gradescope import results as as_results
-
-        order = self.order
+        order, (_, text_of, _) = self.order, self._writer()
         output = order.output or ""
         alone = output.lower().endswith(".json")
         folder = Path(output).parent if alone else Path(output)
         names = FileNames()
 
-        def hand_back(place: Path, result: dict[str, Any]) -> None:
+        def hand_back(place: Path, result: Result) -> None:
             make_folder(place, "-o")
             path = str(place / (Path(output).name if alone else "results.json"))
             check_output(path, CLASS, order.inputs, force=order.force)
-            write_whole(path, (json_text(as_results(result, order.language), indent=1) + "\n").encode("utf-8"))
+            write_whole(path, text_of(result).encode("utf-8"))
 
-        first: dict[str, Any] | None = None
+        first: Result | None = None
         for number, result in enumerate(results):
             if number == 0:
                 first = result
@@ -410,6 +406,64 @@ class Grading:
             hand_back(folder / names.take(result["student"]), result)
         if first is not None:
             hand_back(folder, first)
+
+
+class Picture:
+    """The class as a whole, counted while results go by; its size hardly grows with the class.
+
+    Attributes
+    ----------
+    sheets, malformed, faults : how many, how many could not be read, and how many we failed at
+    students : the first names with their points, None where there are none yet
+    unreadable : the first of those that could not be read or marked, each with the reason
+    scores : how often each score was reached
+    verdicts : by step, in the order of the calculation, how often each verdict
+    mistakes : how often each mistake at each step: (step, id) → count
+    first_wrong : how often each step was the first wrong one
+    several : students with more than one sheet, and how many
+    """
+
+    def __init__(self, steps: Sequence[str]) -> None:
+        self.sheets = 0
+        self.malformed = 0
+        self.faults = 0
+        self.max_score = 0.0
+        self.total = 0.0
+        self.students: list[tuple[str, float | None]] = []
+        self.unreadable: list[tuple[str, str]] = []
+        self.several: dict[str, int] = {}
+        self.scores: Counter[float] = Counter()
+        self.verdicts: dict[str, Counter[str]] = {step: Counter() for step in steps}
+        self.mistakes: Counter[tuple[str, str]] = Counter()
+        self.first_wrong: Counter[str] = Counter()
+
+    def add(self, result: Result) -> None:
+        """Count one result."""
+        self.sheets += 1
+        self.max_score = max(self.max_score, result["max_score"])
+        if len(self.students) < MOST_LISTED:
+            self.students.append((result["student"] or "", result["score"]))
+        why = result.get("malformed") or result.get("fault")
+        if why and len(self.unreadable) < MOST_LISTED:
+            self.unreadable.append((result["student"] or "", why))
+        self.malformed += "malformed" in result
+        self.faults += "fault" in result
+        if result["score"] is not None:
+            self.total += result["score"]
+            self.scores[round(result["score"], 2)] += 1
+        if result["first_wrong"] in self.verdicts:
+            self.first_wrong[result["first_wrong"]] += 1
+        for step in result["steps"]:
+            if step["id"] in self.verdicts:
+                self.verdicts[step["id"]][step["verdict"]] += 1
+            # Several entries that give the same numbers are one mistake; the likelier first stands for them.
+            for mistake in step["mistakes"][:1]:
+                self.mistakes[mistake["step"], mistake["id"]] += 1
+
+    @property
+    def mean(self) -> float:
+        marked = self.sheets - self.faults
+        return self.total / marked if marked else 0.0
 
 
 #: Names that Windows keeps for devices, with whatever ending.

@@ -23,7 +23,7 @@ from attncli import __version__
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.outputs import CLASS, cannot_write, check_output, is_folder, is_locked_for_us
 from attncli.core.record import Record
-from attncli.marking.submission import Submission
+from attncli.marking.sheets import Submission
 
 #: What a file of results has beside it.
 BESIDE = ".attncli"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from attncli.core.graph import Swap
+from attncli.core.limits import MOST_MARKED_CELLS
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.message import N_, Message
 from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.explain import Named
-from attncli.marking.feedback import Feedback
+from attncli.marking.feedback import RIGHT_VERDICTS, Feedback, Marked
 from attncli.marking.habits import FULL
 from attncli.marking.judge import CUT, Line, judge
-from attncli.marking.marked import RIGHT, Marked, StepMark
 from attncli.marking.own_pass import OwnPass
 from attncli.marking.papers import Paper
 from attncli.marking.prepared import Prepared
@@ -23,19 +23,27 @@ from attncli.marking.right_pass import RightPass
 from attncli.marking.verdict import Verdicts
 from attncli.mistakes.routes import Route
 from attncli.problems.answers import Answer, Sheet
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Problem, check_cells
 
 #: Sheets that `Marker.mark_many` takes up at once.
 CHUNK = 256
 
-#: Verdicts of lines that are right.
-_WITH_CREDIT = frozenset({"correct", "route", "imprecise"})
-
-#: Matrices that must be written with tokens as columns before the whole sheet is taken to be.
+#: Matrices that must be written the other way before the whole sheet is taken to be.
 _TURNED = 2
 
-_TABLE = N_("A table of names is not a matrix. Write its rows one below the other.")
 _COLUMNS = N_("The whole sheet is written with tokens as columns. That is right too; it was read that way.")
+
+
+def marker_of(problem: Problem) -> Marker:
+    """What marks sheets of a problem that is small enough to be marked.
+
+    Raises
+    ------
+    LimitError
+        It has too many numbers: each would be worked out in several ways.
+    """
+    check_cells(problem.graph(), MOST_MARKED_CELLS)
+    return Marker(problem)
 
 
 class Marker(Prepared):
@@ -45,60 +53,72 @@ class Marker(Prepared):
         super().__init__(problem, settled=settled)
         self.feedback = Feedback(self)
 
-    def mark(self, sheet: Sheet) -> Marked:
-        """The sheet, marked; also where it is written with tokens as columns throughout."""
-        return self.mark_many([sheet])[0]
+    def mark(self, sheet: Sheet, layout: str = "rows") -> Marked:
+        """The sheet, marked; also where it is written the other way than its layout says, throughout.
 
-    def mark_many(self, sheets: Sequence[Sheet]) -> list[Marked]:
-        """Every sheet, marked; those of a kind side by side."""
+        Parameters
+        ----------
+        layout : "rows" or "columns": which way tokens run on the sheet
+        """
+        return self.mark_many([sheet], layout)[0]
+
+    def mark_many(self, sheets: Sequence[Sheet], layout: str = "rows") -> list[Marked]:
+        """Every sheet, marked; those of a kind side by side.
+
+        Raises
+        ------
+        InputError
+            A sheet has too many names that are no steps.
+        """
+        papers = [self.reader.paper(sheet, layout) for sheet in sheets]
         if not self.settled:
-            return [self._as_written(sheet) for sheet in sheets]
-        done: list[Marked] = []
+            return [self._as_written(paper) for paper in papers]
         with np.errstate(all="ignore"):
-            for start in range(0, len(sheets), CHUNK):
-                done += self._chunk(sheets[start : start + CHUNK])
-        return done
+            return [
+                marked
+                for start in range(0, len(papers), CHUNK)
+                for marked in self._chunk(papers[start : start + CHUNK])
+            ]
 
-    def _as_written(self, sheet: Sheet) -> Marked:
+    def _as_written(self, paper: Paper) -> Marked:
         """A sheet marked at the places that stand on it: of a step the most that one of its cells has; of steps in between
         the most of all."""
-        found = {id: _most_places(answer) for id, answer in self.named(sheet)[0].items()}
+        found = {step_id: _most_places(answer) for step_id, answer in paper.answers.items()}
         most = max((places for places in found.values() if places), default=self.problem.decimals)
-        by_step = {id: found.get(id) or most for id in self.ids if self.problem.is_as_written(id)}
+        by_step = {step_id: found.get(step_id) or most for step_id in self.ids if self.problem.is_as_written(step_id)}
         settled = self.problem.changed(
             step_decimals={**self.problem.step_decimals, **by_step}, as_written=frozenset(by_step)
         )
-        return Marker(settled, settled=True).mark_many([sheet])[0]
+        return Marker(settled, settled=True).mark(paper.sheet, paper.layout)
 
-    def _chunk(self, sheets: Sequence[Sheet]) -> list[Marked]:
-        papers = [self._paper(sheet) for sheet in sheets]
+    def _chunk(self, papers: list[Paper]) -> list[Marked]:
         marked: dict[int, Marked] = {}
         for group in _together(papers):
-            marked.update(zip(group, self._marked([papers[i] for i in group]), strict=True))
-        done = [marked[i] for i in range(len(papers))]
-        for i, other in self._turned(sheets, done):
-            done[i] = other
-        return done
+            marked.update(zip(group, self._marked([papers[at] for at in group]), strict=True))
+        marked.update(self._turned(papers, [marked[at] for at in range(len(papers))]))
+        return [marked[at] for at in range(len(papers))]
 
-    def _paper(self, sheet: Sheet, turned: bool = False) -> Paper:
-        return self.reader.paper(sheet, *self.named(sheet), turned)
-
-    def _turned(self, sheets: Sequence[Sheet], marked: Sequence[Marked]) -> Iterator[tuple[int, Marked]]:
-        """The marks of the sheets that were written with tokens as columns, where reading them so earns more."""
-        right = [sum(step.verdict in _WITH_CREDIT for step in one.steps) for one in marked]
-        likely = [i for i, one in enumerate(marked) if not one.ok and 2 * right[i] <= len(sheets[i].answers)]
-        rows = [i for i in likely if sum(_has_rows(answer) for answer in sheets[i].answers.values()) >= _TURNED]
-        papers = {i: self._paper(sheets[i], turned=True) for i in rows}
-        rows = [i for i in rows if sum(not entry.odd for entry in papers[i].entries.values()) > right[i]]
-        for group in _together([papers[i] for i in rows]):
-            first = RightPass(self, [papers[rows[at]] for at in group])
+    def _turned(self, papers: Sequence[Paper], marked: Sequence[Marked]) -> Iterator[tuple[int, Marked]]:
+        """The marks of the sheets that were written the other way, where reading them so earns more."""
+        right = [sum(step.verdict in RIGHT_VERDICTS for step in one.steps) for one in marked]
+        turned: dict[int, Paper] = {}
+        for at, paper in enumerate(papers):
+            answers = paper.sheet.answers
+            if marked[at].ok or 2 * right[at] > len(answers) or sum(map(_has_rows, answers.values())) < _TURNED:
+                continue
+            other = self.reader.paper(paper.sheet, "rows" if paper.layout == "columns" else "columns")
+            if sum(not entry.odd for entry in other.entries.values()) > right[at]:
+                turned[at] = other
+        waiting = list(turned)
+        for group in _together([*turned.values()]):
+            first = RightPass(self, [turned[waiting[place]] for place in group])
             first.run()
-            for place, i in enumerate(rows[at] for at in group):
-                if first.lines_right(place) <= right[i]:
+            for place, at in enumerate(waiting[one] for one in group):
+                if first.lines_right(place) <= right[at]:
                     continue
-                turned = self._marked([papers[i]])[0]
-                if turned.score > marked[i].score and (turned.ok or _lines_turned(marked[i]) >= _TURNED):
-                    yield i, turned.changed(notes=(*turned.notes, Message(_COLUMNS)), layout="columns")
+                other_way = self._marked([turned[at]])[0]
+                if other_way.score > marked[at].score and (other_way.ok or _lines_turned(marked[at]) >= _TURNED):
+                    yield at, other_way.changed(notes=(*other_way.notes, Message(_COLUMNS)))
 
     def _marked(self, papers: Sequence[Paper]) -> list[Marked]:
         verdicts: list[Verdicts] = [{} for _ in papers]
@@ -134,24 +154,6 @@ class Marker(Prepared):
         for id, line in first.lines.items():
             fine &= ~line.has | (first.judged[id].worst >= CUT)
         return fine
-
-    def named(self, sheet: Sheet) -> tuple[dict[str, Answer], dict[str, Answer]]:
-        """Answers by step id, under whatever name they stand, where it is unambiguous."""
-        known: dict[str, Answer] = {}
-        unknown: dict[str, Answer] = {}
-        for name, answer in sheet.answers.items():
-            id = self.names.find(name)
-            if id is None or id in known or (id != name and id in sheet.answers):
-                unknown[name] = answer
-            else:
-                known[id] = answer if id == name else answer.changed(read_as=name)
-        for name in [name for name in unknown if "." in name]:
-            # A table under the name of a step: nothing in it is a step of its own.
-            id = self.names.find(name.rpartition(".")[0])
-            if id is not None and self.names.find(name) is None:
-                known.setdefault(id, Answer(None, Message(_TABLE)))
-                del unknown[name]
-        return known, unknown
 
     def expected(self, marked: Marked) -> dict[str, FloatArray]:
         """What every step should have come to: from the learner's own lines where these are wrong, else with all digits."""
@@ -222,13 +224,3 @@ def _has_rows(answer: Answer) -> bool:
 def _lines_turned(marked: Marked) -> int:
     """Steps that are right, but transposed."""
     return sum(any(named.id == "layout-transposed" for named in step.mistakes) for step in marked.steps)
-
-
-def marks(problem: Problem, sheets: Iterable[Sheet]) -> Iterator[Marked]:
-    """Sheets of one problem, marked one by one."""
-    marker = Marker(problem)
-    for sheet in sheets:
-        yield marker.mark(sheet)
-
-
-__all__ = ["RIGHT", "Marked", "Marker", "StepMark", "marks"]

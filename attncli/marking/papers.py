@@ -1,18 +1,22 @@
-"""Sheets made ready to be marked: every answer in its step's shape, and all answers to a step side by side."""
+"""Sheets made ready to be marked: every answer under its step's name and in its shape, and all answers to a step side by side."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from attncli.core.graph import show_shape
+from attncli.core.limits import MOST_UNKNOWN_NAMES
 from attncli.core.matrix import EXACT, BoolArray, FloatArray, Matrix
-from attncli.core.message import N_, Listed, Message
+from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
 from attncli.marking.judge import Line
-from attncli.problems.answers import Answer, Sheet
+from attncli.problems.answers import Answer, Sheet, with_decimal_points
+from attncli.problems.names import Names
+from attncli.problems.problem import Problem
 
 #: A number so far below every visible one is −∞ written as a number (−1e9 and its like).
 _HUGE = -1e3
@@ -28,6 +32,7 @@ _COARSEST = {"printed": _SINGLE, "float32": _SINGLE, "float16": _HALF}
 
 _AS_HIDDEN = N_("{number} stands for −∞ here: its e^x is 0 as well.")
 _READ_AS = N_("(written as {name})")
+_TABLE = N_("A table of names is not a matrix. Write its rows one below the other.")
 
 
 class Entry(Record):
@@ -51,21 +56,30 @@ class Entry(Record):
 
 
 class Paper:
-    """One sheet: its readable answers by step, those that are empty, and those that cannot be read."""
+    """One sheet, read with tokens as rows or as columns.
 
-    def __init__(self, sheet: Sheet, unknown: Mapping[str, Answer]) -> None:
+    Parameters
+    ----------
+    entries : the answers that can be read, by step; empty ones are left out
+    unreadable : by step, why an answer cannot be read
+    answers : what was written, by step
+    unknown : names that mean no step, or one that is answered already
+    """
+
+    def __init__(self, sheet: Sheet, layout: str) -> None:
         self.sheet = sheet
-        self.unknown = unknown
+        self.layout = layout
         self.entries: dict[str, Entry] = {}
-        self.empty: set[str] = set()
         self.unreadable: dict[str, Message] = {}
-        self.answers: Mapping[str, Answer] = {}
+        self.answers: dict[str, Answer] = {}
+        self.unknown: list[str] = []
+        self.notes = [*sheet.notes]
         #: Whether no readable line holds a program's array, and whether some has not its step's shape.
         self.is_by_person = True
         self.has_odd = False
 
-    def add(self, id: str, entry: Entry) -> None:
-        self.entries[id] = entry
+    def add(self, step_id: str, entry: Entry) -> None:
+        self.entries[step_id] = entry
         self.is_by_person &= entry.eps is None
         self.has_odd |= entry.odd
 
@@ -75,82 +89,162 @@ class Reader:
 
     Parameters
     ----------
-    shapes : of every step and input
-    full : their right numbers
-    places : decimals asked for, by step
-    as_written : whether a step's cells are judged at the places they were written with
-    rounding : what the problem says its numbers come from; by hand an array's own precision counts
+    full : the right numbers of every step and input
     """
 
-    def __init__(
-        self,
-        shapes: Mapping[str, tuple[int, ...]],
-        full: Mapping[str, Any],
-        places: Mapping[str, int],
-        as_written: Callable[[str], bool],
-        rounding: str,
-    ) -> None:
-        self.shapes = shapes
-        self.places = places
-        self.as_written = as_written
-        self.coarsest = _COARSEST.get(rounding, _HALF)
-        self._entries: dict[tuple[str, Answer, bool], Entry] = {}
-        self.hidden = {id: np.isneginf(values) for id, values in full.items() if np.isneginf(values).any()}
+    def __init__(self, problem: Problem, names: Names, full: Mapping[str, FloatArray]) -> None:
+        self.problem = problem
+        self.names = names
+        self.shapes = {step_id: values.shape for step_id, values in full.items()}
+        self.coarsest = _COARSEST.get(problem.marking.get("rounding", "hand"), _HALF)
+        self.hidden = {step_id: np.isneginf(values) for step_id, values in full.items() if np.isneginf(values).any()}
+        self._read: dict[tuple[str, str, Answer, str], tuple[Entry | Message | None, Message | None]] = {}
 
-    def paper(self, sheet: Sheet, known: Mapping[str, Answer], unknown: Mapping[str, Answer], turned: bool) -> Paper:
-        """A sheet made ready; `turned`: every answer is read transposed."""
-        paper = Paper(sheet, unknown)
-        paper.answers = known
-        for id, answer in known.items():
-            if answer.error is not None:
-                paper.unreadable[id] = answer.error
-            elif answer.matrix is None or (answer.matrix.blank is not None and answer.matrix.blank.all()):
-                paper.empty.add(id)
+    def paper(self, sheet: Sheet, layout: str = "rows") -> Paper:
+        """A sheet made ready.
+
+        Parameters
+        ----------
+        layout : "rows" or "columns": which way tokens run on the sheet
+
+        Raises
+        ------
+        InputError
+            Too many of its names are no steps; says how many, and what the limit is.
+        """
+        paper = Paper(sheet, layout)
+        for name, answer in sheet.answers.items():
+            step_id = self.names.find(name)
+            if step_id is None or step_id in paper.answers or (step_id != name and step_id in sheet.answers):
+                paper.unknown.append(name)
             else:
-                paper.add(id, self._known_entry(id, answer, turned))
+                self._take(paper, step_id, name, answer)
+        if paper.unknown:
+            self._check(paper.unknown)
+            self._take_tables(paper)
         return paper
 
-    def _known_entry(self, id: str, answer: Answer, turned: bool) -> Entry:
-        """An answer made ready; a class writes the same right lines over and over."""
-        found = self._entries.get((id, answer, turned))
-        if found is None:
-            if len(self._entries) >= _MOST_KEPT:
-                self._entries.clear()
-            found = self._entries[id, answer, turned] = self._entry(id, answer.transposed() if turned else answer)
-        return found
+    def _check(self, unknown: Sequence[str]) -> None:
+        strange = [name for name in unknown if self.names.find(name) is None]
+        if len(strange) > MOST_UNKNOWN_NAMES:
+            raise InputError(
+                "This sheet has {count} names that are no steps of the exercise, like “{name}”; the limit is {limit}. Leave them out.",
+                count=f"{len(strange):,}",
+                name=strange[0][:40],
+                limit=MOST_UNKNOWN_NAMES,
+            )
 
-    def _entry(self, id: str, answer: Answer) -> Entry:
+    def _take_tables(self, paper: Paper) -> None:
+        """A table under the name of a step: nothing in it is a step of its own."""
+        for name in [name for name in paper.unknown if "." in name]:
+            step_id = self.names.find(name.rpartition(".")[0])
+            if step_id is not None and self.names.find(name) is None:
+                if step_id not in paper.answers:
+                    self._take(paper, step_id, step_id, Answer(None, Message(_TABLE)))
+                paper.unknown.remove(name)
+
+    def _take(self, paper: Paper, step_id: str, name: str, answer: Answer) -> None:
+        paper.answers[step_id] = answer
+        key = step_id, name, answer, paper.layout
+        if key not in self._read:  # a class writes the same right lines over and over
+            if len(self._read) >= _MOST_KEPT:
+                self._read.clear()
+            fitting, note = in_rows(answer, name, self.shapes[step_id], paper.layout)
+            self._read[key] = self._entry(step_id, name, fitting), note
+        entry, note = self._read[key]
+        if isinstance(entry, Entry):
+            paper.add(step_id, entry)
+        elif entry is not None:
+            paper.unreadable[step_id] = entry
+        if note is not None:
+            paper.notes.append(note)
+
+    def _entry(self, step_id: str, name: str, answer: Answer) -> Entry | Message | None:
+        """An answer made ready, or why it cannot be read; None where it is empty."""
         matrix = answer.matrix
-        assert matrix is not None
-        values, places, blank, eps = matrix.values, matrix.decimals, matrix.blank, answer.eps
-        expected = self.shapes[id]
-        if len(values.shape) == len(expected) - 1 and expected[0] == 1:  # a single head without its axis
-            values = values[None]
-            places = None if places is None else places[None]
-            blank = None if blank is None else blank[None]
-        odd = values.shape != expected
-        if odd and _may_be(values.shape, expected):
-            odd = False
-            values = values.reshape(expected)
-            places = None if places is None else places.reshape(expected)
-            blank = None if blank is None else blank.reshape(expected)
-        said: tuple[Message, ...] = () if answer.read_as is None else (Message(_READ_AS, name=answer.read_as),)
+        if answer.error is not None:
+            return answer.error
+        if matrix is None or (matrix.blank is not None and matrix.blank.all()):
+            return None
+        expected, asked = self.shapes[step_id], self.problem.decimals_of(step_id)
+        shape = (1, *matrix.shape) if _is_single_head(matrix.shape, expected) else matrix.shape
+        odd = shape != expected and not _may_be(shape, expected)
+        fitting = matrix.reshaped(shape if odd else expected)
+        values, places, eps = fitting.values, fitting.decimals, answer.eps
+        said: tuple[Message, ...] = () if name == step_id else (Message(_READ_AS, name=name),)
         if eps is not None:
             rounded = _rounded_to(values)
             if rounded is not None:
                 eps, places = None, np.full(values.shape, rounded)
             else:
                 eps = min(eps, self.coarsest)
-        asked = self.places[id]
-        if places is not None and places.min() >= asked and not self.as_written(id):
+        if places is not None and places.min() >= asked and not self.problem.is_as_written(step_id):
             places = None  # nothing is short
-        hidden = None if odd else self.hidden.get(id)
+        hidden = None if odd else self.hidden.get(step_id)
         if hidden is not None:
             large = hidden & (values <= _HUGE) & np.isfinite(values)
             if large.any():
                 said = (*said, Message(_AS_HIDDEN, number=f"{float(values[large][0]):g}".replace("-", "−")))
                 values = np.where(large, -np.inf, values)
-        return Entry(values, places, blank, eps, matrix, odd, said)
+        return Entry(values, places, fitting.blank, eps, matrix, odd, said)
+
+
+def in_rows(answer: Answer, name: str, shape: tuple[int, ...], layout: str) -> tuple[Answer, Message | None]:
+    """An answer with tokens as rows, in the shape of its step as far as it is only written otherwise; and a word on that.
+
+    Leading or trailing axes of length 1 that a step does not have (a batch of one) are left out. Commas between digits are
+    decimal commas where the answer has the shape of its step in that way only.
+
+    Parameters
+    ----------
+    name : the name that it stands under
+    shape : of its step
+    layout : which way tokens run on the sheet
+    """
+    is_turned = layout == "columns"
+    found, note = _in_shape(answer, name, (*shape[:-2], *reversed(shape[-2:])) if is_turned else shape)
+    return found.transposed() if is_turned else found, note
+
+
+def _in_shape(answer: Answer, name: str, shape: tuple[int, ...]) -> tuple[Answer, Message | None]:
+    matrix = answer.matrix
+    if answer.text is None and (matrix is None or matrix.values.ndim <= _PAGE):
+        return answer, None  # a row for a list is how one writes a list
+    if matrix is not None and matrix.shape == shape:
+        return answer, None
+    if answer.text is not None:
+        with_points = with_decimal_points(answer.text)
+        if with_points is not None and with_points.shape in (shape, (1, *shape)):
+            note = Message(N_("{name}: its commas are read as decimal commas."), name=name)
+            return answer.changed(matrix=with_points.reshaped(shape), error=None), note
+    if matrix is None or not _has_more_axes(matrix.shape, shape):
+        return answer, None
+    note = Message(
+        N_("{name}: {written} read as {shape}; the axis of length 1 is left out."),
+        name=name,
+        written=show_shape(matrix.shape),
+        shape=show_shape(shape),
+    )
+    return answer.changed(matrix=matrix.reshaped(shape)), note
+
+
+#: Axes that a page has: a matrix of so few is written as it is meant.
+_PAGE = 2
+
+
+def _has_more_axes(written: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether the written shape is this one with axes of length 1 before or after it."""
+    more = len(written) - len(shape)
+    return more > 0 and any(
+        written[before : before + len(shape)] == shape
+        and set(written[:before]) | set(written[before + len(shape) :]) == {1}
+        for before in range(more + 1)
+    )
+
+
+def _is_single_head(written: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether this is a single head without its axis."""
+    return len(written) == len(shape) - 1 and shape[0] == 1
 
 
 def precisions(paper: Paper) -> tuple[Message, ...]:

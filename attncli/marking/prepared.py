@@ -57,8 +57,8 @@ class Prepared:
         self.rules = {id: _rules(problem, id, by_person) for id in self.ids}
         self.points = points_of(problem, self.graph.steps)
         self.full = self.graph.evaluate(FLOATING).numbers
-        self.reader = Reader(self.shapes, self.full, self.setting.places, problem.is_as_written, self.rounding)
         self.names = Names(self.graph, self.points)
+        self.reader = Reader(problem, self.names, self.full)
         self._rounded: dict[str, FloatArray] = {}
         self._heads: dict[float | None, Family] = {}
         self.explainer = Explainer(self.graph, self.setting)

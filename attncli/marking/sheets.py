@@ -1,19 +1,20 @@
-"""One sheet: read from wherever it is, and made ready to be marked."""
+"""One sheet: read from a file or from words on the command line; and as it was handed in with a class, not read yet."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from attncli.core.limits import MOST_TEXT_BYTES, MOST_UNKNOWN_NAMES
+from attncli.core.limits import MOST_ARRAY_BYTES, MOST_SHEET_BYTES, MOST_TEXT_BYTES
 from attncli.core.message import N_, AttnError, InputError, Listed, Message, unknown
-from attncli.marking.mark import Marked, Marker
+from attncli.core.record import Record
 from attncli.problems.answers import (
     Answer,
     Sheet,
     answer,
     csv_text,
-    in_shape_of,
     renamed,
     sheet,
     sheet_data,
@@ -21,11 +22,10 @@ from attncli.problems.answers import (
 )
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
+from attncli.problems.question import points_of
 from attncli.problems.reading import as_text, parse_json, read_bounded
 from attncli.problems.request import Stdin
 from attncli.problems.source import arrays_from_npz, beside
-
-# Reading.
 
 
 def file_and_answers(words: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -117,12 +117,7 @@ def _several(name: str, count: int) -> InputError:
 # Names.
 
 
-def mapping_for(problem: Problem, words: Sequence[str]) -> dict[str, str]:
-    """What --map says of the steps of a problem."""
-    return mapping(words, Names(problem.graph())) if words else {}
-
-
-def mapping(words: Sequence[str], names: Names) -> dict[str, str]:
+def mapping(words: Sequence[str], problem: Problem) -> dict[str, str]:
     """What --map says: from the names of a dump to step ids.
 
     Raises
@@ -131,6 +126,8 @@ def mapping(words: Sequence[str], names: Names) -> dict[str, str]:
         It cannot be read, a step does not exist, or a name stands twice.
     """
     found: dict[str, str] = {}
+    graph = problem.graph()
+    names = Names(graph, points_of(problem, graph.steps))
     for text in [part for word in words for part in word.replace("，", ",").split(",") if part.strip()]:
         name, equals, to = (part.strip() for part in text.partition("="))
         if not equals or not name or not to:
@@ -175,32 +172,6 @@ def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
 _MOST_NAMES = 40
 
 
-def knows(marker: Marker, name: str) -> bool:
-    """Whether this names a step or an input."""
-    return marker.names.find(name) is not None
-
-
-def check_names(marker: Marker, sheet: Sheet) -> None:
-    """Refuse a sheet with too many names that are no steps.
-
-    Raises
-    ------
-    InputError
-        Says how many there are, and what the limit is.
-    """
-    strange = [name for name in sheet.answers if not knows(marker, name)]
-    if len(strange) > MOST_UNKNOWN_NAMES:
-        raise InputError(
-            "This sheet has {count} names that are no steps of the exercise, like “{name}”; the limit is {limit}. Leave them out.",
-            count=f"{len(strange):,}",
-            name=strange[0][:40],
-            limit=MOST_UNKNOWN_NAMES,
-        )
-
-
-# Shapes.
-
-
 def sheet_layout(layout: str | None) -> str | None:
     """Which way tokens run on the sheets, if it was said; the exercise keeps its own.
 
@@ -214,30 +185,145 @@ def sheet_layout(layout: str | None) -> str | None:
     return layout
 
 
-def in_shape(given: Sheet, marker: Marker, layout: str) -> Sheet:
-    """The sheet with every answer in the shape of its step, as far as it is only written otherwise."""
+# Of a class.
 
-    def shape_of(name: str) -> tuple[int, ...] | None:
-        shape = marker.shapes.get(name)
-        if shape is None:
-            id = marker.names.find(name)
-            if id is None:
-                return None
-            shape = marker.shapes[id]
-        return (*shape[:-2], *reversed(shape[-2:])) if layout == "columns" else shape
+#: Characters of a name that a sheet claims.
+_MOST_CLAIMED = 60
 
-    return in_shape_of(given, shape_of)
+_CLAIM = N_("This sheet names “{claimed}”, but it was handed in as that of {name}. It counts for {name}.")
 
 
-def oriented(given: Sheet, layout: str) -> Sheet:
-    """Tokens as rows, whichever way the sheet was asked for."""
-    if layout != "columns":
-        return given
-    return given.changed(answers={id: one.transposed() for id, one in given.answers.items()})
+class Submission(Record):
+    """One sheet, not read yet.
+
+    Parameters
+    ----------
+    kind : "line" (JSON), "row" (CSV), "file", or "broken" (what is wrong stands in `fault`)
+    name : the student it belongs to if the sheet itself does not say
+    text : the line, or the path of the file
+    header, cells : the columns of a row that count, and what stands in them
+    content : the bytes of the file, where it has been read already
+    placed : its place says whose it is, whatever name the sheet itself claims
+    """
+
+    kind: str
+    name: str
+    text: str = ""
+    header: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+    content: bytes | None = None
+    fault: Message | None = None
+    placed: bool = False
+
+    def read(self) -> Sheet:
+        """The sheet.
+
+        Raises
+        ------
+        AttnError
+            It cannot be read; the message says why.
+        """
+        if self.kind == "row":
+            return self._row()
+        if self.kind == "file" and self._ending == ".npz":
+            return sheet_from_arrays(self._arrays(), self.name)
+        data = self._data()
+        found, claimed = sheet(data), _student(data)
+        if not self.placed:
+            return found.changed(student=claimed or self.name)
+        notes = found.notes
+        if claimed and claimed.casefold() != self.name.casefold():
+            notes = (*notes, Message(_CLAIM, name=self.name, claimed=claimed[:_MOST_CLAIMED]))
+        return found.changed(student=self.name, notes=notes)
+
+    def student(self) -> str:
+        """Whose it is, as far as that can be found out."""
+        try:
+            if self.kind == "row":
+                return self._row().student or self.name
+            if self.kind == "line" or (self.kind == "file" and not self.placed and self._ending != ".npz"):
+                return _student(self._data()) or self.name
+        except (AttnError, MemoryError, RecursionError, OSError):
+            pass
+        return self.name
+
+    def problem(self) -> str | None:
+        """The id of the problem that it says it answers."""
+        try:
+            if self.kind == "row":
+                return dict(zip(self.header, self.cells, strict=False)).get("problem", "").strip() or None
+            if self.kind == "line" or (self.kind == "file" and self._ending != ".npz"):
+                data = self._data()
+                name = data.get("problem") if isinstance(data, dict) else None
+                return name if isinstance(name, str) and name else None
+        except (AttnError, MemoryError, RecursionError, OSError):
+            pass
+        return None
+
+    def carried(self) -> Submission:
+        """The same with the file's bytes in it, to be read where the file is not."""
+        if self.kind != "file" or self.content is not None:
+            return self
+        try:
+            return self.changed(content=read_bounded(self.text, MOST_SHEET_BYTES))
+        except AttnError as error:
+            return Submission("broken", self.name, fault=error.message)
+
+    def content_parts(self) -> tuple[object, ...]:
+        """Everything that its result depends on, but for whose it is."""
+        place = self.name if self.kind in ("file", "broken") else ""
+        return (
+            self.kind,
+            place,
+            self.text if self.kind == "line" else self._ending,
+            self.header,
+            self.cells,
+            self.content,
+            self.fault,
+        )
+
+    @property
+    def _ending(self) -> str:
+        return Path(self.text).suffix.lower()
+
+    def _data(self) -> Any:
+        """What stands in the line or file, by the names of JSON and TOML."""
+        if self.fault is not None:
+            raise InputError("{fault}", fault=self.fault)
+        if self.kind == "line":
+            return parse_json(self.text)
+        return sheet_data(as_text(self._bytes(), self.text), json=self._ending != ".toml")
+
+    def _bytes(self) -> bytes:
+        return read_bounded(self.text, MOST_SHEET_BYTES) if self.content is None else self.content
+
+    def _arrays(self) -> dict[str, Any]:
+        import tempfile
+        import zipfile
+
+        data = self._bytes()
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+        except (zipfile.BadZipFile, ValueError, NotImplementedError):
+            size = 0  # the reader below says what is wrong
+        if size > MOST_ARRAY_BYTES:
+            raise InputError("unpacks to more than {limit} bytes, the limit here.", limit=f"{MOST_ARRAY_BYTES:,}")
+        if self.content is None:
+            return arrays_from_npz(self.text)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "sheet.npz"
+            path.write_bytes(data)
+            return arrays_from_npz(str(path))
+
+    def _row(self) -> Sheet:
+        cells = dict(zip(self.header, self.cells, strict=False))
+        student = cells.pop("student", "").strip() or self.name
+        cells.pop("problem", None)
+        return Sheet(student, {name: answer(text) for name, text in cells.items() if name and text.strip()})
 
 
-def shown_as(marked: Marked, layout: str) -> Marked:
-    """The marks of an oriented sheet, to be shown the way its sheet was written."""
-    if layout != "columns":
-        return marked
-    return marked.changed(layout="rows" if marked.layout == "columns" else "columns")
+def _student(data: Any) -> str | None:
+    """The student that a sheet names, or None."""
+    name = data.get("student") if isinstance(data, dict) else None
+    return str(name).strip() or None if isinstance(name, (str, int, float)) and not isinstance(name, bool) else None

@@ -8,7 +8,7 @@ from typing import Any
 from attncli.core.graph import Graph
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
-from attncli.marking.marked import StepMark
+from attncli.marking.feedback import StepMark
 from attncli.mistakes.catalogue import look, varies, without_vaguer
 from attncli.practice.parts import CellArithmetic, Formula, Part, Text
 

@@ -12,9 +12,9 @@ from attncli.arithmetic.hand import round_decimal
 from attncli.core.graph import Graph
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, InputError, Listed, Localized, Message
+from attncli.marking.feedback import StepMark
 from attncli.marking.mark import Marker
-from attncli.marking.marked import StepMark
-from attncli.marking.sheets import in_shape, oriented
+from attncli.marking.papers import in_rows
 from attncli.practice import hints
 from attncli.practice.log import RIGHT, LogEntry, Progress
 from attncli.practice.parts import Part, Result, Text, Wanted, WholeExercise
@@ -215,8 +215,7 @@ class Exercise:
         return Message(N_("{step} is not what is asked for. Now it is {asked}."), step=id, asked=self.step)
 
     def _judge(self, text: str, given: Answer) -> Iterator[Part]:
-        way = self.problem.layout
-        turned = oriented(in_shape(Sheet(None, {self.step: given}), self.marker, way), way).answers[self.step]
+        turned, _ = in_rows(given, self.step, self.graph.shape(self.step), self.problem.layout)
         marked = self.marker.mark(Sheet(None, {**self.lines, self.step: turned}))
         mark = next(one for one in marked.steps if one.id == self.step)
         if mark.verdict == "blank" or (turned.matrix is not None and np.isnan(turned.matrix.values).any()):

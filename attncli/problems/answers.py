@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import show_shape
 from attncli.core.limits import MOST_ANSWER_CHARACTERS, MOST_ARRAY_BYTES
 from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import N_, AttnError, InputError, Listed, Message
@@ -295,71 +294,9 @@ def renamed(given: Sheet, names: Mapping[str, str]) -> Sheet:
     return given.changed(answers={names.get(name, name): value for name, value in given.answers.items()})
 
 
-def in_shape_of(given: Sheet, shape_of: Callable[[str], tuple[int, ...] | None]) -> Sheet:
-    """The sheet with what is only written in another shape read in that of its steps, each with a word on it.
-
-    Leading or trailing axes of length 1 that a step does not have (a batch of one) are left out. Commas between digits are
-    decimal commas where the answer has the shape of its step in that way only.
-
-    Parameters
-    ----------
-    shape_of : the shape of the step that a name means, as it is written on the sheet; None where it means none
-    """
-    answers, notes = dict(given.answers), list(given.notes)
-    for name, one in given.answers.items():
-        matrix = one.matrix
-        if one.text is None and (matrix is None or matrix.values.ndim <= _PAGE):
-            continue  # a row for a list is how one writes a list
-        shape = shape_of(name)
-        if shape is None or (matrix is not None and matrix.shape == shape):
-            continue
-        with_commas = None if one.text is None else _with_decimal_commas(one.text, shape)
-        if with_commas is not None:
-            answers[name] = with_commas
-            notes.append(Message(N_("{name}: its commas are read as decimal commas."), name=name))
-            continue
-        if matrix is None or not _has_more_axes(matrix.shape, shape):
-            continue
-        answers[name] = one.changed(matrix=_reshaped(matrix, shape))
-        notes.append(
-            Message(
-                N_("{name}: {written} read as {shape}; the axis of length 1 is left out."),
-                name=name,
-                written=show_shape(matrix.shape),
-                shape=show_shape(shape),
-            )
-        )
-    return given.changed(answers=answers, notes=tuple(notes)) if len(notes) > len(given.notes) else given
-
-
-#: Axes that a page has: a matrix of so few is written as it is meant.
-_PAGE = 2
-
-
-def _with_decimal_commas(text: str, shape: tuple[int, ...]) -> Answer | None:
-    """The answer with points for its commas, if it then has this shape."""
-    found = _answer(_DECIMAL_COMMA.sub(".", text), None)
-    if found.matrix is None or found.matrix.shape not in (shape, (1, *shape)):
-        return None
-    return found.changed(matrix=_reshaped(found.matrix, shape))
-
-
-def _has_more_axes(written: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether the written shape is this one with axes of length 1 before or after it."""
-    more = len(written) - len(shape)
-    return more > 0 and any(
-        written[before : before + len(shape)] == shape
-        and set(written[:before]) | set(written[before + len(shape) :]) == {1}
-        for before in range(more + 1)
-    )
-
-
-def _reshaped(matrix: Matrix, shape: tuple[int, ...]) -> Matrix:
-    return matrix.changed(
-        values=matrix.values.reshape(shape),
-        decimals=None if matrix.decimals is None else matrix.decimals.reshape(shape),
-        blank=None if matrix.blank is None else matrix.blank.reshape(shape),
-    )
+def with_decimal_points(text: str) -> Matrix | None:
+    """What was typed with points for its decimal commas, if that can be read."""
+    return _answer(_DECIMAL_COMMA.sub(".", text), None).matrix
 
 
 def sheets_from_csv(lines: Iterable[str], place: Callable[[str], str] | None = None) -> Iterator[Sheet]:

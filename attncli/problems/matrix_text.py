@@ -55,7 +55,7 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
     """The matrix a text stands for: rows × columns, or heads × rows × columns.
 
     A comma separates entries: "1,2" are two, and so are the four of "0,330 0,670". Whether it is a decimal comma is seen
-    only where the shape is known, in answers (`answers.in_shape_of`); LaTeX's {,} is one wherever it stands.
+    only where the shape is known, in answers (`marking/papers.py`); LaTeX's {,} is one wherever it stands.
 
     Parameters
     ----------

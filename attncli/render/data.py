@@ -6,12 +6,11 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
-from attncli.arithmetic import Value
 from attncli.core.matrix import FloatArray
 from attncli.core.message import Language, Localized, Message
 from attncli.core.outputs import npz_bytes, spreadsheet_text
@@ -19,11 +18,6 @@ from attncli.core.report import Maps, Report
 from attncli.cost.claims import Claim
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import CountLine
-from attncli.marking.explain import Named
-from attncli.marking.marked import Marked
-from attncli.marking.report import data as marks_data
-from attncli.marking.report import json_text as one_line
-from attncli.marking.report import named
 from attncli.render.comparison import counted, numbers, rounded, symbols
 from attncli.render.document import Say, say_in
 from attncli.render.numbers import number_text, plain
@@ -329,19 +323,3 @@ def _said(value: object, say: Say) -> object:
     if isinstance(value, (list, tuple)):
         return [_said(part, say) for part in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-# Marks.
-
-
-def marks_json(
-    marked: Marked, language: Language, *, right: Mapping[str, Value] | None = None, undetectable: Sequence[Named] = ()
-) -> str:
-    """One line (FORMATS): verdicts, points, mistakes by name, wrong cells, what this exercise cannot tell.
-
-    Parameters
-    ----------
-    right : by step, what it should have come to, where that was asked for
-    """
-    right = None if right is None else {id: plain(values) for id, values in right.items()}
-    return one_line({**marks_data(marked, language, right), "undetectable": named(undetectable)})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from attncli.arithmetic import Number
 from attncli.core.message import Language, Message
 from attncli.core.report import Maps, Plot, Spans
-from attncli.marking.marked import Marked
+from attncli.marking.feedback import Marked
 from attncli.render import sheet
 from attncli.render.chart import drawn
 from attncli.render.document import (

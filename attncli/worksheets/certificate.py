@@ -10,8 +10,9 @@ import numpy as np
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain
+from attncli.marking.feedback import Marked
 from attncli.marking.habits import BY_HEAD
-from attncli.marking.mark import Marked, Marker
+from attncli.marking.mark import Marker
 from attncli.mistakes.entry import Mistake
 from attncli.problems.answers import Answer, Sheet
 

@@ -21,12 +21,11 @@ from learner import Case, Learner, as_text
 from wrongs import kinds
 
 from attncli.core.message import ENGLISH
-from attncli.marking.engines import CHUNK, chunks
-from attncli.marking.report import json_text
-from attncli.marking.results import Grader
-from attncli.marking.submission import Submission
+from attncli.marking.grader import CHUNK, Grader, chunks
+from attncli.marking.sheets import Submission
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
+from attncli.render.results import one_line
 
 RIGHT = {"scores": "1 2", "scaled": "0.707 1.414", "A": "0.330 0.670", "O": "0.660 2.680"}
 TEXTS = {
@@ -117,7 +116,7 @@ def test_sheets_a_second(kind: str, least: int, request: pytest.FixtureRequest) 
     times = []
     for _ in range(3 if full else 1):
         start = time.process_time()
-        results = [json_text(result) for chunk in chunks(iter(sheets)) for result in grader.results(chunk)]
+        results = [one_line(result) for chunk in chunks(iter(sheets)) for result in grader.results(chunk)]
         times.append(time.process_time() - start)
     rate = count / min(times)
     assert len(results) == count

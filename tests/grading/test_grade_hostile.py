@@ -197,10 +197,10 @@ def test_a_fault_of_ours_costs_one_student(monkeypatch: pytest.MonkeyPatch, tmp_
 
     mark_many = Marker.mark_many
 
-    def failing(self: Marker, sheets: Any) -> Any:
+    def failing(self: Marker, sheets: Any, layout: str) -> Any:
         if any(sheet.student == "bob" for sheet in sheets):
             raise ZeroDivisionError("by hand")
-        return mark_many(self, sheets)
+        return mark_many(self, sheets, layout)
 
     monkeypatch.setattr(Marker, "mark_many", failing)
     lines = json_lines([{"student": name, "answers": RIGHT} for name in ("ann", "bob", "cyd")])
@@ -233,13 +233,13 @@ def test_a_sheet_that_takes_too_long_costs_one_student(monkeypatch: pytest.Monke
 
     mark_many = Marker.mark_many
 
-    def endless(self: Marker, sheets: Any) -> Any:
+    def endless(self: Marker, sheets: Any, layout: str) -> Any:
         while any(sheet.student == "bob" for sheet in sheets):
             pass
-        return mark_many(self, sheets)
+        return mark_many(self, sheets, layout)
 
     monkeypatch.setattr(Marker, "mark_many", endless)
-    monkeypatch.setattr("attncli.marking.results.MOST_SECONDS", 0.3)
+    monkeypatch.setattr("attncli.marking.grader.MOST_SECONDS", 0.3)
     lines = json_lines([{"student": name, "answers": RIGHT} for name in ("ann", "bob", "cyd")])
     ran = grade("-", stdin=lines.encode())
     ann, bob, cyd = map(json.loads, ran.out.splitlines())

@@ -17,7 +17,7 @@ from classroom import NO_SCALE, RIGHT, a_class, grade, json_lines
 from harness import command, environment, process, refused, run
 
 from attncli.core.message import InputError
-from attncli.marking import places
+from attncli.marking import class_files
 
 
 def names(results: list[dict[str, Any]]) -> list[str]:
@@ -327,7 +327,7 @@ def test_a_line_of_a_gigabyte_is_one_broken_sheet() -> None:
     stream: Any = Endless(good, 1_000_000_000, b"\n" + good)
     tracemalloc.start()
     try:
-        found = [one for one in places.submissions(["-"], stdin=stream) if one is not None]
+        found = [one for one in class_files.submissions(["-"], stdin=stream) if one is not None]
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -355,7 +355,7 @@ def test_a_submission_can_be_read_where_its_file_is_not(tmp_path: Path) -> None:
     (tmp_path / "bob.toml").write_text('student = "Bob B."\n[answers]\nscores = "1 2"\n', "utf-8")
     np.savez(tmp_path / "cyd.npz", scores=np.array([[1.0, 2.0]]))
     (tmp_path / "dan.json").write_bytes(b" " * 3_000_000)
-    carried = [one.carried() for one in places.submissions([str(tmp_path)], io.BytesIO()) if one is not None]
+    carried = [one.carried() for one in class_files.submissions([str(tmp_path)], io.BytesIO()) if one is not None]
     for path in tmp_path.iterdir():
         path.unlink()
     assert [one.student() for one in carried] == ["ann", "bob", "cyd", "dan"]

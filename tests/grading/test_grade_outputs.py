@@ -22,7 +22,7 @@ from classroom import ANSWERS, NO_SCALE, OVER_COLUMNS, RIGHT, a_class, grade, js
 from harness import Ran, command, environment, on_terminal, pieces, process, refused, run
 
 from attncli.locale.wrap import columns as columns_of
-from attncli.marking.picture import Picture
+from attncli.marking.grading import Picture
 from attncli.problems import library
 
 
@@ -389,13 +389,13 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_processes_change_no_byte(big: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = grade(big, "--format", format)
     assert alone.status == 0
-    monkeypatch.setattr("attncli.marking.engines.WORTH", 0.0)
+    monkeypatch.setattr("attncli.marking.grader.WORTH", 0.0)
     assert grade(big, "--format", format, "-j", "2") == alone
 
 
 def test_chunks_wait_in_order(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attncli.marking.engines.WORTH", 0.0)
-    monkeypatch.setattr("attncli.marking.engines._AHEAD", 1)
+    monkeypatch.setattr("attncli.marking.grader.WORTH", 0.0)
+    monkeypatch.setattr("attncli.marking.grader._AHEAD", 1)
     assert grade(big, "-j", "2") == grade(big)
 
 

@@ -47,7 +47,8 @@ from reach import reach
 from results import Tally, merged, section, with_sides
 from wrongs import Kind, kinds
 
-from attncli.marking.mark import Marked, Marker
+from attncli.marking.feedback import Marked
+from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem

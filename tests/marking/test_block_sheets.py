@@ -15,7 +15,7 @@ from attncli import mark
 from attncli.core.matrix import as_matrix
 from attncli.core.message import ENGLISH, Message
 from attncli.marking.explain import Named
-from attncli.marking.marked import TWO_THINGS, Marked, StepMark
+from attncli.marking.feedback import TWO_THINGS, Marked, StepMark
 from attncli.mistakes import mistakes_at
 from attncli.problems.problem import Problem
 from attncli.render.document import Paragraph, Verdicts

@@ -10,8 +10,7 @@ from every_step import Example, every_example
 from habits import page
 
 from attncli.core.message import ENGLISH
-from attncli.marking.mark import Marked
-from attncli.marking.report import data
+from attncli.marking.feedback import Marked
 from attncli.marking.right_pass import RightPass
 from attncli.problems.answers import Sheet, sheet
 
@@ -33,7 +32,7 @@ def sheets(example: Example) -> list[Sheet]:
 
 
 def told(marked: Marked) -> tuple[object, ...]:
-    return data(marked, ENGLISH), marked.layout
+    return marked.data(ENGLISH), marked.layout
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])

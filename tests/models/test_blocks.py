@@ -12,7 +12,8 @@ from cases import CASES, Case, layers, some
 
 from attncli.core.graph import Trace
 from attncli.core.message import InputError
-from attncli.marking.mark import Marked, Marker
+from attncli.marking.feedback import Marked
+from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
 

@@ -11,7 +11,8 @@ from cases import CASES, Case, heads, some
 from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError
-from attncli.marking.mark import Marked, Marker
+from attncli.marking.feedback import Marked
+from attncli.marking.mark import Marker
 from attncli.models.heads import multi_head
 from attncli.models.model import Given
 from attncli.models.positions import rotation

@@ -20,7 +20,7 @@ from learn_layers import EXERCISES
 from learner import Case, Learner, Line, as_text, from_text, lines
 from wrongs import Kind, kinds
 
-from attncli.marking.mark import Marked
+from attncli.marking.feedback import Marked
 from attncli.problems.answers import Sheet, answer
 from attncli.problems.problem import Problem
 
