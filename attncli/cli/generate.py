@@ -32,8 +32,7 @@ def command(say: Say) -> Any:
 def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     """Write on from a prompt; the exit status is 1 where --verify finds a difference."""
     from attncli.problems.settings import whole_number
-    from attncli.training.generate import TOLERANCE, choice_of, difference, length_of, prompt_ids, usual_length, written
-    from attncli.training.report import of_tokens
+    from attncli.training import generate as writing
     from attncli.training.saved import load
 
     trace = words["trace"]
@@ -45,18 +44,18 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     if trace and words["output"] is not None:
         raise InputError("--trace goes to the screen. Leave -o out, or send the screen to a file with >.")
     decimals = whole_number("--decimals", words["decimals"], 0, 15)
-    asked = length_of(words["length"], trace=trace, verify=words["verify"])
-    choice = choice_of(words["temperature"], words["top"], words["seed"])
+    asked = writing.length_of(words["length"], trace=trace, verify=words["verify"])
+    choice = writing.choice_of(words["temperature"], words["top"], words["seed"])
     state = load(file)
-    ids = prompt_ids(state, prompt)
-    length = usual_length(state, ids, trace=trace) if asked is None else asked
-    tokens = list(written(state, ids, length, choice, keep=trace))
-    worst = difference(state, ids, tokens) if words["verify"] else None
+    ids = writing.prompt_ids(state, prompt)
+    length = writing.usual_length(state, ids, trace=trace) if asked is None else asked
+    tokens = list(writing.written(state, ids, length, choice, keep=trace))
+    worst = writing.difference(state, ids, tokens) if words["verify"] else None
     if trace:
         _trace(say, state, ids, tokens, decimals, words)
-    report = of_tokens(tokens, ids, state.spec, choice, worst)
+    report = writing.report(tokens, ids, state.spec, choice, worst)
     write_report(say, report, chosen, words["output"], force=words["force"])
-    return 1 if worst is not None and worst > TOLERANCE else 0
+    return 1 if worst is not None and worst > writing.TOLERANCE else 0
 
 
 def _trace(

@@ -42,7 +42,7 @@ def _experiment(name: str, say: Say) -> Any:
 
     def run(say: Say, *, seed: str | None, format: str | None, output: str | None, force: bool, lang: str | None, **words: Any) -> int:  # fmt: skip
         """Run the experiment and write its report to the screen or to a file."""
-        from attncli.lab._settings import values_of
+        from attncli.lab import values_of
         from attncli.problems.settings import LARGEST_SEED, whole_number
 
         chosen = report_format(format, output)

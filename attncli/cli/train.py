@@ -13,8 +13,7 @@ from attncli.cli.output import Say, format_of, inputs_of, language_of, report_fo
 from attncli.core.message import N_, InputError, Message, unknown
 
 if TYPE_CHECKING:
-    from attncli.training.stopping import Stop
-    from attncli.training.trainer import Trainer, TrainingState
+    from attncli.training.trainer import Stop, Trainer, TrainingState
 
 #: A name for a saved training.
 _EXAMPLE = "training.npz"
@@ -115,7 +114,7 @@ def _refuse_options_of_a_step(words: Mapping[str, Any]) -> None:
 
 def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
     """Train so many steps, or until somebody asks to stop; never half a step."""
-    from attncli.training.stopping import stopping
+    from attncli.training.trainer import stopping
 
     with ExitStack() as stack:
         stop = stack.enter_context(stopping())

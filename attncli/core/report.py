@@ -5,40 +5,53 @@ A report holds numbers and messages. How they look (a chart, a table, JSON) is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attncli.core.matrix import FloatArray
 from attncli.core.message import Message
 from attncli.core.record import Record
 
+#: What stands in a cell of a table; a text that is no message is the same in every language.
+Cell = float | str | Message
+
 
 class Column(Record):
-    """A column of a table: its name in files, what stands above it, and the significant digits that it is shown with.
+    """A column of a table.
 
-    `joined` says that it belongs to the column before it and makes no sense without. A name that is a symbol (d_k) is the
-    same in every language, and no message.
+    Parameters
+    ----------
+    id : its name in files
+    text : what stands above it; a symbol (d_k) is the same in every language, and no message
+    values : its cells, from top to bottom
+    digits : significant digits that its numbers are shown with
+    joined : it belongs to the column before it and makes no sense without
     """
 
     id: str
     text: Message | str
+    values: Sequence[Cell]
     digits: int = 4
     joined: bool = False
 
 
 class Table(Record):
-    """Numbers in rows; a cell is a number, a text, or a message."""
+    """Columns side by side."""
 
     id: str
     title: Message
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Any, ...], ...]
+
+    @property
+    def rows(self) -> tuple[tuple[Cell, ...], ...]:
+        return tuple(zip(*(column.values for column in self.columns), strict=True))
 
 
 class Trend(Record):
     """One line of a plot."""
 
     name: Message | str
-    values: tuple[float, ...]
+    values: Sequence[float]
 
 
 class Plot(Record):
@@ -46,7 +59,7 @@ class Plot(Record):
 
     title: Message
     x_name: Message | str
-    x: tuple[float, ...]
+    x: Sequence[float]
     trends: tuple[Trend, ...]
     log_x: bool = False
     log_y: bool = False
@@ -74,7 +87,11 @@ class Maps(Record):
 
     title: Message
     names: tuple[str, ...]
-    maps: tuple[tuple[Message, Any], ...]
+    maps: tuple[tuple[Message, FloatArray], ...]
+
+
+#: A report is made of these.
+Part = Message | Plot | Spans | Maps | Table
 
 
 class Report(Record):
@@ -84,7 +101,7 @@ class Report(Record):
     title: Message
     seed: int
     settings: Mapping[str, Any]
-    parts: tuple[Message | Plot | Spans | Maps | Table, ...]
+    parts: tuple[Part, ...]
 
     @property
     def tables(self) -> tuple[Table, ...]:

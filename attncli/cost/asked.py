@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.message import AttnError, InputError, Message, unknown
 from attncli.cost import presets
 from attncli.cost.comparison import ComparedModel, in_one_context, own, published
 from attncli.cost.count import VARIANTS
@@ -40,7 +40,7 @@ def variants_of(words: Sequence[str]) -> tuple[str, ...]:
         if word.casefold().endswith(".json"):
             raise InputError("“{name}” is a file. Write it as: attncli compare --config {name}", name=word)
         if word.casefold() not in VARIANTS:
-            raise unknown(Message(N_("The variant")), word, list(VARIANTS))
+            raise unknown(Message("The variant"), word, list(VARIANTS))
     return tuple(dict.fromkeys(word.casefold() for word in words))
 
 
@@ -58,7 +58,7 @@ def sizes_of(words: Mapping[str, Any]) -> dict[str, Any]:
     prefill = words["prefill"]
     if prefill is not None:
         if prefill not in ("causal", "full"):
-            raise unknown(Message(N_("The prefill")), prefill, ["causal", "full"])
+            raise unknown(Message("The prefill"), prefill, ["causal", "full"])
         if prefill == "full":
             given["causal"] = False
     return given

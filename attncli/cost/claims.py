@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from attncli.core.message import N_, Message
+from attncli.core.message import Message
 from attncli.core.record import Record
 from attncli.cost.count import Symbols, count
 from attncli.cost.product import Product, Ratio, Size, product, total, two
@@ -82,14 +82,12 @@ def _multi_query(models: Sequence[Named]) -> Claim:
         findings.append(Finding(name, Ratio(_cache("mha", sizes), _cache("mqa", sizes)), (exact, exact)))
     return Claim(
         "mqa-cache",
-        Message(N_("MQA's cache is smaller by the number of heads, n_h.")),
+        Message("MQA's cache is smaller by the number of heads, n_h."),
         tuple(findings),
         _all_or(
             findings,
             Message(
-                N_(
-                    "Holds at all sizes: d_h and l are the same on both sides and cancel. Only the cache shrinks so far; the table above says by how much the parameters and multiply-adds do."
-                )
+                "Holds at all sizes: d_h and l are the same on both sides and cancel. Only the cache shrinks so far; the table above says by how much the parameters and multiply-adds do."
             ),
         ),
     )
@@ -102,18 +100,17 @@ def _grouped(models: Sequence[Named]) -> Claim:
         findings.append(Finding(name, Ratio(_cache("mha", sizes), _cache("gqa", sizes)), (exact, exact)))
     return Claim(
         "gqa-cache",
-        Message(N_("GQA's cache is smaller by the query heads that share a group, n_h/n_g.")),
+        Message("GQA's cache is smaller by the query heads that share a group, n_h/n_g."),
         tuple(findings),
         _all_or(
-            findings,
-            Message(N_("Holds at all sizes. With n_g = 1 it is MQA's claim, with n_g = n_h nothing is saved.")),
+            findings, Message("Holds at all sizes. With n_g = 1 it is MQA's claim, with n_g = n_h nothing is saved.")
         ),
     )
 
 
 def _all_or(findings: Sequence[Finding], verdict: Message) -> Message:
     """The verdict where every finding bears it out; it always does, or the count is wrong."""
-    return verdict if all(finding.holds for finding in findings) else Message(N_("Does not hold here."))
+    return verdict if all(finding.holds for finding in findings) else Message("Does not hold here.")
 
 
 def _tenth(models: Sequence[Named]) -> Claim:
@@ -123,7 +120,7 @@ def _tenth(models: Sequence[Named]) -> Claim:
         # (d_c + d_h^R) / (2 n_h d_h) = share, solved for n_h.
         heads = Fraction(sizes.d_c + sizes.d_rope, 2 * sizes.d_head)
         where = Message(
-            N_("about a tenth for n_h from {fewest} to {most}, a tenth at {exactly}"),
+            "about a tenth for n_h from {fewest} to {most}, a tenth at {exactly}",
             fewest=heads / most,
             most=heads / least,
             exactly=heads / TENTH,
@@ -131,12 +128,10 @@ def _tenth(models: Sequence[Named]) -> Claim:
         findings.append(Finding(name, Ratio(_cache("mla", sizes), _cache("mha", sizes)), (least, most), where=where))
     return Claim(
         "mla-cache",
-        Message(N_("MLA's cache is about a tenth of MHA's.")),
+        Message("MLA's cache is about a tenth of MHA's."),
         tuple(findings),
         Message(
-            N_(
-                "A matter of n_h: MLA's cache does not depend on it, MHA's grows with it. “About” is taken as {least} to {most}."
-            ),
+            "A matter of n_h: MLA's cache does not depend on it, MHA's grows with it. “About” is taken as {least} to {most}.",
             least=least,
             most=most,
         ),
@@ -147,10 +142,10 @@ def _rank(models: Sequence[Named]) -> Claim:
     findings = [finding for name, sizes in models for finding in _readings(name, sizes)]
     return Claim(
         "rank",
-        Message(N_("A rank of {rank} compresses by a factor of {fold}."), rank=RANK, fold=FOLD),
+        Message("A rank of {rank} compresses by a factor of {fold}.", rank=RANK, fold=FOLD),
         tuple(findings),
         Message(
-            N_("Not a fact about rank {rank}: it depends on the width that is compressed, and on what is counted."),
+            "Not a fact about rank {rank}: it depends on the width that is compressed, and on what is counted.",
             rank=RANK,
         ),
     )
@@ -166,14 +161,14 @@ def _readings(name: str, sizes: Sizes) -> Iterator[Finding]:
         name,
         Ratio(keys, product(rank)),
         exact,
-        Message(N_("a token's keys, kept as {rank} numbers"), rank=RANK),
+        Message("a token's keys, kept as {rank} numbers", rank=RANK),
         _at_width(FOLD * RANK),
     )
     yield Finding(
         name,
         Ratio(keys.times(two()), product(rank)),
         exact,
-        Message(N_("its keys and values, from one latent")),
+        Message("its keys and values, from one latent"),
         _at_width(Fraction(FOLD * RANK, 2)),
     )
     if sizes.d_rope:
@@ -181,7 +176,7 @@ def _readings(name: str, sizes: Sizes) -> Iterator[Finding]:
             name,
             Ratio(keys.times(two()), product(total(rank, s.d_rope))),
             exact,
-            Message(N_("the same with the rotary part, which is cached too")),
+            Message("the same with the rotary part, which is cached too"),
             _at_width(Fraction(FOLD * (RANK + sizes.d_rope), 2)),
         )
     width = Size("d_model", sizes.d_model)
@@ -189,8 +184,8 @@ def _readings(name: str, sizes: Sizes) -> Iterator[Finding]:
         name,
         Ratio(keys.times(width), product(rank, _sum_of(width, keys))),
         exact,
-        Message(N_("the weights W_K, as two factors")),
-        Message(N_("a factor of {fold} for a square matrix of width {width}"), fold=FOLD, width=2 * FOLD * RANK),
+        Message("the weights W_K, as two factors"),
+        Message("a factor of {fold} for a square matrix of width {width}", fold=FOLD, width=2 * FOLD * RANK),
     )
 
 
@@ -200,7 +195,7 @@ def _sum_of(width: Size, keys: Product) -> Size:
 
 
 def _at_width(width: Fraction | int) -> Message:
-    return Message(N_("a factor of {fold} at a width of {width}"), fold=FOLD, width=Fraction(width))
+    return Message("a factor of {fold} at a width of {width}", fold=FOLD, width=Fraction(width))
 
 
 class LatentAsGroups(Record):

@@ -120,11 +120,7 @@ def comparison(models: Sequence[ComparedModel], variants: Sequence[str]) -> Comp
     ]
     named = {variant: [_named(entry) for entry in entries if entry.count.variant == variant] for variant in VARIANTS}
     return Comparison(
-        tuple(models),
-        tuple(entries),
-        tuple(latent_as_groups(*one) for one in named["mla"]),
-        claims(named),
-        compared(),
+        tuple(models), tuple(entries), tuple(latent_as_groups(*one) for one in named["mla"]), claims(named), compared()
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from attncli.core.message import N_, AttnError, InputError, Message
+from attncli.core.message import AttnError, InputError, Message
 from attncli.cost.presets import Preset
 from attncli.problems.reading import as_text, complaint, plain_json, read_bounded
 
@@ -73,7 +73,7 @@ def configured(path: str, given: Mapping[str, Any], read_stdin: Any = None) -> P
     InputError
         Names the file, the key, what stands there and what was expected.
     """
-    where: Message | str = Message(N_("standard input")) if path == "-" else path
+    where: Message | str = Message("standard input") if path == "-" else path
     try:
         data = read_stdin() if path == "-" else read_bounded(path, MOST_BYTES)
         return _preset(path, _read(plain_json(as_text(data, where))), given)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attncli.core.message import N_, Message, unknown
+from attncli.core.message import Message, unknown
 from attncli.core.record import Record
 
 
@@ -165,4 +165,4 @@ def get(name: str) -> Preset:
     for preset in PRESETS:
         if preset.name == name.casefold():
             return preset
-    raise unknown(Message(N_("The preset")), name, names())
+    raise unknown(Message("The preset"), name, names())

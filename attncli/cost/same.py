@@ -77,11 +77,7 @@ def seeded_weights(seed: int) -> dict[str, FloatArray]:
     """X, W_Q, W_K, W_V, W_O with as many heads of keys and values as of queries."""
     random = np.random.default_rng(seed)
     wide = HEADS * D_HEAD
-    shapes = {
-        "X": (TOKENS, D_MODEL),
-        **dict.fromkeys(("W_Q", "W_K", "W_V"), (D_MODEL, wide)),
-        "W_O": (wide, D_MODEL),
-    }
+    shapes = {"X": (TOKENS, D_MODEL), **dict.fromkeys(("W_Q", "W_K", "W_V"), (D_MODEL, wide)), "W_O": (wide, D_MODEL)}
     return {name: random.normal(size=shape) / np.sqrt(shape[0]) for name, shape in shapes.items()}
 
 

@@ -6,13 +6,22 @@ chart, a table, JSON) is the renderers' business.
 
 from __future__ import annotations
 
+import importlib
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attncli.core.message import N_, Message, unknown
+from attncli.core.matrix import Matrix
+from attncli.core.message import AttnError, InputError, Language, Message, unknown
 from attncli.core.record import Record
 from attncli.core.report import Report
+from attncli.models.vocabulary import printable
+from attncli.problems.matrix_text import parse_matrix
+from attncli.problems.problem import Problem
+from attncli.problems.request import Stdin, problem_named
+from attncli.problems.settings import whole_number
+from attncli.problems.source import read_matrix
 
 
 class Option(Record):
@@ -40,9 +49,7 @@ class Option(Record):
     @property
     def option(self) -> str:
         """--d-k for d_k; an argument has a name of its own."""
-        if self.kind == "problem":
-            return self.metavar
-        return f"--{self.name.replace('_', '-')}"
+        return self.metavar if self.kind == "problem" else f"--{self.name.replace('_', '-')}"
 
 
 class Experiment(Record):
@@ -67,10 +74,88 @@ def get(name: str) -> Experiment:
     InputError
         There is none; the likely one is suggested.
     """
-    import importlib
-
-    known = names()
-    if name not in known:
-        raise unknown(Message(N_("The experiment")), name, known)
+    if name not in names():
+        raise unknown(Message("The experiment"), name, names())
     experiment: Experiment = importlib.import_module(f"{__name__}.{name}").EXPERIMENT
     return experiment
+
+
+def values_of(experiment: Experiment, words: Mapping[str, Any], language: Language) -> dict[str, Any]:
+    """Every setting's value: what was written, or its default; None for those that another one replaces.
+
+    Raises
+    ------
+    InputError
+        Something that was written does not work; names the option.
+    """
+    settings = {setting.name: _value(setting, words[setting.name], language) for setting in experiment.settings}
+    options = {setting.name: setting.option for setting in experiment.settings}
+    for setting in experiment.settings:
+        for name in setting.replaces if words[setting.name] is not None else ():
+            if words[name] not in (None, False):
+                raise InputError(
+                    "{other} already settles what {option} would set. Leave one of them out.",
+                    option=options[name],
+                    other=setting.option.strip("[]"),
+                )
+            settings[name] = None
+    return settings
+
+
+def _value(setting: Option, word: Any, language: Language) -> Any:
+    if setting.kind == "flag":
+        return bool(word)
+    if word is None:
+        return setting.default.text(language) if isinstance(setting.default, Message) else setting.default
+    if setting.kind == "count":
+        return whole_number(setting.option, word, int(setting.least), int(setting.most))
+    if setting.kind == "problem":
+        return _trained(word) if word.lower().endswith(".npz") else problem_named(word)
+    try:
+        if setting.kind == "text":
+            return printable(word)
+        return _matrix(word) if setting.kind == "matrix" else _numbers(setting, word)
+    except AttnError as error:
+        raise error.at(setting.option) from None
+
+
+def _trained(path: str) -> Problem:
+    """A saved training's model, looking at the beginning of its text."""
+    from attncli.training.saved import load  # which brings pydantic with it
+    from attncli.training.trainer import Trainer
+
+    return Trainer(load(path)).problem(0, learning=False).changed(id=path)
+
+
+def _matrix(word: str) -> Matrix:
+    matrix = read_matrix(word, Stdin())
+    if not matrix.values.size:
+        raise InputError("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
+    return matrix
+
+
+def _numbers(setting: Option, word: str) -> float | tuple[float, ...]:
+    """One number, or several; where they are places on an axis, sorted and each once."""
+    numbers = [float(value) for value in parse_matrix(word).values.ravel()]
+    if setting.kind == "number" and len(numbers) != 1:
+        raise InputError("one number is expected, but {count} were given.", count=len(numbers))
+    if len(numbers) > setting.longest:
+        raise InputError(
+            "{count} numbers are too many. Write at most {most}.", count=len(numbers), most=setting.longest
+        )
+    whole = setting.kind == "counts"
+    for number in numbers:
+        if not math.isfinite(number) or not setting.least <= number <= setting.most or (whole and number % 1):
+            raise InputError(
+                "“{given}” is not allowed here. Write whole numbers from {least} to {most}."
+                if whole
+                else "“{given}” is not allowed here. Write numbers from {least} to {most}.",
+                given=f"{number:g}",
+                least=f"{setting.least:g}",
+                most=f"{setting.most:g}",
+            )
+    if setting.kind == "number":
+        return numbers[0]
+    if setting.kind == "numbers":
+        return tuple(numbers)
+    return tuple(sorted({int(number) if whole else number for number in numbers}))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph, Step
+from attncli.core.graph import Axis, Graph, Step
 from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
-from attncli.core.report import Column, Maps, Report, Table
+from attncli.core.report import Column, Maps, Part, Report, Table
 from attncli.lab import Experiment, Option
-from attncli.lab._softmax import entropy
+from attncli.lab.softmax import entropy
 from attncli.problems.problem import Problem
 
 #: Tokens of a sentence.
@@ -37,29 +37,29 @@ class Seen(Record):
 
 def run(seed: int, settings: Mapping[str, Any]) -> Report:
     """The heads of a problem, or of seeded weights for a sentence, side by side."""
-    problem = settings["problem"]
-    if problem is None:
-        seen, opening = _seeded(seed, settings)
-        others: tuple[Any, ...] = ()
-    else:
-        seen, opening, others = _of_problem(problem)
-    heads = len(seen.weights)
-    maps = tuple((_head(number), seen.weights[number]) for number in range(heads))
-    if heads > 1:
-        maps = (*maps, (Message(N_("average")), seen.weights.mean(0)))
-    parts: tuple[Any, ...] = (
+    problem: Problem | None = settings["problem"]
+    seen, opening, others = _seeded(seed, settings) if problem is None else _of_problem(problem)
+    several = len(seen.weights) > 1
+    maps = [(_head(head), weights) for head, weights in enumerate(seen.weights)]
+    if several:
+        maps.append((Message("average"), seen.weights.mean(0)))
+    title = Message("Who looks at whom: a line is a token that looks, a number the token it looks at")
+    parts = (
         opening,
-        Maps(Message(N_("Who looks at whom: a line is a token that looks, a number the token it looks at")), seen.queries, maps),
+        Maps(title, seen.queries, tuple(maps)),
         *others,
         _favourites(seen),
-    )  # fmt: skip
-    parts += (*_differences(seen), *_average(seen)) if heads > 1 else (_only_one(),)
+        *((*_differences(seen), _average(seen)) if several else (_ONLY_ONE,)),
+    )
     shown = {**settings, "problem": None if problem is None else problem.id or problem.model}
-    return Report("heads", Message(N_("What heads attend to")), seed, shown, parts)
+    return Report("heads", Message("What heads attend to"), seed, shown, parts)
 
 
-def _head(number: int) -> Message:
-    return Message(N_("Head {number}"), number=number + 1)
+_ONLY_ONE = Message("There is one head, so there is nothing to compare. Try --heads 4.")
+
+
+def _head(head: int) -> Message:
+    return Message("Head {number}", number=head + 1)
 
 
 def tokens(text: str) -> tuple[str, ...]:
@@ -82,12 +82,12 @@ def tokens(text: str) -> tuple[str, ...]:
     return found
 
 
-def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message]:
+def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message, tuple[Part, ...]]:
     """Random embeddings, one for each different token, and random weights; the model `multi_head` does the rest."""
     names, heads, width = tokens(settings["text"]), settings["heads"], settings["d_model"]
     if width % heads:
         raise InputError(
-            "--heads {heads} does not divide --d-model {width}: every head takes as many columns. Write --d-model {fitting}.",
+            "--heads {heads} does not divide --d-model {width}: every head gets the same number of columns. Write --d-model {fitting}.",
             heads=heads,
             width=width,
             fitting=heads * math.ceil(width / heads),
@@ -105,54 +105,50 @@ def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message]:
     )
     trace = problem.graph().evaluate(until="A")
     opening = Message(
-        N_(
-            "Heads: {heads}, tokens: {count}. The weights of the heads and the tokens' vectors (width {width}, so {d_k} for each head)"
-            " are random (seed {seed}): nothing is learned yet, and where they look says nothing about the sentence. But it shows"
-            " that each head has a view of its own; training gives the views their sense. There are no positions here, so equal"
-            " tokens look alike."
-        ),
+        "Heads: {heads}, tokens: {count}. The weights of the heads and the tokens' vectors (width {width}, so {d_k} for each head)"
+        " are random (seed {seed}): nothing is learned yet, and where they look says nothing about the sentence. But it shows"
+        " that each head has a view of its own; training gives the views their sense. There are no positions here, so equal"
+        " tokens look alike.",
         heads=heads,
         count=len(names),
         width=width,
         d_k=width // heads,
         seed=seed,
     )
-    return Seen(trace["A"], names, names), opening
+    return Seen(trace["A"], names, names), opening, ()
 
 
-def _of_problem(problem: Problem) -> tuple[Seen, Message, tuple[Any, ...]]:
+def _of_problem(problem: Problem) -> tuple[Seen, Message, tuple[Part, ...]]:
     """The weights of the first attention, a sentence on them, and maps of the other attentions (of further layers)."""
     graph = problem.graph(backward=False)
     step, *further = _weights_with_heads(graph)
     seen = _seen(graph, step)
     opening = Message(
-        N_("The weights {step} of {problem}. Heads: {heads}, queries: {queries}, keys: {keys}."),
+        "The weights {step} of {problem}. Heads: {heads}, queries: {queries}, keys: {keys}.",
         step=step.id,
         problem=problem.id or problem.model,
         heads=len(seen.weights),
         queries=len(seen.queries),
         keys=len(seen.keys),
     )
-    shown = [_further(other.id, _seen(graph, other)) for other in further[:_MOST_FURTHER]]
-    if not shown:
+    if not further:
         return seen, opening, ()
-    only = Message(N_("The tables below are about {step}."), step=step.id)
-    left = further[_MOST_FURTHER:]
-    if left:
-        only = Message(
-            N_("Not shown: {steps}. The tables below are about {step}."),
-            steps=Listed(other.id for other in left),
-            step=step.id,
-        )
-    return seen, opening, (*shown, only)
+    left = Listed(other.id for other in further[_MOST_FURTHER:])
+    below = (
+        Message("Not shown: {steps}. The tables below are about {step}.", steps=left, step=step.id)
+        if len(further) > _MOST_FURTHER
+        else Message("The tables below are about {step}.", step=step.id)
+    )
+    return seen, opening, (*(_further(graph, other) for other in further[:_MOST_FURTHER]), below)
 
 
-def _further(id: str, seen: Seen) -> Maps:
+def _further(graph: Graph, step: Step) -> Maps:
+    seen = _seen(graph, step)
     maps = tuple(
-        (Message(N_("{step}, head {number}"), step=id, number=number), weights)
+        (Message("{step}, head {number}", step=step.id, number=number), weights)
         for number, weights in enumerate(seen.weights, start=1)
     )
-    return Maps(Message(N_("And in {step}"), step=id), seen.queries, maps)
+    return Maps(Message("And in {step}", step=step.id), seen.queries, maps)
 
 
 def _seen(graph: Graph, step: Step) -> Seen:
@@ -188,23 +184,19 @@ def _weights_with_heads(graph: Graph) -> list[Step]:
     )
 
 
-def _names(graph: Graph, axis: Any, letter: str) -> tuple[str, ...]:
+def _names(graph: Graph, axis: Axis, letter: str) -> tuple[str, ...]:
     named = graph.labels.get(axis.name) or graph.labels.get("token", ())
     return named if len(named) == axis.size else tuple(f"{letter}{i}" for i in range(1, axis.size + 1))
 
 
 def _favourites(seen: Seen) -> Table:
     """For every token, what each head looks at most."""
-    columns, rows = [Column("token", Message(N_("who looks")))], []
-    for number in range(len(seen.weights)):
-        columns.append(Column(f"head_{number + 1}", _head(number)))
-        columns.append(Column(f"weight_{number + 1}", Message(N_("weight")), 3, joined=True))
-    for i, name in enumerate(seen.queries):
-        row: list[Any] = [name]
-        for weights in seen.weights[:, i]:
-            row += [seen.keys[int(weights.argmax())], float(weights.max())]
-        rows.append(tuple(row))
-    return Table("favourites", Message(N_("The token that each head looks at most")), tuple(columns), tuple(rows))
+    columns = [Column("token", Message("who looks"), seen.queries)]
+    for head, weights in enumerate(seen.weights):
+        most = [seen.keys[key] for key in weights.argmax(-1)]
+        columns.append(Column(f"head_{head + 1}", _head(head), most))
+        columns.append(Column(f"weight_{head + 1}", Message("weight"), weights.max(-1).tolist(), 3, joined=True))
+    return Table("favourites", Message("The token that each head looks at most"), tuple(columns))
 
 
 def distance(one: FloatArray, other: FloatArray) -> FloatArray:
@@ -213,31 +205,32 @@ def distance(one: FloatArray, other: FloatArray) -> FloatArray:
     return found
 
 
-def _differences(seen: Seen) -> tuple[Any, ...]:
-    heads = range(len(seen.weights))
-    between = np.array([[distance(seen.weights[a], seen.weights[b]).mean() for b in heads] for a in heads])
-    pairs = sorted(combinations(heads, 2), key=lambda pair: between[pair])
+def _differences(seen: Seen) -> tuple[Part, ...]:
+    apart = distance(seen.weights[:, None], seen.weights)
+    between = apart.mean(-1)
+    heads = range(len(between))
     table = Table(
         "distances",
-        Message(N_("How far the heads differ")),
-        (Column("head", Message(N_("head"))), *(Column(f"head_{i + 1}", _head(i), 3) for i in heads)),
-        tuple((_head(i), *map(float, between[i])) for i in heads),
+        Message("How far the heads differ"),
+        (
+            Column("head", Message("head"), [_head(head) for head in heads]),
+            *(Column(f"head_{head + 1}", _head(head), between[:, head].tolist(), 3) for head in heads),
+        ),
     )
-    return _widest(seen), table, Message(_DISTANCE), _pairs(between, pairs)
+    meaning = Message(
+        "Two heads differ by 0 if they look the same way, and by 1 if they look at entirely different tokens: half the sum of the absolute differences of their weights, averaged over the tokens."
+    )
+    return _widest(seen, apart), table, meaning, _pairs(between)
 
 
-_DISTANCE = N_(
-    "Two heads differ by 0 if they look the same way, and by 1 if they look at entirely different tokens: half the sum of the absolute differences of their weights, averaged over the tokens."
-)
-
-
-def _pairs(between: FloatArray, pairs: Sequence[tuple[int, int]]) -> Message:
-    """What stands out in the table, from the nearest pair to the farthest."""
+def _pairs(between: FloatArray) -> Message:
+    """What stands out in the table: the nearest pair and the farthest."""
+    pairs = sorted(combinations(range(len(between)), 2), key=lambda pair: between[pair])
     near, far = pairs[0], pairs[-1]
     if near == far:
-        return Message(N_("These two differ by {far}."), far=float(between[far]))
+        return Message("These two differ by {far}.", far=float(between[far]))
     return Message(
-        N_("The nearest pair here, {a} and {b}, differs by {near}; the farthest, {c} and {d}, by {far}."),
+        "The nearest pair here, {a} and {b}, differs by {near}; the farthest, {c} and {d}, by {far}.",
         a=near[0] + 1,
         b=near[1] + 1,
         near=float(between[near]),
@@ -247,63 +240,49 @@ def _pairs(between: FloatArray, pairs: Sequence[tuple[int, int]]) -> Message:
     )
 
 
-def _widest(seen: Seen) -> Message:
+def _widest(seen: Seen, apart: FloatArray) -> Message:
     """The token about which two heads differ most, and where they look instead."""
-    pairs: Sequence[tuple[int, int]] = list(combinations(range(len(seen.weights)), 2))
-    found = np.array([distance(seen.weights[a], seen.weights[b]) for a, b in pairs])
+    pairs = list(combinations(range(len(apart)), 2))
+    found = np.array([apart[pair] for pair in pairs])
     pair, row = np.unravel_index(int(found.argmax()), found.shape)
     a, b = pairs[int(pair)]
-    views = [seen.weights[head, row] for head in (a, b)]
-    same = views[0].argmax() == views[1].argmax()
+    one, other = seen.weights[a, row], seen.weights[b, row]
     return Message(
-        N_(
-            "They differ most about “{token}”: both give most to “{one}”, but head {a} {weight_one} and head {b} {weight_other}."
-        )
-        if same
-        else N_(
-            "They differ most about “{token}”: head {a} gives most to “{one}” ({weight_one}), head {b} to “{other}” ({weight_other})."
-        ),
+        "They differ most about “{token}”: both give most to “{one}”, but head {a} {weight_one} and head {b} {weight_other}."
+        if one.argmax() == other.argmax()
+        else "They differ most about “{token}”: head {a} gives most to “{one}” ({weight_one}), head {b} to “{other}” ({weight_other}).",
         token=seen.queries[int(row)],
         a=a + 1,
-        one=seen.keys[int(views[0].argmax())],
-        weight_one=float(views[0].max()),
+        one=seen.keys[int(one.argmax())],
+        weight_one=float(one.max()),
         b=b + 1,
-        other=seen.keys[int(views[1].argmax())],
-        weight_other=float(views[1].max()),
-    )  # fmt: skip
+        other=seen.keys[int(other.argmax())],
+        weight_other=float(other.max()),
+    )
 
 
-def _average(seen: Seen) -> tuple[Message, ...]:
+def _average(seen: Seen) -> Message:
     weights, average = seen.weights, seen.weights.mean(0)
+    largest, largest_average = float(weights.max(-1).mean()), float(average.max(-1).mean())
     lost = int((weights.argmax(-1) != average.argmax(-1)).sum())
-    blurred = lost > 0 or float(weights.max(-1).mean()) > float(average.max(-1).mean()) + _HARDLY
-    said = Message(
-        N_(
-            "What if one head took the average of all? Here hardly anything would be lost: a head's largest weight is {largest} on"
-            " average, the average's {largest_average}, and in {lost} of {all} cases the token a head looks at most is not the"
-            " average's. These heads look the same way; several heads pay where they differ."
-        )
-        if not blurred
-        else N_(
-            "What if one head took the average of all? A head's largest weight is {largest} on average, the average's only"
-            " {largest_average}; the entropy rises from {entropy} to {entropy_average} nats (the most would be ln {keys} = {most})."
-            " In {lost} of {all} cases the token a head looks at most is not the average's. The average blurs what the heads saw: that"
-            " is why each head mixes its own values first, and W_O joins them afterwards."
-        ),
-        largest=float(weights.max(-1).mean()),
-        largest_average=float(average.max(-1).mean()),
+    return Message(
+        "What if one head took the average of all? A head's largest weight is {largest} on average, the average's only"
+        " {largest_average}; the entropy rises from {entropy} to {entropy_average} nats (the most would be ln {keys} = {most})."
+        " In {lost} of {all} cases the token a head looks at most is not the average's. The average blurs what the heads saw: that"
+        " is why each head mixes its own values first, and W_O joins them afterwards."
+        if lost or largest > largest_average + _HARDLY
+        else "What if one head took the average of all? Here hardly anything would be lost: a head's largest weight is {largest} on"
+        " average, the average's {largest_average}, and in {lost} of {all} cases the token a head looks at most is not the"
+        " average's. These heads look the same way; several heads pay where they differ.",
+        largest=largest,
+        largest_average=largest_average,
         entropy=float(entropy(weights).mean()),
         entropy_average=float(entropy(average).mean()),
         keys=len(seen.keys),
         most=math.log(len(seen.keys)),
         lost=lost,
-        all=weights.shape[0] * weights.shape[1],
+        all=len(weights) * len(seen.queries),
     )
-    return (said,)
-
-
-def _only_one() -> Message:
-    return Message(N_("There is one head, so there is nothing to compare. Try --heads 4."))
 
 
 EXPERIMENT = Experiment(
@@ -311,10 +290,10 @@ EXPERIMENT = Experiment(
     N_("What heads attend to: weight maps side by side, how far they differ, what the average loses."),
     (
         Option("problem", N_("A problem file or example with heads, like d1-two-heads, or a saved training (.npz), instead of seeded weights."), "problem", "[PROBLEM]", replaces=("text", "heads", "d_model", "causal")),
-        Option("text", N_("A sentence: words with spaces, or Chinese without."), "text", "TEXT", Message(N_("The cat drank its milk"))),
+        Option("text", N_("A sentence: words with spaces, or Chinese without."), "text", "TEXT", Message("The cat drank its milk")),
         Option("heads", N_("How many heads, 1 to 16."), "count", "N", 4, 1, _MOST_HEADS),
         Option("d_model", N_("Width of a token's vector, 1 to 512; the heads share it."), "count", "N", 16, 1, 512),
-        Option("causal", N_("A token sees itself and what came before."), "flag"),
+        Option("causal", N_("A token sees only itself and what came before."), "flag"),
     ),
     run,
 )  # fmt: skip

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from attncli.core.graph import Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
-from attncli.core.report import Column, Report, Span, Spans, Table
+from attncli.core.report import Column, Part, Report, Span, Spans, Table
 from attncli.lab import Experiment, Option
 from attncli.problems.problem import Problem
 
@@ -62,7 +63,7 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
     _check(logits)
     found = {name: limits(kind) for name, kind in TYPES.items()}
     parts = (*_about_limits(found), *_about_softmax(logits), *_about_order(settings["hidden"], found))
-    return Report("overflow", Message(N_("Where e^x overflows, and what saves softmax")), seed, settings, parts)
+    return Report("overflow", Message("Where e^x overflows, and what saves softmax"), seed, settings, parts)
 
 
 def _check(logits: tuple[float, ...]) -> None:
@@ -76,16 +77,14 @@ def _check(logits: tuple[float, ...]) -> None:
             )
 
 
-def _about_limits(found: Mapping[str, Limits]) -> tuple[Any, ...]:
-    half, double = found["float16"], found["float64"]
+def _about_limits(found: Mapping[str, Limits]) -> tuple[Part, ...]:
+    half, double, power = found["float16"], found["float64"], Message("e^x there")
     return (
         Message(
-            N_(
-                "e^x grows so fast that it soon leaves the numbers a computer has. In float16, whose largest number is"
-                " {most16}, it overflows to ∞ just above x = {high16}; in float64 just above x = {high64}. Downwards it"
-                " becomes exactly 0 below x = {low16} and x = {low64}. These limits were found by calculating e^x, float by"
-                " float."
-            ),
+            "e^x grows so fast that it soon leaves the range of a computer's numbers. In float16, whose largest number is"
+            " {most16}, it overflows to ∞ just above x = {high16}; in float64 just above x = {high64}. Going down, it"
+            " becomes exactly 0 below x = {low16} in float16 and below x = {low64} in float64. These limits were found by calculating e^x, float by"
+            " float.",
             most16=half.most,
             high16=half.largest_x,
             high64=double.largest_x,
@@ -93,73 +92,87 @@ def _about_limits(found: Mapping[str, Limits]) -> tuple[Any, ...]:
             low64=double.smallest_x,
         ),
         Spans(
-            Message(N_("Where e^x is neither ∞ nor 0")),
+            Message("Where e^x is neither ∞ nor 0"),
             tuple(Span(name, one.smallest_x, one.largest_x) for name, one in found.items()),
         ),
         Table(
             "limits",
-            Message(N_("The last x before e^x overflows and before it becomes 0")),
+            Message("The last x before e^x overflows and before it becomes 0"),
             (
-                Column("type", Message(N_("type"))),
-                Column("largest_x", Message(N_("largest x")), 7),
-                Column("largest", Message(N_("e^x there")), joined=True),
-                Column("smallest_x", Message(N_("smallest x")), 7),
-                Column("smallest", Message(N_("e^x there")), joined=True),
+                Column("type", Message("type"), tuple(found)),
+                Column("largest_x", Message("largest x"), [one.largest_x for one in found.values()], 7),
+                Column("largest", power, [one.largest for one in found.values()], joined=True),
+                Column("smallest_x", Message("smallest x"), [one.smallest_x for one in found.values()], 7),
+                Column("smallest", power, [one.smallest for one in found.values()], joined=True),
             ),
-            tuple((name, one.largest_x, one.largest, one.smallest_x, one.smallest) for name, one in found.items()),
         ),
     )
 
 
-def softmax_in(kind: Any, logits: tuple[float, ...], subtract: str) -> Any:
+class ByType(Record):
+    """Softmax in every type of floats, each way: the lines of a table, and the types in which the first way loses it."""
+
+    types: list[str]
+    ways: list[Message]
+    traces: list[Trace]
+    lost: list[str]
+
+    def weight(self, key: int) -> list[float]:
+        """The weight of a key, line by line."""
+        return [float(trace["A"][0, key]) for trace in self.traces]
+
+
+def _in_every_type(ways: Mapping[str, Message], evaluated: Callable[[Any, str], Trace]) -> ByType:
+    """The types and ways of a table line by line, what was calculated there, and the types in which it is lost the first way."""
+    found = [(name, way, evaluated(kind, way)) for name, kind in TYPES.items() for way in ways]
+    return ByType(
+        [name for name, _, _ in found],
+        [ways[way] for _, way, _ in found],
+        [trace for _, _, trace in found],
+        [name for name, way, trace in found if way == next(iter(ways)) and np.isnan(trace["A"]).any()],
+    )
+
+
+def softmax_in(kind: Any, logits: tuple[float, ...], subtract: str) -> Trace:
     """Softmax of one row in this type of floats, by the model `softmax`."""
     scores = np.asarray([logits], dtype=np.float64)
     graph = Problem(model="softmax", inputs={"scores": as_matrix(scores)}, settings={"subtract": subtract}).graph()
     return graph.evaluate(given={"scores": scores.astype(kind)})
 
 
-def _about_softmax(logits: tuple[float, ...]) -> tuple[Any, ...]:
-    ways = {"none": Message(N_("plain")), "max": Message(N_("maximum subtracted"))}
-    rows, lost = [], []
-    for name, kind in TYPES.items():
-        for way, said in ways.items():
-            weights = softmax_in(kind, logits, way)["A"][0].astype(np.float64)
-            rows.append((name, said, *weights.tolist()))
-            if way == "none" and np.isnan(weights).any():
-                lost.append(name)
-    columns = tuple(
-        Column(f"A{i}", Message(N_("weight of {logit}"), logit=logit)) for i, logit in enumerate(logits, start=1)
-    )
+def _about_softmax(logits: tuple[float, ...]) -> tuple[Part, ...]:
+    ways = {"none": Message("plain"), "max": Message("maximum subtracted")}
+    found = _in_every_type(ways, lambda kind, way: softmax_in(kind, logits, way))
     table = Table(
         "softmax",
-        Message(N_("Softmax of these logits")),
-        (Column("type", Message(N_("type"))), Column("way", Message(N_("way"))), *columns),
-        tuple(rows),
-    )
-    if lost:
-        said = Message(
-            N_(
-                "Plain softmax, e^x divided by the sum, fails here in {types}: e^x is ∞, so the sum is ∞, and ∞/∞ is not a"
-                " number (NaN), while a finite e^x divided by ∞ is 0. Take the maximum {most} away from every logit first: now"
-                " the largest power is e^0 = 1 and nothing can overflow. The weights stay the same, because the factor"
-                " e^−{most} cancels in the division."
+        Message("Softmax of these logits"),
+        (
+            Column("type", Message("type"), found.types),
+            Column("way", Message("way"), found.ways),
+            *(
+                Column(f"A{key + 1}", Message("weight of {logit}", logit=logit), found.weight(key))
+                for key, logit in enumerate(logits)
             ),
-            types=Listed(lost),
+        ),
+    )
+    if found.lost:
+        return table, Message(
+            "Plain softmax, e^x divided by the sum, fails here in {types}: e^x is ∞, so the sum is ∞, and ∞/∞ is not a"
+            " number (NaN), while a finite e^x divided by ∞ is 0. Take the maximum {most} away from every logit first: now"
+            " the largest power is e^0 = 1 and nothing can overflow. The weights stay the same, because the factor"
+            " e^−{most} cancels in the division.",
+            types=Listed(found.lost),
             most=max(logits),
         )
-    else:
-        said = Message(
-            N_(
-                "Plain softmax, e^x divided by the sum, works for these logits in all three types, and taking the maximum {most}"
-                " away first gives the same weights, because the factor e^−{most} cancels in the division. Try larger ones:"
-                " --logits \"1000 999 998\"."
-            ),
-            most=max(logits),
-        )  # fmt: skip
-    return table, said
+    return table, Message(
+        "Plain softmax, e^x divided by the sum, works for these logits in all three types, and taking the maximum {most}"
+        " away first gives the same weights, because the factor e^−{most} cancels in the division. Try larger ones:"
+        ' --logits "1000 999 998".',
+        most=max(logits),
+    )
 
 
-def _masked(kind: Any, hidden: float, max_over: str) -> Any:
+def _masked(kind: Any, hidden: float, max_over: str) -> Trace:
     """Attention with scores 1, 2 and a hidden one: by the model `attention`, the maximum over visible or all scores."""
     keys = np.asarray([[*_VISIBLE, hidden]]).T
     graph = Problem(
@@ -171,55 +184,45 @@ def _masked(kind: Any, hidden: float, max_over: str) -> Any:
     return graph.evaluate(given=given)
 
 
-def _about_order(hidden: float, found: Mapping[str, Limits]) -> tuple[Any, ...]:
-    ways = {"all": Message(N_("all scores")), "visible": Message(N_("visible ones"))}
-    rows, lost = [], []
-    for name, kind in TYPES.items():
-        for way, said in ways.items():
-            trace = _masked(kind, hidden, way)
-            weights = trace["A"][0].astype(np.float64)
-            rows.append((name, said, float(trace["row_sum"].item()), *weights.tolist()))
-            if way == "all" and np.isnan(weights).any():
-                lost.append(name)
+def _about_order(hidden: float, limits_of: Mapping[str, Limits]) -> tuple[Part, ...]:
+    ways = {"all": Message("all scores"), "visible": Message("visible ones")}
+    found = _in_every_type(ways, lambda kind, way: _masked(kind, hidden, way))
     scores = (*_VISIBLE, hidden)
     table = Table(
         "order",
-        Message(N_("Scores {scores}, the last one hidden by the mask"), scores=Listed(f"{s:g}" for s in scores)),
+        Message("Scores {scores}, the last one hidden by the mask", scores=Listed(f"{s:g}" for s in scores)),
         (
-            Column("type", Message(N_("type"))),
-            Column("maximum", Message(N_("maximum over"))),
-            Column("row_sum", Message(N_("sum of e^x"))),
-            *(Column(f"A{i}", Message(N_("weight {number}"), number=i)) for i in range(1, len(scores) + 1)),
-        ),
-        tuple(rows),
-    )
-    fields = {"hidden": hidden, "best": max(_VISIBLE), "gap": hidden - max(_VISIBLE)}
-    enough = Message(
-        N_(
-            "A hidden score has to be only about {gap16} larger than the visible ones in float16, {gap32} in float32 and"
-            " {gap64} in float64. So mask first, then take the maximum over what is left."
-        ),
-        gap16=-found["float16"].smallest_x,
-        gap32=-found["float32"].smallest_x,
-        gap64=-found["float64"].smallest_x,
-    )
-    if lost:
-        return table, Message(
-            N_(
-                "The order matters too. If the maximum is taken over all scores, the hidden {hidden} is taken away from the"
-                " visible ones, which are at most {best}. In {types} every visible e^x becomes 0, so does the sum, and 0/0 is"
-                " NaN: the row is lost."
+            Column("type", Message("type"), found.types),
+            Column("maximum", Message("maximum over"), found.ways),
+            Column("row_sum", Message("sum of e^x"), [float(trace["row_sum"].item()) for trace in found.traces]),
+            *(
+                Column(f"A{key + 1}", Message("weight {number}", number=key + 1), found.weight(key))
+                for key in range(len(scores))
             ),
-            types=Listed(lost),
-            **fields,
-        ), enough  # fmt: skip
-    return table, Message(
-        N_(
-            "The order matters too. If the maximum is taken over all scores, the hidden {hidden} is taken away from the visible"
-            " ones, which are at most {best}. Here the row survives in all three types, because the difference is only {gap}."
         ),
-        **fields,
-    ), enough  # fmt: skip
+    )
+    survives = Message(
+        "Here the row survives in all three types, because the difference is only {gap}.", gap=hidden - max(_VISIBLE)
+    )
+    is_lost = Message(
+        "In {types} every visible e^x becomes 0, so does the sum, and 0/0 is NaN: the row is lost.",
+        types=Listed(found.lost),
+    )
+    order = Message(
+        "The order matters too. If the maximum is taken over all scores, the hidden {hidden} is taken away from the visible"
+        " ones, which are at most {best}. {result}",
+        hidden=hidden,
+        best=max(_VISIBLE),
+        result=is_lost if found.lost else survives,
+    )
+    enough = Message(
+        "A hidden score has to be only about {gap16} larger than the visible ones in float16, {gap32} in float32 and"
+        " {gap64} in float64. So mask first, then take the maximum over what is left.",
+        gap16=-limits_of["float16"].smallest_x,
+        gap32=-limits_of["float32"].smallest_x,
+        gap64=-limits_of["float64"].smallest_x,
+    )
+    return table, order, enough
 
 
 EXPERIMENT = Experiment(
@@ -227,7 +230,7 @@ EXPERIMENT = Experiment(
     N_("Where e^x overflows in float16, float32 and float64, and how the maximum saves softmax."),
     (
         Option("logits", N_("Logits for softmax, like \"1000 999 998\"."), "numbers", "LIST", (89.0, 88.0, 87.0), -1e9, 1e9, 8),
-        Option("hidden", N_("The hidden score of the order pitfall, beside visible 1 and 2."), "number", "X", 802.0, 2, 60_000),
+        Option("hidden", N_("The score that the mask hides, beside the visible 1 and 2."), "number", "X", 802.0, 2, 60_000),
     ),
     run,
 )  # fmt: skip

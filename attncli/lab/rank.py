@@ -28,7 +28,7 @@ _LARGEST_NUMBER = 1e300
 class Decomposed(Record):
     """A matrix with its singular values, those that are 0 up to rounding set to 0, and the error of every rank from 1."""
 
-    id: str
+    letter: str
     name: Message
     values: FloatArray
     singular: FloatArray
@@ -43,7 +43,7 @@ class Decomposed(Record):
         return int((self.errors <= error).argmax()) + 1
 
 
-def decomposed(id: str, name: Message, values: FloatArray) -> Decomposed:
+def decomposed(letter: str, name: Message, values: FloatArray) -> Decomposed:
     """The singular values, and the relative error ‖M − M_r‖/‖M‖ of the best approximation M_r, measured for every r."""
     # Squares of very large or small numbers are no numbers any more, so it is done in units of the largest.
     unit = float(np.abs(values).max()) or 1.0
@@ -57,7 +57,7 @@ def decomposed(id: str, name: Message, values: FloatArray) -> Decomposed:
     for r in range(singular.size):
         rest -= singular[r] * np.outer(left[:, r], right[r])
         errors[r] = np.linalg.norm(rest) / whole if whole and singular[r + 1 :].any() else 0.0
-    return Decomposed(id, name, values, singular * unit, errors)
+    return Decomposed(letter, name, values, singular * unit, errors)
 
 
 def run(seed: int, settings: Mapping[str, Any]) -> Report:
@@ -83,14 +83,13 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
         )
     parts = (
         _opening(found, settings, seed),
-        _plot(found),
-        _errors(found, ranks),
+        *_errors(found, ranks),
         *_conclusions(found, settings),
         _singular(found, ranks),
         *_from_sizes(settings["width"], settings["rank"]),
     )
     shown = {**settings, "matrix": None if own is None else own.values.tolist(), "ranks": list(ranks)}
-    return Report("rank", Message(N_("What a low rank loses, and what it saves")), seed, shown, parts)
+    return Report("rank", Message("What a low rank loses, and what it saves"), seed, shown, parts)
 
 
 def _own(matrix: Matrix) -> list[Decomposed]:
@@ -110,7 +109,7 @@ def _own(matrix: Matrix) -> list[Decomposed]:
         raise InputError(
             "--matrix: all of its numbers are 0, so there is nothing to approximate. Write another matrix."
         )
-    return [decomposed("M", Message(N_("your matrix")), values)]
+    return [decomposed("M", Message("your matrix"), values)]
 
 
 def _random(seed: int, size: int, d_k: int) -> list[Decomposed]:
@@ -124,16 +123,15 @@ def _random(seed: int, size: int, d_k: int) -> list[Decomposed]:
     random = np.random.default_rng(seed)
     queries, keys = random.standard_normal((2, size, d_k))
     graph = Problem(
-        model="attention",
-        inputs={"Q": as_matrix(queries), "K": as_matrix(keys), "V": as_matrix(np.zeros((size, 1)))},
+        model="attention", inputs={"Q": as_matrix(queries), "K": as_matrix(keys), "V": as_matrix(np.zeros((size, 1)))}
     ).graph()
     scores = "scaled" if "scaled" in graph else "scores"  # with d_k = 1 there is nothing to scale
     trace = graph.evaluate(until=(scores, "A"))
     projection = random.standard_normal((size, size)) / math.sqrt(size)
     return [
-        decomposed("S", Message(N_("scores S")), trace[scores]),
-        decomposed("A", Message(N_("weights A")), trace["A"]),
-        decomposed("W", Message(N_("projection W")), projection),
+        decomposed("S", Message("scores S"), trace[scores]),
+        decomposed("A", Message("weights A"), trace["A"]),
+        decomposed("W", Message("projection W"), projection),
     ]
 
 
@@ -144,72 +142,64 @@ def _ranks(most: int) -> tuple[int, ...]:
 
 
 def _opening(found: list[Decomposed], settings: Mapping[str, Any], seed: int) -> Message:
+    height, width = found[0].values.shape
     if settings["matrix"] is not None:
-        rows, columns = found[0].values.shape
-        return Message(
-            N_(
-                "Your matrix is {height}×{width} and has rank {rank}. Its best approximation of rank r keeps the r largest singular"
-                " values; no other matrix of that rank comes nearer."
-            ),
-            height=rows,
-            width=columns,
-            rank=found[0].rank,
+        of = Message(
+            "Your matrix is {height}×{width} and has rank {rank}.", height=height, width=width, rank=found[0].rank
+        )
+    else:
+        of = Message(
+            "Three {size}×{size} matrices: the scores S = Q Kᵀ/√d_k of {size} random tokens with d_k = {d_k}, their attention weights"
+            " A = softmax(S), and a random projection W (seed {seed}).",
+            size=height,
+            d_k=settings["d_k"],
+            seed=seed,
         )
     return Message(
-        N_(
-            "Three {size}×{size} matrices: the scores S = Q Kᵀ/√d_k of {size} random tokens with d_k = {d_k}, their attention weights"
-            " A = softmax(S), and a random projection W (seed {seed}). The best approximation of rank r keeps the r largest"
-            " singular values; no other matrix of that rank comes nearer."
-        ),
-        size=settings["size"],
-        d_k=settings["d_k"],
-        seed=seed,
+        "{matrices} The best approximation of rank r keeps the r largest singular values; no other matrix of that rank comes"
+        " nearer.",
+        matrices=of,
     )
 
 
-def _plot(found: list[Decomposed]) -> Plot:
-    count = found[0].singular.size
-    return Plot(
-        Message(N_("Relative error of the best approximation, against its rank")),
-        Message(N_("rank")),
-        tuple(float(r) for r in range(1, count + 1)),
-        tuple(Trend(one.name, tuple(one.errors.tolist())) for one in found),
+def _errors(found: list[Decomposed], ranks: tuple[int, ...]) -> tuple[Plot, Table]:
+    height, width = found[0].values.shape
+    plot = Plot(
+        Message("Relative error of the best approximation, against its rank"),
+        Message("rank"),
+        range(1, found[0].singular.size + 1),
+        tuple(Trend(one.name, one.errors.tolist()) for one in found),
         low=0.0,
         high=1.0,
     )
-
-
-def _errors(found: list[Decomposed], ranks: tuple[int, ...]) -> Table:
-    rows, columns = found[0].values.shape
-    return Table(
+    kept = [r * (height + width) for r in ranks]
+    table = Table(
         "errors",
-        Message(N_("Relative error, and the numbers that are kept")),
+        Message("Relative error, and the numbers that are kept"),
         (
-            Column("rank", Message(N_("rank"))),
-            *(Column(f"error_{one.id}", Message(N_("error of {name}"), name=one.id)) for one in found),
-            Column("kept", Message(N_("numbers kept"))),
-            Column("of_all", Message(N_("of all"))),
-            Column("compression", Message(N_("times fewer"))),
-        ),
-        tuple(
-            (
-                r,
-                *(float(one.errors[r - 1]) for one in found),
-                r * (rows + columns),
-                rows * columns,
-                rows * columns / (r * (rows + columns)),
-            )
-            for r in ranks
+            Column("rank", Message("rank"), ranks),
+            *(
+                Column(f"error_{one.letter}", Message("error of {name}", name=one.letter), _at(ranks, one.errors))
+                for one in found
+            ),
+            Column("kept", Message("numbers kept"), kept),
+            Column("of_all", Message("of all"), [height * width] * len(ranks)),
+            Column("compression", Message("times fewer"), [height * width / count for count in kept]),
         ),
     )
+    return plot, table
+
+
+def _at(ranks: tuple[int, ...], values: FloatArray) -> list[float]:
+    return [float(values[r - 1]) for r in ranks]
 
 
 def _singular(found: list[Decomposed], ranks: tuple[int, ...]) -> Table:
+    columns = (Column(one.letter, one.name, _at(ranks, one.singular)) for one in found)
     return Table(
         "singular_values",
-        Message(N_("Singular values, the largest first")),
-        (Column("number", Message(N_("number"))), *(Column(one.id, one.name) for one in found)),
-        tuple((r, *(float(one.singular[r - 1]) for one in found)) for r in ranks),
+        Message("Singular values, the largest first"),
+        (Column("number", Message("number"), ranks), *columns),
     )
 
 
@@ -217,33 +207,28 @@ def _singular(found: list[Decomposed], ranks: tuple[int, ...]) -> Table:
 _GOOD = 0.1
 
 
-def _conclusions(found: list[Decomposed], settings: Mapping[str, Any]) -> tuple[Message, ...]:
-    rows, columns = found[0].values.shape
+def _conclusions(found: list[Decomposed], settings: Mapping[str, Any]) -> tuple[Message, Message]:
+    height, width = found[0].values.shape
     paying = Message(
-        N_(
-            "Two factors of rank r hold r · ({height} + {width}) numbers instead of {height} · {width} = {all}: they save something only"
-            " below rank {limit}."
-        ),
-        height=rows,
-        width=columns,
-        all=rows * columns,
-        limit=rows * columns / (rows + columns),
+        "Two factors of rank r hold r · ({height} + {width}) numbers instead of {height} · {width} = {all}: they save something only"
+        " below rank {limit}.",
+        height=height,
+        width=width,
+        all=height * width,
+        limit=height * width / (height + width),
     )
     if settings["matrix"] is not None:
-        one = found[0]
         return Message(
-            N_("To come within {good} of it (relative error), rank {needed} is needed."),
+            "To come within {good} of it (relative error), rank {needed} is needed.",
             good=_GOOD,
-            needed=one.needed(_GOOD),
-        ), paying  # fmt: skip
+            needed=found[0].needed(_GOOD),
+        ), paying
     scores, weights, projection = found
-    return Message(
-        N_(
-            "The scores have rank {rank}, for Q and K have only d_k = {d_k} {columns}: from there on nothing is lost. Softmax bends"
-            " them, so the weights have rank {weights_rank}. For an error of at most {good} the scores need rank {scores},"
-            " the weights {weights}, and the random projection {projection} of {size}: random numbers have no pattern that a low"
-            " rank could use. What training leaves in a matrix often has one."
-        ),
+    needed = Message(
+        "The scores have rank {rank}, for Q and K have only d_k = {d_k} {columns}: from there on nothing is lost. Softmax is not linear,"
+        " so the weights have rank {weights_rank}. For an error of at most {good} the scores need rank {scores},"
+        " the weights {weights}, and the random projection {projection} of {size}: random numbers have no pattern that a low"
+        " rank could use; trained weights often have one.",
         rank=scores.rank,
         d_k=settings["d_k"],
         weights_rank=weights.rank,
@@ -251,39 +236,35 @@ def _conclusions(found: list[Decomposed], settings: Mapping[str, Any]) -> tuple[
         scores=scores.needed(_GOOD),
         weights=weights.needed(_GOOD),
         projection=projection.needed(_GOOD),
-        size=rows,
-    ), paying  # fmt: skip
-
-
-def _from_sizes(width: int, rank: int) -> tuple[Any, ...]:
-    """“Rank 64 compresses 16-fold”: whether it does depends on what is counted."""
-    counts = (
-        ("weight", Message(N_("weight matrix d×d")), width * width, 2 * width * rank),
-        ("cached", Message(N_("one cached vector")), width, rank),
-        ("keys_values", Message(N_("key and value together")), 2 * width, rank),
+        size=height,
     )
+    return needed, paying
+
+
+def _from_sizes(width: int, rank: int) -> tuple[Table, Message]:
+    """“Rank 64 compresses 16-fold”: whether it does depends on what is counted."""
+    names = Message("weight matrix d×d"), Message("one cached vector"), Message("key and value together")
+    before, after = (width * width, width, 2 * width), (2 * width * rank, rank, rank)
+    times = [one / other for one, other in zip(before, after, strict=True)]
     table = Table(
         "sizes",
-        Message(N_("From the sizes alone: width d = {width}, rank {rank}"), width=width, rank=rank),
+        Message("From the sizes alone: width d = {width}, rank {rank}", width=width, rank=rank),
         (
-            Column("what", Message(N_("what"))),
-            Column("before", Message(N_("numbers before"))),
-            Column("after", Message(N_("after"))),
-            Column("times", Message(N_("times fewer"))),
+            Column("what", Message("what"), names),
+            Column("before", Message("numbers before"), before),
+            Column("after", Message("after"), after),
+            Column("times", Message("times fewer"), times),
         ),
-        tuple((name, before, after, before / after) for _, name, before, after in counts),
     )
     said = Message(
-        N_(
-            "“Rank {rank} compresses so many times” depends on what is counted. A weight matrix becomes two factors, d·r and r·d:"
-            " {weight} times fewer numbers. A cache that keeps a latent of {rank} numbers in place of one vector of {width}"
-            " is {cached} times smaller, and in place of a key and a value together {both} times."
-        ),
+        "“Rank {rank} compresses so many times” depends on what is counted. A weight matrix becomes two factors, d·r and r·d:"
+        " {weight} times fewer numbers. A cache that keeps a latent of {rank} numbers in place of one vector of {width}"
+        " is {cached} times smaller, and in place of a key and a value together {both} times.",
         rank=rank,
         width=width,
-        weight=width / (2 * rank),
-        cached=width / rank,
-        both=2 * width / rank,
+        weight=times[0],
+        cached=times[1],
+        both=times[2],
     )
     return table, said
 

@@ -11,9 +11,9 @@ import numpy as np
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, LimitError, Message
 from attncli.core.record import Record
-from attncli.core.report import Column, Plot, Report, Table, Trend
+from attncli.core.report import Column, Part, Plot, Report, Table, Trend
 from attncli.lab import Experiment, Option
-from attncli.lab._softmax import behaviour
+from attncli.lab.softmax import behaviour
 from attncli.problems.problem import Problem
 
 #: Queries that meet a row of keys each, for softmax.
@@ -23,7 +23,7 @@ _MOST_NUMBERS = 8_000_000
 
 
 class Measured(Record):
-    """What was measured at one d_k.
+    """What was measured, an entry for every d_k.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ class Measured(Record):
     largest, gradient : means over the queries, without the scale; `largest_scaled`, `gradient_scaled`: with it
     """
 
-    d_k: int
-    variance: float
-    chance: float
-    scaled: float
-    largest: float
-    largest_scaled: float
-    gradient: float
-    gradient_scaled: float
+    d_k: tuple[int, ...]
+    variance: tuple[float, ...]
+    chance: tuple[float, ...]
+    scaled: tuple[float, ...]
+    largest: tuple[float, ...]
+    largest_scaled: tuple[float, ...]
+    gradient: tuple[float, ...]
+    gradient_scaled: tuple[float, ...]
 
 
 def run(seed: int, settings: Mapping[str, Any]) -> Report:
@@ -47,9 +47,9 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
     widths, samples, keys = settings["d_k"], settings["samples"], settings["keys"]
     for width in widths:
         _check_size(width, samples, keys)
-    measured = [_measure(seed, width, samples, keys) for width in widths]
+    measured = Measured(*zip(*(_measure(seed, width, samples, keys) for width in widths), strict=True))
     parts = (*_about_variance(measured, samples, seed), *_about_softmax(measured, keys))
-    return Report("scaling", Message(N_("Why scores are divided by √d_k")), seed, settings, parts)
+    return Report("scaling", Message("Why scores are divided by √d_k"), seed, settings, parts)
 
 
 def _check_size(width: int, samples: int, keys: int) -> None:
@@ -64,7 +64,8 @@ def _check_size(width: int, samples: int, keys: int) -> None:
             )
 
 
-def _measure(seed: int, width: int, samples: int, keys: int) -> Measured:
+def _measure(seed: int, width: int, samples: int, keys: int) -> tuple[float, ...]:
+    """An entry of every field of `Measured`."""
     random = np.random.default_rng([seed, width])  # so that a width's numbers do not depend on the other widths
     pairs = Problem(
         model="dot_variance",
@@ -82,16 +83,9 @@ def _measure(seed: int, width: int, samples: int, keys: int) -> Measured:
     scaled = "scaled" if "scaled" in meeting else "scores"  # with d_k = 1 there is nothing to scale
     scores = meeting.evaluate(until=("scores", scaled))
     without, with_ = behaviour(scores["scores"][:, 0]), behaviour(scores[scaled][:, 0])
-    return Measured(
-        width,
-        float(spread["variance"].item()),
-        _chance(width, samples),
-        float(spread["scaled_variance"].item()),
-        float(without.largest.mean()),
-        float(with_.largest.mean()),
-        float(without.gradient.mean()),
-        float(with_.gradient.mean()),
-    )
+    means = (values.mean() for values in (without.largest, with_.largest, without.gradient, with_.gradient))
+    variances = spread["variance"].item(), _chance(width, samples), spread["scaled_variance"].item()
+    return width, *variances, *map(float, means)
 
 
 def _chance(width: int, samples: int) -> float:
@@ -99,68 +93,58 @@ def _chance(width: int, samples: int) -> float:
     return math.sqrt((2 * width**2 + 6 * width) / samples)
 
 
-def _about_variance(measured: list[Measured], samples: int, seed: int) -> tuple[Any, ...]:
-    last = measured[-1]
-    x = tuple(float(one.d_k) for one in measured)
+def _about_variance(measured: Measured, samples: int, seed: int) -> tuple[Part, ...]:
+    std = [math.sqrt(variance) for variance in measured.variance]
     return (
         Message(
-            N_(
-                "A score q·k adds up d_k products. Each product of two independent numbers with mean 0 and variance 1 has"
-                " variance 1 again, and variances of independent numbers add up: so the variance of q·k is d_k."
-                " Here it is measured on {samples} random pairs for every d_k (seed {seed})."
-            ),
+            "A score q·k adds up d_k products. Each product of two independent numbers with mean 0 and variance 1 has"
+            " variance 1 again, and variances of independent numbers add up: so the variance of q·k is d_k."
+            " Here it is measured on {samples} random pairs for every d_k (seed {seed}).",
             samples=samples,
             seed=seed,
         ),
         Plot(
-            Message(N_("Variance of the scores, against d_k")),
+            Message("Variance of the scores, against d_k"),
             "d_k",
-            x,
-            (
-                Trend("q·k", tuple(one.variance for one in measured)),
-                Trend("q·k/√d_k", tuple(one.scaled for one in measured)),
-            ),
+            measured.d_k,
+            (Trend("q·k", measured.variance), Trend("q·k/√d_k", measured.scaled)),
             log_x=True,
             log_y=True,
         ),
         Table(
             "variance",
-            Message(N_("The measured variances")),
+            Message("The measured variances"),
             (
-                Column("d_k", Message(N_("d_k (theory)"))),
-                Column("variance", Message(N_("variance of q·k"))),
-                Column("chance", Message(N_("± by chance")), 2),
-                Column("std", Message(N_("standard deviation"))),
-                Column("scaled_variance", Message(N_("variance of q·k/√d_k"))),
+                Column("d_k", Message("d_k (theory)"), measured.d_k),
+                Column("variance", Message("variance of q·k"), measured.variance),
+                Column("chance", Message("± by chance"), measured.chance, 2),
+                Column("std", Message("standard deviation"), std),
+                Column("scaled_variance", Message("variance of q·k/√d_k"), measured.scaled),
             ),
-            tuple((one.d_k, one.variance, one.chance, math.sqrt(one.variance), one.scaled) for one in measured),
         ),
         Message(
-            N_(
-                "At d_k = {d} theory says {d}, and {variance} was measured; chance moves this by about {chance}."
-                " So a score is typically {std} away from 0. Divided by √{d}, its variance is {scaled}:"
-                " the scale brings it back to 1, whatever d_k is."
-            ),
-            d=last.d_k,
-            variance=last.variance,
-            chance=last.chance,
-            std=math.sqrt(last.variance),
-            scaled=last.scaled,
+            "At d_k = {d} theory says {d}, and {variance} was measured; chance moves this by about {chance}."
+            " So a score is typically {std} away from 0. Divided by √{d}, its variance is {scaled}:"
+            " the scale brings it back to 1, whatever d_k is.",
+            d=measured.d_k[-1],
+            variance=measured.variance[-1],
+            chance=measured.chance[-1],
+            std=std[-1],
+            scaled=measured.scaled[-1],
         ),
     )
 
 
-def _about_softmax(measured: list[Measured], keys: int) -> tuple[Any, ...]:
-    last = measured[-1]
-    x = tuple(float(one.d_k) for one in measured)
+def _about_softmax(measured: Measured, keys: int) -> tuple[Part, ...]:
+    with_scale = Message("with the scale")
     return (
         Plot(
-            Message(N_("Largest of {keys} attention weights, against d_k"), keys=keys),
+            Message("Largest of {keys} attention weights, against d_k", keys=keys),
             "d_k",
-            x,
+            measured.d_k,
             (
-                Trend(Message(N_("without the scale")), tuple(one.largest for one in measured)),
-                Trend(Message(N_("with it")), tuple(one.largest_scaled for one in measured)),
+                Trend(Message("without the scale"), measured.largest),
+                Trend(Message("with it"), measured.largest_scaled),
             ),
             log_x=True,
             low=0.0,
@@ -168,32 +152,29 @@ def _about_softmax(measured: list[Measured], keys: int) -> tuple[Any, ...]:
         ),
         Table(
             "softmax",
-            Message(N_("What softmax makes of the scores")),
+            Message("What softmax makes of the scores"),
             (
-                Column("d_k", "d_k"),
-                Column("largest", Message(N_("largest weight, without"))),
-                Column("largest_scaled", Message(N_("with the scale")), joined=True),
-                Column("gradient", Message(N_("norm of the gradient, without"))),
-                Column("gradient_scaled", Message(N_("with the scale")), joined=True),
+                Column("d_k", "d_k", measured.d_k),
+                Column("largest", Message("largest weight, without"), measured.largest),
+                Column("largest_scaled", with_scale, measured.largest_scaled, joined=True),
+                Column("gradient", Message("norm of the gradient, without"), measured.gradient),
+                Column("gradient_scaled", with_scale, measured.gradient_scaled, joined=True),
             ),
-            tuple((one.d_k, one.largest, one.largest_scaled, one.gradient, one.gradient_scaled) for one in measured),
         ),
         Message(
-            N_(
-                "Here each of {queries} queries meets {keys} keys. At d_k = {d} the largest weight is {largest} on average"
-                " without the scale, and {largest_scaled} with it (all alike would be {alike}). How much gradient gets through"
-                " softmax (the norm of its Jacobian, the table of how much every weight moves with every score) is {gradient}"
-                " without and {gradient_scaled} with it. The nearer one weight"
-                " comes to 1, the less gradient is left for the scores to learn from: that is why they are divided by √d_k."
-            ),
+            "Here each of {queries} queries meets {keys} keys. At d_k = {d} the largest weight is {largest} on average"
+            " without the scale, and {largest_scaled} with it (all alike would be {alike}). How much gradient gets through"
+            " softmax (the norm of its Jacobian, the table of how much every weight moves with every score) is {gradient}"
+            " without and {gradient_scaled} with it. The nearer one weight"
+            " comes to 1, the less gradient is left for the scores to learn from: that is why they are divided by √d_k.",
             queries=_QUERIES,
             keys=keys,
-            d=last.d_k,
-            largest=last.largest,
-            largest_scaled=last.largest_scaled,
+            d=measured.d_k[-1],
+            largest=measured.largest[-1],
+            largest_scaled=measured.largest_scaled[-1],
             alike=1 / keys,
-            gradient=last.gradient,
-            gradient_scaled=last.gradient_scaled,
+            gradient=measured.gradient[-1],
+            gradient_scaled=measured.gradient_scaled[-1],
         ),
     )
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.matrix import FloatArray
+from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import N_, InputError, Message
-from attncli.core.report import Column, Plot, Report, Table, Trend
+from attncli.core.record import Record
+from attncli.core.report import Column, Part, Plot, Report, Table, Trend
 from attncli.lab import Experiment, Option
-from attncli.lab._softmax import Behaviour, behaviour, share_of_most
+from attncli.problems.problem import Problem
 
 #: From this weight on softmax counts as saturated here.
 _SATURATED = 0.99
@@ -20,19 +21,51 @@ _SATURATED = 0.99
 _FARTHEST = 1e9
 
 
+class Behaviour(Record):
+    """Of every row of scores: the weights, their entropy (in nats), the largest one, and the norm of the Jacobian."""
+
+    weights: FloatArray
+    entropy: FloatArray
+    largest: FloatArray
+    gradient: FloatArray
+
+
+def behaviour(scores: FloatArray) -> Behaviour:
+    """What softmax makes of scores (row key).
+
+    The Jacobian of a row, ∂a_i/∂s_j, is calculated by the backward steps of the model `softmax`: with the unit vector
+    e_i as upstream gradient, the gradient of the scores is its row i. One head does this for each i. The norm is
+    Frobenius': the root of the sum of the squares.
+    """
+    rows, keys = scores.shape
+    problem = Problem(
+        model="softmax",
+        inputs={"scores": as_matrix(np.broadcast_to(scores, (keys, rows, keys)))},
+        upstream=as_matrix(np.broadcast_to(np.eye(keys)[:, None, :], (keys, rows, keys))),
+    )
+    trace = problem.graph().evaluate(until=("A", "G_scores"))
+    weights: FloatArray = trace["A"][0]
+    return Behaviour(weights, entropy(weights), weights.max(-1), np.sqrt((trace["G_scores"] ** 2).sum((0, 2))))
+
+
+def entropy(weights: FloatArray) -> FloatArray:
+    """−Σ a ln a along the last axis, in nats; a weight of 0 adds nothing."""
+    logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
+    total: FloatArray = -(weights * logs).sum(-1)
+    return total + 0.0  # no −0
+
+
 def run(seed: int, settings: Mapping[str, Any]) -> Report:
     """Multiply the logits by every factor, and find where softmax is saturated."""
-    logits = _logits(seed, settings)
-    factors = np.asarray(settings["factors"])
+    logits, factors = _logits(seed, settings), np.asarray(settings["factors"])
     seen = behaviour(factors[:, None] * logits)
-    parts: tuple[Any, ...] = (
+    parts: tuple[Part, ...] = (
         _opening(logits, given=settings["logits"] is not None, seed=seed),
-        _plot(factors, seen, logits.size),
-        _table(factors, seen, logits.size),
+        *_figures(factors, seen),
         *_saturation(logits, factors, seen),
     )
-    title = Message(N_("Softmax as the logits grow"))
-    return Report("softmax", title, seed, {**settings, "logits": logits.tolist(), "keys": logits.size}, parts)
+    shown = {**settings, "logits": logits.tolist(), "keys": logits.size}
+    return Report("softmax", Message("Softmax as the logits grow"), seed, shown, parts)
 
 
 def _logits(seed: int, settings: Mapping[str, Any]) -> FloatArray:
@@ -48,68 +81,52 @@ def _logits(seed: int, settings: Mapping[str, Any]) -> FloatArray:
 
 
 def _opening(logits: FloatArray, *, given: bool, seed: int) -> Message:
-    fields: dict[str, Any] = {"keys": logits.size, "most": math.log(logits.size), "alike": 1 / logits.size}
-    if given:
-        return Message(
-            N_(
-                "Your {keys} logits, times a factor. At factor 0 all weights are {alike} and the entropy, which says how evenly"
-                " they are spread, is ln {keys} = {most}, the most there can be; the larger the factor, the more of the weight"
-                " goes to the largest logit. An entropy of 0 means: one key has all of it."
-            ),
-            **fields,
-        )
+    keys = logits.size
+    whose = (
+        Message("Your {keys} logits", keys=keys)
+        if given
+        else Message("{keys} random logits (mean 0, variance 1, seed {seed})", keys=keys, seed=seed)
+    )
     return Message(
-        N_(
-            "{keys} random logits (mean 0, variance 1, seed {seed}), times a factor. At factor 0 all weights are {alike} and"
-            " the entropy, which says how evenly they are spread, is ln {keys} = {most}, the most there can be; the larger the"
-            " factor, the more of the weight goes to the largest logit. An entropy of 0 means: one key has all of it."
-        ),
-        seed=seed,
-        **fields,
+        "{logits}, times a factor. At factor 0 all weights are {alike} and the entropy, which says how evenly they are"
+        " spread, is ln {keys} = {most}, the most there can be; the larger the factor, the more of the weight goes to the"
+        " largest logit. An entropy of 0 means: one key has all of it.",
+        logits=whose,
+        keys=keys,
+        most=math.log(keys),
+        alike=1 / keys,
     )
 
 
-def _plot(factors: FloatArray, seen: Behaviour, keys: int) -> Plot:
-    return Plot(
-        Message(N_("Softmax against the factor")),
-        Message(N_("factor")),
-        tuple(factors.tolist()),
+def _figures(factors: FloatArray, seen: Behaviour) -> tuple[Plot, Table]:
+    keys = seen.weights.shape[-1]
+    factor, largest, gradient = Message("factor"), Message("largest weight"), Message("norm of the gradient")
+    share = (seen.entropy / math.log(keys)).tolist()
+    plot = Plot(
+        Message("Softmax against the factor"),
+        factor,
+        factors.tolist(),
         (
-            Trend(Message(N_("largest weight")), tuple(seen.largest.tolist())),
-            Trend(
-                Message(N_("entropy, as a share of ln {keys}"), keys=keys),
-                tuple(share_of_most(value, keys) for value in seen.entropy.tolist()),
-            ),
-            Trend(Message(N_("norm of the gradient")), tuple(seen.gradient.tolist())),
+            Trend(largest, seen.largest.tolist()),
+            Trend(Message("entropy, as a share of ln {keys}", keys=keys), share),
+            Trend(gradient, seen.gradient.tolist()),
         ),
         log_x=True,
         low=0.0,
         high=1.0,
     )
-
-
-def _table(factors: FloatArray, seen: Behaviour, keys: int) -> Table:
-    return Table(
+    table = Table(
         "softmax",
-        Message(N_("Largest weight, entropy and gradient")),
+        Message("Largest weight, entropy and gradient"),
         (
-            Column("factor", Message(N_("factor"))),
-            Column("largest", Message(N_("largest weight"))),
-            Column("entropy", Message(N_("entropy (nats)"))),
-            Column("share", Message(N_("as a share of ln {keys}"), keys=keys)),
-            Column("gradient", Message(N_("norm of the gradient"))),
-        ),
-        tuple(
-            (factor, largest, entropy, share_of_most(entropy, keys), gradient)
-            for factor, largest, entropy, gradient in zip(
-                factors.tolist(),
-                seen.largest.tolist(),
-                seen.entropy.tolist(),
-                seen.gradient.tolist(),
-                strict=True,
-            )
+            Column("factor", factor, factors.tolist()),
+            Column("largest", largest, seen.largest.tolist()),
+            Column("entropy", Message("entropy (nats)"), seen.entropy.tolist()),
+            Column("share", Message("as a share of ln {keys}", keys=keys), share),
+            Column("gradient", gradient, seen.gradient.tolist()),
         ),
     )
+    return plot, table
 
 
 def saturating_factor(logits: FloatArray) -> float | None:
@@ -135,10 +152,8 @@ def _largest(logits: FloatArray, factor: float) -> float:
 def _saturation(logits: FloatArray, factors: FloatArray, seen: Behaviour) -> tuple[Message, ...]:
     peak = int(seen.gradient.argmax())
     most = Message(
-        N_(
-            "The gradient norm (of the Jacobian of softmax, diag(a) − a aᵀ) is largest at factor {factor} of those listed:"
-            " {gradient}. At factor {last} it is {least}."
-        ),
+        "The gradient norm (of the Jacobian of softmax, diag(a) − a aᵀ) is largest at factor {factor} of those listed:"
+        " {gradient}. At factor {last} it is {least}.",
         factor=float(factors[peak]),
         gradient=float(seen.gradient[peak]),
         last=float(factors[-1]),
@@ -148,20 +163,16 @@ def _saturation(logits: FloatArray, factors: FloatArray, seen: Behaviour) -> tup
     if factor is None:
         equal = int((logits == logits.max()).sum())
         return most, Message(
-            N_(
-                "{equal} of the {keys} logits are the largest or nearly so: they go on sharing the weight, and none of them"
-                " reaches {saturated}, however large the factor."
-            ),
+            "{equal} of the {keys} logits are the largest or nearly so: they go on sharing the weight, and none of them"
+            " reaches {saturated}, however large the factor.",
             equal=max(2, equal),
             keys=logits.size,
             saturated=_SATURATED,
         )
     at = behaviour(factor * logits[None])
     return most, Message(
-        N_(
-            "From factor {factor} on, the largest weight is above {saturated}: softmax is saturated. The gradient norm is {gradient}"
-            " there and goes on falling. A forgotten 1/√d_k is just such a factor, √d_k: it reaches {factor} at d_k = {d}."
-        ),
+        "From factor {factor} on, the largest weight is above {saturated}: softmax is saturated. The gradient norm is {gradient}"
+        " there and goes on falling. A forgotten 1/√d_k is just such a factor, √d_k: it reaches {factor} at d_k = {d}.",
         factor=factor,
         saturated=_SATURATED,
         gradient=float(at.gradient[0]),

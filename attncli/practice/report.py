@@ -108,19 +108,17 @@ def report(entries: Sequence[LogEntry], now: float) -> Report:
     common = mistakes(entries)[:_MOST_MISTAKES]
     tables = [_skills_table(found, named=True)] if found else []
     if common:
+        ids, counts, students = zip(*common, strict=True)
+        done = tuple(Message(CATALOGUE[name].did) if name in CATALOGUE else "" for name in ids)
         tables.append(
             Table(
                 "mistakes",
-                Message(N_("The commonest mistakes")),
+                Message("The commonest mistakes"),
                 (
-                    Column("mistake", Message(N_("mistake"))),
-                    Column("count", Message(N_("how often"))),
-                    Column("students", Message(N_("students"))),
-                    Column("what", Message(N_("what was done"))),
-                ),
-                tuple(
-                    (id, count, students, Message(CATALOGUE[id].did) if id in CATALOGUE else "")
-                    for id, count, students in common
+                    Column("mistake", Message("mistake"), ids),
+                    Column("count", Message("how often"), counts),
+                    Column("students", Message("students"), students),
+                    Column("what", Message("what was done"), done),
                 ),
             )
         )
@@ -129,30 +127,15 @@ def report(entries: Sequence[LogEntry], now: float) -> Report:
 
 def _skills_table(found: Sequence[SkillRow], *, named: bool) -> Table:
     columns = (
-        Column("skill", Message(N_("skill"))),
-        Column("tries", Message(N_("tries"))),
-        Column("first_try", Message(N_("right at once"))),
-        Column("wrong", Message(N_("wrong"))),
-        Column("shown", Message(N_("shown"))),
-        Column("due", Message(N_("comes again"))),
+        Column("skill", Message("skill"), [Message(SKILLS.get(row.skill, row.skill)) for row in found]),
+        Column("tries", Message("tries"), [row.tries for row in found]),
+        Column("first_try", Message("right at once"), [row.first_try for row in found]),
+        Column("wrong", Message("wrong"), [row.wrong for row in found]),
+        Column("shown", Message("shown"), [row.shown for row in found]),
+        Column("due", Message("comes again"), [_when(row.due) for row in found]),
     )
-    return Table(
-        "skills",
-        Message(N_("Skills")),
-        (Column("student", Message(N_("student"))), *columns) if named else columns,
-        tuple(
-            (
-                *((row.student or "–",) if named else ()),
-                Message(SKILLS.get(row.skill, row.skill)),
-                row.tries,
-                row.first_try,
-                row.wrong,
-                row.shown,
-                _when(row.due),
-            )
-            for row in found
-        ),
-    )
+    who = (Column("student", Message("student"), [row.student or "–" for row in found]),) if named else ()
+    return Table("skills", Message("Skills"), (*who, *columns))
 
 
 def _when(days: int) -> Message:

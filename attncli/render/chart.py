@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from attncli.core.record import Record
@@ -203,7 +203,7 @@ def bars(rows: Sequence[Bar], width: int, *, encoding: str = "utf-8") -> list[st
 
 
 def shades(
-    values: Sequence[Sequence[float]], names: Sequence[str], *, encoding: str = "utf-8", cell: int = 2
+    values: Collection[Sequence[float]], names: Sequence[str], *, encoding: str = "utf-8", cell: int = 2
 ) -> list[str]:
     """A matrix of shares (0 to 1) as a map: the darker, the larger. Rows have names, columns their numbers."""
     sign = signs(encoding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attncli.core.message import Listed, Message
-from attncli.core.report import Report, Table
+from attncli.core.report import Cell, Report, Table
 from attncli.render.chart import figure
 from attncli.render.document import Block, Gap, Heading, Paragraph, Said, Tabular, TabularColumn
 
@@ -23,20 +23,24 @@ def page(report: Report) -> Iterator[Block]:
 
 
 def _table(part: Table) -> Tabular:
-    columns, cells = [], []
-    for j, column in enumerate(part.columns):
-        entries = [row[j] for row in part.rows]
-        is_number = not any(isinstance(entry, (str, Message)) for entry in entries)
-        head = filled(column.text) if isinstance(column.text, Message) else column.text
-        columns.append(TabularColumn((head,), is_number, column.joined))
-        cells.append([_cell(entry, column.digits) for entry in entries])
-    return Tabular(tuple(columns), tuple(zip(*cells, strict=True)))
+    columns = tuple(
+        TabularColumn((_text(column.text),), not any(map(_is_text, column.values)), column.joined)
+        for column in part.columns
+    )
+    cells = ([_cell(value, column.digits) for value in column.values] for column in part.columns)
+    return Tabular(columns, tuple(zip(*cells, strict=True)))
 
 
-def _cell(entry: object, digits: int) -> Said:
-    if isinstance(entry, Message):
-        return filled(entry)
-    return entry if isinstance(entry, str) else figure(entry, digits)  # type: ignore[arg-type]
+def _is_text(value: Cell) -> bool:
+    return isinstance(value, (str, Message))
+
+
+def _cell(value: Cell, digits: int) -> Said:
+    return figure(value, digits) if isinstance(value, (int, float)) else _text(value)
+
+
+def _text(words: Said) -> Said:
+    return filled(words) if isinstance(words, Message) else words
 
 
 def filled(message: Message) -> Message:

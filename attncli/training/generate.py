@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
-from attncli.core.message import AttnError, InputError, LimitError
+from attncli.core.message import AttnError, InputError, LimitError, Message
 from attncli.core.record import Record
+from attncli.core.report import Column, Report, Table
 from attncli.problems.problem import Problem, Run, run
 from attncli.problems.settings import LARGEST_SEED, number, whole_number
-from attncli.training.spec import MOST_CELLS
+from attncli.training.spec import MOST_CELLS, Spec
 from attncli.training.trainer import TrainingState
 
 #: Tokens that are written where nothing is said.
@@ -100,11 +99,11 @@ def written(
                 eta=f"{spec.eta:g}",
             )
         probabilities = softmax(logits)
-        id = chosen(probabilities, choice, random)
-        yield WrittenToken(id, spec.tokens[id], logits, probabilities, len(seen), step if keep else None)
+        token = chosen(probabilities, choice, random)
+        yield WrittenToken(token, spec.tokens[token], logits, probabilities, len(seen), step if keep else None)
         seen += tokens
-        caches = kept(step.graph, step)
-        tokens = [id]
+        caches = _kept(step)
+        tokens = [token]
 
 
 def without_cache(state: TrainingState, ids: Sequence[int]) -> FloatArray:
@@ -116,24 +115,27 @@ def without_cache(state: TrainingState, ids: Sequence[int]) -> FloatArray:
 def _problem(
     state: TrainingState, ids: Sequence[int], caches: dict[str, FloatArray], past: Sequence[int] = ()
 ) -> Problem:
-    inputs: dict[str, Any] = {"T": as_matrix([float(id) for id in ids])}
-    inputs |= {name: Matrix(values) for name, values in {**state.numbers, **caches}.items()}
-    names = tuple(state.spec.tokens[id] for id in (*past, *ids))
+    numbers = {**state.numbers, **caches}
+    inputs = {
+        "T": as_matrix([float(number) for number in ids]),
+        **{name: Matrix(values) for name, values in numbers.items()},
+    }
+    names = tuple(state.spec.tokens[number] for number in (*past, *ids))
     labels = {"token": names[len(past) :], "past_key": names[: len(past)], "key": names} if past else {}
     return Problem("gpt", inputs, settings=state.spec.settings(), labels=labels)
 
 
-def kept(graph: Graph, trace: Any) -> dict[str, FloatArray]:
+def _kept(step: Run) -> dict[str, FloatArray]:
     """Keys and values that the next token needs, by the names of the caches: as they enter scores and output."""
-    found = {}
-    for step in graph.steps.values():
-        part, _, name = step.id.rpartition(".")
+    found, steps = {}, step.graph.steps
+    for each in steps.values():
+        part, _, name = each.id.rpartition(".")
         if name in ("scores", "O"):
-            source = step.inputs[1]
-            if graph.steps[source].op.name == "repeat_kv":
-                source = graph.steps[source].inputs[0]
+            source = each.inputs[1]
+            if steps[source].op.name == "repeat_kv":
+                source = steps[source].inputs[0]
             cache = "K_past" if name == "scores" else "V_past"
-            found[f"{part}.{cache}" if part else cache] = np.asarray(trace[source])
+            found[f"{part}.{cache}" if part else cache] = np.asarray(step[source])
     return found
 
 
@@ -167,11 +169,8 @@ def length_of(text: str | None, *, trace: bool, verify: bool) -> int | None:
     InputError
         It is no number, or too large.
     """
-    if trace:
-        return whole_number("--length (--trace)", text, 1, _MOST_TRACED)
-    if verify:
-        return whole_number("--length (--verify)", text, 1, _MOST_VERIFIED)
-    return whole_number("--length", text, 1, _MOST)
+    most, why = (_MOST_TRACED, " (--trace)") if trace else (_MOST_VERIFIED, " (--verify)") if verify else (_MOST, "")
+    return whole_number(f"--length{why}", text, 1, most)
 
 
 def usual_length(state: TrainingState, prompt: Sequence[int], *, trace: bool) -> int:
@@ -221,3 +220,76 @@ def difference(state: TrainingState, prompt: Sequence[int], tokens: Sequence[Wri
         worst = max(worst, float(np.abs(token.logits - anew).max()) / size)
         ids.append(token.id)
     return worst
+
+
+def shown(token: str) -> str:
+    """A token that can be seen: a space gets a sign."""
+    return token.replace(" ", "␣")
+
+
+def joined(tokens: Sequence[str], split: str) -> str:
+    """Tokens as a text again."""
+    return (" " if split == "words" else "").join(tokens)
+
+
+def report(
+    tokens: Sequence[WrittenToken], prompt: Sequence[int], spec: Spec, choice: Sampling, worst: float | None
+) -> Report:
+    """What was written after a prompt, token by token; `worst`: the difference that a check has found."""
+    words, more = [spec.tokens[number] for number in prompt], [token.text for token in tokens]
+    said = [
+        Message(
+            "“{prompt}” goes on like this: {text}",
+            prompt=joined(words, spec.split),
+            text=joined([*words, *more], spec.split),
+        )
+    ]
+    if worst is not None:
+        said.append(
+            Message(
+                "Recalculated without a cache, the logits differ by at most {worst}: the "
+                "cache saves work but changes nothing.",
+                worst=worst,
+            )
+        )
+    if len(prompt) + len(tokens) > spec.context + 1:
+        said.append(
+            Message(
+                "The model was trained on {context} tokens at a time; anything beyond that is new to it.",
+                context=spec.context,
+            )
+        )
+    settings = {
+        "prompt": joined(words, spec.split),
+        "continuation": joined(more, spec.split),
+        "temperature": choice.temperature,
+        "top": choice.top,
+    }
+    title = Message("Writing on, one token after another")
+    return Report("generate", title, choice.seed, settings, (said[0], _table(tokens, spec), *said[1:]))
+
+
+def _table(tokens: Sequence[WrittenToken], spec: Spec) -> Table:
+    """Every token beside the likeliest other one."""
+    others = [_other(token) for token in tokens]
+    probabilities = [float(token.probabilities[token.id]) for token in tokens]
+    return Table(
+        "tokens",
+        Message("Token by token: keys and values of the tokens in the cache are not calculated again"),
+        (
+            Column("number", Message("number"), range(1, len(tokens) + 1)),
+            Column("cached", Message("in the cache"), [token.cached for token in tokens]),
+            Column("token", "token", [shown(token.text) for token in tokens]),
+            Column("probability", Message("its probability"), probabilities, joined=True),
+            Column("other", Message("else"), [shown(spec.tokens[other]) for other, _ in others]),
+            Column("other_probability", Message("its probability"), [share for _, share in others], joined=True),
+        ),
+    )
+
+
+def _other(token: WrittenToken) -> tuple[int, float]:
+    """The likeliest token beside the one that was written, and its probability; of a vocabulary of one, itself and 0."""
+    shares = token.probabilities.copy()
+    shares[token.id] = -1.0
+    other = int(shares.argmax())
+    return other, max(0.0, float(shares[other]))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attncli.core.limits import MOST_TEXT_BYTES
-from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.message import AttnError, InputError, Message, unknown
 from attncli.models.vocabulary import MOST, printable
 from attncli.problems.reading import as_text, read_bounded
 from attncli.problems.request import Stdin
@@ -108,7 +108,7 @@ def _choice(name: str, given: str | None) -> str:
     if given is None:
         return known[0]
     if given not in known:
-        raise unknown(Message(N_("--{option}:"), option=name.replace("_", "-")), given, known)
+        raise unknown(Message("--{option}:", option=name.replace("_", "-")), given, known)
     return given
 
 
@@ -116,7 +116,7 @@ def text_of(word: str) -> str:
     """The text itself, from a file (@FILE), or from standard input (-); runs of white space are one space."""
 
     if word == "-":
-        text = _from(Message(N_("standard input")), Stdin())
+        text = _from(Message("standard input"), Stdin())
     elif word.startswith("@") and len(word) > 1:
         text = _from(word[1:], lambda: read_bounded(word[1:], MOST_TEXT_BYTES))
     else:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph, Trace
+from attncli.core.graph import Trace
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import InputError
 from attncli.core.record import Record
@@ -155,19 +159,15 @@ class Trainer:
         if start not in self._of_window:
             tokens = self.ids[start : start + self.length]
             targets = self.ids[start + 1 : start + 1 + self.length]
-            given = {
-                "T": tokens.astype(np.float64),
-                "loss.Y": one_hot(targets, len(self.spec.tokens)).values,
-            }
+            given = {"T": tokens.astype(np.float64), "loss.Y": one_hot(targets, len(self.spec.tokens)).values}
             if len(self._of_window) >= min(_MOST_KEPT, _MOST_KEPT_CELLS // (self.length * len(self.spec.tokens))):
                 self._of_window.clear()
             self._of_window[start] = given
         return self._of_window[start]
 
-    def evaluated(self, start: int = 0) -> tuple[Graph, Trace]:
+    def evaluated(self, start: int = 0) -> Trace:
         """A window with the present numbers, forward only, up to its loss."""
-        given = {**self.numbers, **self._here(start)}
-        return self.graph, self.graph.evaluate(given=given, until=["L", *self.weights()])
+        return self.graph.evaluate(given={**self.numbers, **self._here(start)}, until=["L", *self.weights()])
 
     def weights(self) -> list[str]:
         """The steps that hold attention weights."""
@@ -184,7 +184,7 @@ class Trainer:
         surprises, covered = [], 0
         for start in self.measured():
             # Where two windows overlap, a token counts once.
-            surprises.append(self.evaluated(start)[1]["loss.surprise"][max(covered - start, 0) :, 0])
+            surprises.append(self.evaluated(start)["loss.surprise"][max(covered - start, 0) :, 0])
             covered = start + self.length
         found = float(np.concatenate(surprises).mean())
         if not math.isfinite(found):
@@ -211,3 +211,47 @@ _MOST_MEASURED, _MOST_MEASURED_CELLS = 500, 500_000_000
 def _own(values: FloatArray) -> FloatArray:
     """The numbers by themselves, where they stand in a block that holds a whole run."""
     return values.copy() if values.base is not None else values
+
+
+#: Exit status of a program that a signal has ended, as shells count: 130 for Ctrl-C, 143 for SIGTERM.
+BY_SIGNAL = 128
+
+
+class Stop:
+    """Whether the work is to stop, and at which signal."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    @property
+    def asked(self) -> bool:
+        return self.signal is not None
+
+    @property
+    def status(self) -> int:
+        """The exit status that says so, 0 where nobody asked."""
+        return 0 if self.signal is None else BY_SIGNAL + self.signal
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """While it is open, a signal to end asks for it; whoever works looks, and ends what is half done. A second one ends at once."""
+    stop = Stop()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.asked:
+            raise KeyboardInterrupt
+        stop.signal = number
+
+    found = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in found:
+            # What the caller has told us to overlook, like nohup does, stays overlooked.
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -18,7 +18,7 @@ from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, Message
 from attncli.core.report import Maps, Report
 from attncli.lab import heads, overflow, rank, softmax
-from attncli.lab._softmax import behaviour, entropy
+from attncli.lab.softmax import behaviour, entropy
 from attncli.problems import library
 
 

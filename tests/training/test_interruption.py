@@ -96,7 +96,7 @@ def test_a_step_that_was_not_reached_is_not_shown() -> None:
 
 def test_what_is_overlooked_stays_overlooked() -> None:
     """As under nohup: a hang-up that the caller has turned off does not end the training."""
-    from attncli.training.stopping import stopping
+    from attncli.training.trainer import stopping
 
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -109,7 +109,7 @@ def test_what_is_overlooked_stays_overlooked() -> None:
 
 
 def test_the_second_time_it_ends_at_once() -> None:
-    from attncli.training.stopping import stopping
+    from attncli.training.trainer import stopping
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
