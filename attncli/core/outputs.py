@@ -16,9 +16,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.lib import format as npy
-
 from attncli.core.message import InputError, of_system
 
 if TYPE_CHECKING:
@@ -296,6 +293,8 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
     """A file that numpy.load(…, allow_pickle=False) reads: every array under its name, in its own type."""
+    import numpy as np  # not above: whoever asks for help writes no arrays
+
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
@@ -305,7 +304,9 @@ def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
     return out.getvalue()
 
 
-def _bytes(array: NDArray[np.generic]) -> bytes:
+def _bytes(array: NDArray[Any]) -> bytes:
+    import numpy as np
+
     out = io.BytesIO()
-    npy.write_array(out, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
+    np.lib.format.write_array(out, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
     return out.getvalue()
