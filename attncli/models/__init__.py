@@ -11,34 +11,23 @@ from importlib import import_module
 from attncli.core.message import N_, Message, unknown
 from attncli.models.model import Model
 
-#: The file of every model, so that one is opened without the others.
+#: The models of every file, so that one is opened without the others.
 FILES = {
-    "attention": "attention",
-    "decoder_block": "block",
-    "dot_variance": "scores",
-    "embedded_attention": "embedding",
-    "embedding": "embedding",
-    "encoder_block": "block",
-    "feed_forward": "feed_forward",
-    "gpt": "gpt",
-    "latent": "latent",
-    "layer_norm": "norms",
-    "multi_head": "heads",
-    "positions": "positions",
-    "product": "attention",
-    "residual": "block",
-    "rms_norm": "norms",
-    "rotary": "positions",
-    "self_attention": "attention",
-    "softmax": "scores",
-    "tokens": "embedding",
-    "transformer": "transformer",
+    "attention": ("attention", "product", "self_attention"),
+    "embedding": ("embedded_attention", "embedding", "tokens"),
+    "gpt": ("gpt",),
+    "heads": ("multi_head",),
+    "latent": ("latent",),
+    "layers": ("feed_forward", "layer_norm", "rms_norm"),
+    "positions": ("positions", "rotary"),
+    "scores": ("dot_variance", "softmax"),
+    "transformer": ("decoder_block", "encoder_block", "residual", "transformer"),
 }
 
 
 def names() -> list[str]:
     """The names of all models."""
-    return list(FILES)
+    return sorted(name for models in FILES.values() for name in models)
 
 
 def get(name: str) -> Model:
@@ -49,7 +38,8 @@ def get(name: str) -> Model:
     InputError
         There is none; the likely one is suggested.
     """
-    if name not in FILES:
+    file = next((file for file, models in FILES.items() if name in models), None)
+    if file is None:
         raise unknown(Message(N_("The model")), name, names())
-    models: tuple[Model, ...] = import_module(f"{__name__}.{FILES[name]}").MODELS
+    models: tuple[Model, ...] = import_module(f"{__name__}.{file}").MODELS
     return next(model for model in models if model.name == name)

@@ -11,9 +11,9 @@ import numpy as np
 from attncli.core.graph import Axis, Graph, default_symbol, show_shape
 from attncli.core.matrix import BoolArray, Matrix, as_matrix
 from attncli.core.message import N_, InputError, Listed, Message, ShapeError
-from attncli.models.linear import linear
+from attncli.models.layers import linear
 from attncli.models.masks import mask_of
-from attncli.models.model import TOKENS, Argument, Given, Model, Setting
+from attncli.models.model import TOKENS, Argument, Model, Part, Setting, indexed
 from attncli.ops.elementwise import MASK, SCALE, SOFTCAP
 from attncli.ops.layout import HEAD_MEAN, JOIN_ROWS, REPEAT_KV
 from attncli.ops.product import PRODUCT
@@ -58,12 +58,10 @@ _MASKED_WITH_DISTANCE = N_(
 
 
 def attend(
-    graph: Graph,
+    part: Part,
     q: str,
     k: str,
     v: str | None,
-    given: Given,
-    prefix: str = "",
     *,
     past: int | None = None,
     width: Axis | None = None,
@@ -79,50 +77,40 @@ def attend(
     width : d_k of the scale, where it is not the width of q
     result, symbol : the last step's, where it is not O
     """
-    past = past_keys(given, prefix) if past is None else past
-    if f"{prefix}K_past" in given and v is not None:
-        k, v = _with_cache(graph, given, k, v, prefix)
-    k = _shared(graph, q, k, "K", prefix)
-    v = None if v is None else _shared(graph, q, v, "V", prefix)
-    scores = graph.apply(
-        PRODUCT, f"{prefix}scores", q, k, symbol="S", gradient_order=(0, 1), transpose_b=True, why=Message(_SCORES)
-    )
-    source = _scaled(graph, scores, given, prefix, width or graph.axes(q)[-1])
-    cap = given.setting("softcap")
+    graph = part.graph
+    if past is None:
+        past = past_keys(part)
+        if v is not None:
+            k, v = (cached(part, name, new, _CACHED) for name, new in (("K", k), ("V", v)))
+    k = _shared(part, q, k, "K")
+    v = None if v is None else _shared(part, q, v, "V")
+    scores = part.apply(PRODUCT, "scores", q, k, symbol="S", gradient_order=(0, 1), transpose_b=True, why=_SCORES)
+    source = _scaled(part, scores, width or graph.axes(q)[-1])
+    cap = part.setting("softcap")
     if cap is not None:
-        source = graph.apply(SOFTCAP, f"{prefix}capped", source, symbol="S_{capped}", cap=cap)
-    visible = mask_of(graph, scores, given, past)
+        source = part.apply(SOFTCAP, "capped", source, symbol="S_{capped}", cap=cap)
+    visible = mask_of(part, scores, past)
+    empty = None if visible is None else noted(graph, hidden_rows(visible))
     weights = softmax(
         graph,
-        source if visible is None else masked(graph, source, visible, given, prefix),
-        prefix=prefix,
-        empty=visible is not None and _noted(graph, hidden_rows(visible)),
-        maximum_of=source if given.setting("max_over") == "all" else None,
+        source if visible is None else masked(part, source, visible),
+        prefix=part.prefix,
+        empty=empty is not None,
+        maximum_of=source if part.setting("max_over") == "all" else None,
     )
-    if given.setting("average_heads"):
-        _averaged(graph, weights, prefix)
+    if part.setting("average_heads"):
+        if len(graph.shape(weights)) != 3:
+            raise InputError(
+                "average_heads is given, but there are no heads to average. Leave it out, or give several heads."
+            )
+        part.apply(HEAD_MEAN, "A_mean", weights, symbol=r"A_{mean}")
     if v is None:
         graph.notes.append(Message(N_("V is not given, so the calculation ends with the weights A.")))
         return weights
-    return graph.apply(PRODUCT, f"{prefix}{result}", weights, v, symbol=symbol, why=Message(_OUTPUT))
+    return part.apply(PRODUCT, result, weights, v, symbol=symbol, why=_OUTPUT)
 
 
-def _averaged(graph: Graph, weights: str, prefix: str) -> None:
-    """The step A_mean: the weights averaged over the heads.
-
-    Raises
-    ------
-    InputError
-        There are no heads.
-    """
-    if len(graph.shape(weights)) != 3:
-        raise InputError(
-            "average_heads is given, but there are no heads to average. Leave it out, or give several heads."
-        )
-    graph.apply(HEAD_MEAN, f"{prefix}A_mean", weights, symbol=r"A_{mean}")
-
-
-def past_keys(given: Given, prefix: str = "") -> int:
+def past_keys(part: Part) -> int:
     """How many keys a cache holds that go before the new ones; 0 where there is none.
 
     Raises
@@ -130,42 +118,36 @@ def past_keys(given: Given, prefix: str = "") -> int:
     InputError
         Half a cache.
     """
-    names = [f"{prefix}{name}_past" for name in "KV"]
-    missing = [name for name in names if name not in given]
-    if len(missing) == len(names):
+    missing = [name for name in ("K_past", "V_past") if name not in part]
+    if len(missing) == 2:
         return 0
     if missing:
         raise InputError(
             "A cache needs both {first} and {second}; {name} is missing.",
-            first=names[0],
-            second=names[1],
-            name=missing[0],
+            first=part.named("K_past"),
+            second=part.named("V_past"),
+            name=part.named(missing[0]),
         )
-    shape = given.inputs[names[0]].shape
+    shape = part.matrix("K_past").shape
     return shape[-2] if len(shape) > 1 else 0
 
 
-def _with_cache(graph: Graph, given: Given, k: str, v: str, prefix: str) -> tuple[str, str]:
-    ids = []
-    for name, new in (("K", k), ("V", v)):
-        axes = [axis.name for axis in graph.axes(new)]
-        axes[-2] = "past_key"
-        old = graph.input(f"{prefix}{name}_past", given.inputs[f"{prefix}{name}_past"], axes)
-        ids.append(
-            graph.apply(
-                JOIN_ROWS,
-                f"{prefix}{name}_all",
-                old,
-                new,
-                axes=("key",),
-                why=N_("Keys and values of earlier tokens are not computed again: the cached {rows} come first."),
-            )
-        )
-    return ids[0], ids[1]
+_CACHED = N_("Keys and values of earlier tokens are not computed again: the cached {rows} come first.")
 
 
-def _shared(graph: Graph, q: str, step_id: str, name: str, prefix: str) -> str:
+def cached(part: Part, name: str, new: str, why: str) -> str:
+    """What a cache holds of `name`, then the new rows; these alone where there is no cache. Returns the id."""
+    if f"{name}_past" not in part:
+        return new
+    axes = [axis.name for axis in part.graph.axes(new)]
+    axes[-2] = "past_key"
+    old = part.input(f"{name}_past", axes, symbol=indexed(name, "past"))
+    return part.apply(JOIN_ROWS, f"{name}_all", old, new, symbol=indexed(name, "all"), axes=("key",), why=why)
+
+
+def _shared(part: Part, q: str, step_id: str, name: str) -> str:
     """Repeat heads of keys or values until every query head has one."""
+    graph = part.graph
     heads, own = graph.axes(q)[:-2], graph.axes(step_id)[:-2]
     if len(heads) != len(own):
         raise ShapeError(
@@ -177,7 +159,8 @@ def _shared(graph: Graph, q: str, step_id: str, name: str, prefix: str) -> str:
         )
     if not heads or heads[0].size == own[0].size:
         return step_id
-    if own[0].size == 0 or heads[0].size % own[0].size:
+    group, left = divmod(heads[0].size, own[0].size)
+    if left:
         raise ShapeError(
             "{name} has {own} heads and {q} has {heads}: {heads} query heads cannot share {own} heads evenly."
             " Give {name} a number of heads that divides {heads}.",
@@ -186,76 +169,51 @@ def _shared(graph: Graph, q: str, step_id: str, name: str, prefix: str) -> str:
             q=q,
             heads=heads[0].size,
         )
-    return graph.apply(
-        REPEAT_KV, f"{prefix}{name}_shared", step_id, group=heads[0].size // own[0].size, heads=heads[0].size
-    )
+    return part.apply(REPEAT_KV, f"{name}_shared", step_id, group=group, heads=heads[0].size)
 
 
-def _scaled(graph: Graph, scores: str, given: Given, prefix: str, width: Axis) -> str:
-    kind = given.setting("scale", "sqrt")
-    if kind == "none" or (kind == "sqrt" and width.size == 1) or (kind != "sqrt" and float(kind.values) == 1.0):
+def _scaled(part: Part, scores: str, width: Axis) -> str:
+    scale = part.setting("scale", "sqrt")
+    if scale == "none" or (scale == "sqrt" and width.size == 1) or (scale != "sqrt" and float(scale.values) == 1.0):
         return scores
-    if kind == "sqrt":
-        return graph.apply(
-            SCALE,
-            f"{prefix}scaled",
-            scores,
-            symbol="S_{scaled}",
-            root=as_matrix(width.size),
-            notes={"label": default_symbol(width.name)},
-            why=Message(
-                N_(
-                    "A sum of {d} products spreads about √{d} times as wide as one. Dividing by √{d} brings it back,"
-                    " so that softmax does not put nearly all weight on one key."
-                ),
-                d=width.size,
-            ),
+    if scale != "sqrt":
+        why = Message(
+            N_("Every score is multiplied by the scale that was asked for, {scale}."), scale=f"{float(scale.values):g}"
         )
-    return graph.apply(
-        SCALE,
-        f"{prefix}scaled",
-        scores,
-        symbol="S_{scaled}",
-        factor=kind,
-        why=Message(
-            N_("Every score is multiplied by the scale that was asked for, {scale}."), scale=f"{float(kind.values):g}"
-        ),
-    )
-
-
-def masked(graph: Graph, source: str, visible: Matrix, given: Given, prefix: str = "") -> str:
-    """The scores with the mask M added, which has as many axes as it was given with."""
-    far = bool(given.setting("alibi"))
-    step_id = graph.input(
-        f"{prefix}M",
-        visible,
-        [axis.name for axis in graph.axes(source)][-visible.values.ndim :],
-        symbol="M",
-        differentiable=False,
-        hidden=True,
-        why=Message(_MASK_WITH_DISTANCE if far else _MASK),
-    )
-    why = Message(_MASKED_WITH_DISTANCE) if far else None
-    return graph.apply(MASK, f"{prefix}masked", source, step_id, symbol="S_{masked}", why=why)
-
-
-def _noted(graph: Graph, empty: BoolArray | None) -> bool:
-    """Whether there are rows in which nothing is visible; a note says so."""
-    if empty is not None:
-        graph.notes.append(empty_note(empty))
-    return empty is not None
-
-
-def empty_note(empty: BoolArray) -> Message:
-    """Which rows see nothing, and what that means for their weights."""
-    rows = sorted({int(index[-2]) + 1 for index in np.argwhere(empty)})
-    return Message(
+        return part.apply(SCALE, "scaled", scores, symbol="S_{scaled}", factor=scale, why=why)
+    why = Message(
         N_(
-            "Nothing at all is visible in {row} {which}. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax;"
-            " other frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
+            "A sum of {d} products spreads about √{d} times as wide as one. Dividing by √{d} brings it back,"
+            " so that softmax does not put nearly all weight on one key."
         ),
-        which=Listed(rows),
+        d=width.size,
     )
+    notes = {"label": default_symbol(width.name)}
+    root = as_matrix(width.size)
+    return part.apply(SCALE, "scaled", scores, symbol="S_{scaled}", root=root, notes=notes, why=why)
+
+
+def masked(part: Part, source: str, visible: Matrix) -> str:
+    """The scores with the mask M added, which has as many axes as it was given with."""
+    far = bool(part.setting("alibi"))
+    axes = [axis.name for axis in part.graph.axes(source)][-visible.values.ndim :]
+    why = _MASK_WITH_DISTANCE if far else _MASK
+    mask = part.input("M", axes, visible, symbol="M", differentiable=False, hidden=True, why=why)
+    return part.apply(MASK, "masked", source, mask, symbol="S_{masked}", why=_MASKED_WITH_DISTANCE if far else None)
+
+
+def noted(graph: Graph, empty: BoolArray | None) -> BoolArray | None:
+    """Rows in which nothing is visible, as they are; a note says which, and what that means for their weights."""
+    if empty is not None:
+        rows = sorted({int(index[-2]) + 1 for index in np.argwhere(empty)})
+        graph.notes.append(Message(_EMPTY, which=Listed(rows)))
+    return empty
+
+
+_EMPTY = N_(
+    "Nothing at all is visible in {row} {which}. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax;"
+    " other frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
+)
 
 
 # --- Models -----------------------------------------------------------------------------------------------------------
@@ -273,36 +231,36 @@ _PROJECTED = {
 }
 
 
-def self_attend(graph: Graph, x: str, given: Given) -> str:
+def self_attend(part: Part, x: str) -> str:
     """Steps Q, K, V from X (token d_model) with W_Q, W_K (d_model d_k), W_V (d_model d_v), then attention."""
     q, k, v = (
-        linear(graph, given, x, weight.name[-1], weight.name, weight.axes[1], why=_PROJECTED[weight.name[-1]])
-        for weight in WEIGHTS
+        linear(part, x, name, weight.name, weight.axes[1], _PROJECTED[name])
+        for name, weight in zip("QKV", WEIGHTS, strict=True)
     )
-    return attend(graph, q, k, v, given)
+    return attend(part, q, k, v)
 
 
-def _attention(graph: Graph, given: Given) -> str:
+def _attention(part: Part) -> str:
     """Q ([head] query d_k), K ([kv_head] key d_k), V ([kv_head] key d_v) → O ([head] query d_v); without V → A."""
-    heads = given.inputs["Q"].values.ndim == 3
-    same = heads and given.inputs["K"].shape[:1] == given.inputs["Q"].shape[:1]
+    given = part.inputs
+    heads = given["Q"].values.ndim == 3
+    same = heads and given["K"].shape[:1] == given["Q"].shape[:1]
     other = ["head" if same else "kv_head"] if heads else []
-    q = graph.input("Q", given.inputs["Q"], [*(["head"] if heads else []), "query", "d_k"])
-    row = "new_key" if "K_past" in given or "V_past" in given else "key"
-    k = graph.input("K", given.inputs["K"], [*other, row, "d_k"])
-    if "V" not in given and "V_past" in given:
+    q = part.input("Q", [*(["head"] if heads else []), "query", "d_k"])
+    row = "new_key" if "K_past" in part or "V_past" in part else "key"
+    k = part.input("K", [*other, row, "d_k"])
+    if "V" not in part and "V_past" in part:
         raise InputError("V_past is given without V. Give V too, or leave the cache out.")
-    v = graph.input("V", given.inputs["V"], [*other, row, "d_v"]) if "V" in given else None
-    return attend(graph, q, k, v, given)
+    return attend(part, q, k, part.input("V", [*other, row, "d_v"]) if "V" in part else None)
 
 
-def _weighted_values(graph: Graph, given: Given) -> str:
+def _weighted_values(part: Part) -> str:
     """A ([head] query key), V ([head] key d_v) → O ([head] query d_v)."""
-    heads = ["head"] if given.inputs["A"].values.ndim == 3 else []
-    a = graph.input("A", given.inputs["A"], [*heads, "query", "key"], why=N_("The attention weights."))
-    v = graph.input("V", given.inputs["V"], [*heads, "key", "d_v"])
+    heads = ["head"] if part.matrix("A").values.ndim == 3 else []
+    a = part.input("A", [*heads, "query", "key"], why=N_("The attention weights."))
+    v = part.input("V", [*heads, "key", "d_v"])
     why = N_("Each output {row} adds up the {rows} of V, each times its weight; weight j belongs to {row} j.")
-    return graph.apply(PRODUCT, "O", a, v, why=Message(why))
+    return part.apply(PRODUCT, "O", a, v, why=why)
 
 
 MODELS = (
@@ -329,7 +287,7 @@ MODELS = (
         text=N_("self-attention: X times W_Q, W_K, W_V, then attention"),
         arguments=(TOKENS, *WEIGHTS),
         settings=SETTINGS,
-        build=lambda graph, given: self_attend(graph, given.enter(graph, TOKENS), given),
+        build=lambda part: self_attend(part, part.enter(TOKENS)),
     ),
     Model(
         name="product",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from attncli.core.graph import Graph
 from attncli.core.message import N_, InputError
 from attncli.models import attention
-from attncli.models.model import Argument, Given, Model, Setting
+from attncli.models.model import Argument, Model, Part, Setting
+from attncli.models.updates import updated
 from attncli.models.vocabulary import Vocabulary
-from attncli.ops.elementwise import UPDATE
 from attncli.ops.embedding import ENCODE, LOOK_UP
 
 TABLE = Argument("E", ("vocabulary", "d_model"), N_("the embedding table, one row per vocabulary entry"))
@@ -32,10 +33,10 @@ SETTINGS = (
 )
 
 
-def vocabulary_of(given: Given) -> Vocabulary | None:
+def vocabulary_of(part: Part) -> Vocabulary | None:
     """The vocabulary that the settings give or build, or None."""
-    words, corpus = given.setting("vocabulary"), given.setting("corpus")
-    split, unknown = given.setting("split", "characters"), given.setting("unknown")
+    words, corpus = part.setting("vocabulary"), part.setting("corpus")
+    split, unknown = part.setting("split", "characters"), part.setting("unknown")
     if words is not None and corpus is not None:
         raise InputError(
             "Both vocabulary and corpus are given. Keep one: a list of tokens, or a text to build it from."
@@ -47,48 +48,40 @@ def vocabulary_of(given: Given) -> Vocabulary | None:
     return None
 
 
-def tokens(graph: Graph, given: Given) -> str:
+def tokens(part: Part) -> str:
     """The ids T (token), given or encoded from text; returns the id of T."""
-    vocabulary = vocabulary_of(given)
-    if "T" in given and "text" in given:
+    vocabulary, labels = vocabulary_of(part), part.graph.labels
+    if "T" in part and "text" in part:
         raise InputError("Both T and text are given. Keep one: ids, or the text they come from.")
     if vocabulary is not None:
-        graph.labels["vocabulary"] = vocabulary.tokens
-    if "text" in given:
+        labels["vocabulary"] = vocabulary.tokens
+    if "text" in part:
         if vocabulary is None:
             raise InputError(
                 "A text needs a vocabulary to become ids. Add the setting vocabulary (a list of tokens, in the order of"
                 " their ids) or corpus (a text to build it from)."
             )
-        cut = vocabulary.cut(given.texts["text"])
-        ids = vocabulary.encode(given.texts["text"])
-        graph.labels["token"] = tuple(cut)
-        return graph.apply(
-            ENCODE, "T", ids=np.asarray(ids, dtype=np.float64), count=len(ids), notes={"tokens": tuple(cut)}
-        )
-    if "T" not in given:
+        labels["token"] = tuple(vocabulary.cut(part.texts["text"]))
+        ids = np.asarray(vocabulary.encode(part.texts["text"]), dtype=np.float64)
+        return part.apply(ENCODE, "T", ids=ids, count=len(ids), notes={"tokens": labels["token"]})
+    if "T" not in part:
         raise InputError("The tokens are missing. Give ids as T (like “0 2 1”), or a text with a vocabulary.")
-    if vocabulary is not None and given.inputs["T"].values.size:
-        known = [int(i) for i in given.inputs["T"].values.ravel()]
+    if vocabulary is not None and part.matrix("T").values.size:
+        known = [int(i) for i in part.matrix("T").values.ravel()]
         if all(0 <= i < len(vocabulary.tokens) for i in known):
-            graph.labels["token"] = tuple(vocabulary.decode(known))
-    return graph.input(
-        "T",
-        given.inputs["T"],
-        ("token",),
-        differentiable=False,
-        why=N_("The tokens as ids: each names a {row} of the table, counted from 0."),
-    )
+            labels["token"] = tuple(vocabulary.decode(known))
+    why = N_("The tokens as ids: each names a {row} of the table, counted from 0.")
+    return part.input("T", ("token",), differentiable=False, why=why)
 
 
-def embed(graph: Graph, given: Given) -> str:
+def embed(part: Part) -> str:
     """E (vocabulary d_model), T (token) → X (token d_model); returns the id of X."""
-    why = N_("The embedding table: one {row} of numbers for every entry of the vocabulary.")
-    table = given.enter(graph, TABLE, why)
-    ids = tokens(graph, given)
+    graph = part.graph
+    table = part.enter(TABLE, N_("The embedding table: one {row} of numbers for every entry of the vocabulary."))
+    ids = tokens(part)
     numbers = graph.inputs[ids].matrix.values if ids in graph.inputs else graph.steps[ids].params["ids"]
     check_ids(numbers, graph.shape(table)[0])
-    return graph.apply(LOOK_UP, "X", table, ids)
+    return part.apply(LOOK_UP, "X", table, ids)
 
 
 def check_ids(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], count: int) -> None:
@@ -117,14 +110,6 @@ def check_ids(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], count:
             )
 
 
-def updated(graph: Graph, given: Given) -> None:
-    """E_new = E − η G_E, where a learning rate was given and there is a gradient."""
-    eta = given.setting("eta")
-    if eta is not None and "G_E" in graph:
-        graph.phase = "update"
-        graph.apply(UPDATE, "E_new", "E", "G_E", symbol="E_{new}", eta=eta)
-
-
 MODELS = (
     Model(
         name="tokens",
@@ -139,14 +124,14 @@ MODELS = (
         arguments=ARGUMENTS,
         settings=SETTINGS,
         build=embed,
-        after=updated,
+        after=partial(updated, arguments=(TABLE,)),
     ),
     Model(
         name="embedded_attention",
         text=N_("tokens to embeddings to self-attention, with every gradient back to the table"),
         arguments=(*ARGUMENTS, *attention.WEIGHTS),
         settings=(*SETTINGS, *attention.SETTINGS),
-        build=lambda graph, given: attention.self_attend(graph, embed(graph, given), given),
-        after=updated,
+        build=lambda part: attention.self_attend(part, embed(part)),
+        after=partial(updated, arguments=(TABLE,)),
     ),
 )

@@ -10,14 +10,13 @@ from functools import partial
 
 import numpy as np
 
-from attncli.core.graph import Graph, show_shape
+from attncli.core.graph import show_shape
 from attncli.core.matrix import Matrix
-from attncli.core.message import N_, InputError, Message, ShapeError
-from attncli.models import attention, block, embedding, heads, updates
+from attncli.core.message import N_, InputError, ShapeError
+from attncli.models import attention, embedding, heads, transformer, updates
 from attncli.models.attention import past_keys
-from attncli.models.linear import logits
-from attncli.models.model import Argument, Given, Model, Setting
-from attncli.models.positions import BASE, EXPONENTS, positions
+from attncli.models.layers import logits
+from attncli.models.model import Argument, Model, Part, Setting
 from attncli.ops.embedding import LOOK_UP
 from attncli.ops.positions import ADD_POSITIONS
 
@@ -47,7 +46,7 @@ _PARAMETERS = (
     Argument("W_O", ("heads·d_v", "d_model"), N_("with layers = 0: mixes the joined heads"), required=False),
     *(
         weight.changed(required=weight.required and "ffn." not in weight.name)
-        for weight in block.encoder_arguments("layerN.", LAYERS)
+        for weight in transformer.encoder_arguments("layerN.", LAYERS)
     ),
     Argument("final.gamma", ("d_model",), N_("γ of the last norm, where norm = pre"), required=False),
     Argument("final.beta", ("d_model",), N_("β of the last norm, where norm = pre"), required=False),
@@ -70,31 +69,25 @@ SETTINGS = (
         ("none", "sinusoidal", "learned"),
     ),
     Setting("tied", "flag", N_("the logits use the embedding table again, transposed, instead of W_out")),
-    BASE,
-    EXPONENTS,
-    *(s for s in block.SETTINGS if s.name not in ("causal", "base")),
+    *transformer.STACKED,
     *updates.SETTINGS,
 )
 
 
-def _gpt(graph: Graph, given: Given) -> str:
+def _gpt(part: Part) -> str:
     """E (vocabulary d_model), T (token) and the weights → logits (token vocabulary)."""
-    layers = int(given.setting(*LAYERS))
-    x = _positioned(graph, embedding.embed(graph, given), given, _past(given, layers))
-    for layer in range(1, layers + 1):
-        with block.told(Message(N_("layer {layer}"), layer=layer)):
-            x = block.causal(graph, x, given, f"layer{layer}.")
+    layers = int(part.setting(*LAYERS))
+    x = _positioned(part, embedding.embed(part), _past(part, layers))
     if layers == 0:
-        x = _bare(graph, x, given)
-    elif given.setting("norm", "post") == "pre":
-        x = block.normed(graph, x, given, "final.")
-    return _logits(graph, x, given)
+        return _logits(part, _bare(part, x))
+    x = transformer.layers(part, x, layers, transformer.causal)
+    return _logits(part, transformer.last_norm(part.inside("final."), x))
 
 
-def _past(given: Given, layers: int) -> int:
+def _past(part: Part, layers: int) -> int:
     """Tokens that are in the caches: as many in every layer."""
-    parts = [f"layer{layer}.self." for layer in range(1, layers + 1)] or [""]
-    lengths = {f"{part}K_past": past_keys(given, part) for part in parts}
+    parts = [part.inside(f"layer{layer}.self.") for layer in range(1, layers + 1)] or [part]
+    lengths = {each.named("K_past"): past_keys(each) for each in parts}
     first = next(iter(lengths))
     for name, length in lengths.items():
         if length != lengths[first]:
@@ -109,66 +102,60 @@ def _past(given: Given, layers: int) -> int:
     return lengths[first]
 
 
-def _positioned(graph: Graph, x: str, given: Given, past: int) -> str:
+def _positioned(part: Part, x: str, past: int) -> str:
     """X plus sinusoidal or learned positions, where they are asked for; they count from the tokens in the cache."""
-    kind = given.setting("positions", "none")
-    if (kind == "learned") != ("P" in given):
-        if kind == "learned":
-            raise InputError("Learned positions need P, a {row} of d_model numbers for each place.")
+    kind = part.setting("positions", "none")
+    if kind == "learned" and "P" not in part:
+        raise InputError("Learned positions need P, a {row} of d_model numbers for each place.")
+    if kind != "learned" and "P" in part:
         raise InputError("P is given, but positions is {kind}. Set positions to learned, or leave P out.", kind=kind)
     if kind == "none":
         return x
-    rows, width = graph.shape(x)
-    code = (
-        positions(graph, given, rows, width, "", past) if kind == "sinusoidal" else _learned(graph, given, rows, past)
-    )
-    return graph.apply(ADD_POSITIONS, "positioned", x, code, symbol="X_{pos}")
+    if kind == "sinusoidal":
+        return transformer.positioned(part, x, past)
+    return part.apply(ADD_POSITIONS, "positioned", x, _learned(part, part.graph.shape(x)[0], past), symbol="X_{pos}")
 
 
-def _learned(graph: Graph, given: Given, rows: int, past: int) -> str:
+def _learned(part: Part, rows: int, past: int) -> str:
     why = N_("Learned positions: {row} 1 belongs to the first place, and so on.")
-    table = graph.input("P", given.inputs["P"], ("position", "d_model"), why=why)
-    most = graph.shape(table)[0]
-    if past + rows > most:
+    table = part.input("P", ("position", "d_model"), why=why)
+    shape = part.graph.shape(table)
+    if past + rows > shape[0]:
         raise ShapeError(
             "P is {shape}: it has a vector for {most} places, but there are {rows} tokens. Give P a row for each token.",
-            shape=show_shape(graph.shape(table)),
-            most=most,
+            shape=show_shape(shape),
+            most=shape[0],
             rows=past + rows,
         )
-    places = graph.input(
-        "places",
-        Matrix(np.arange(float(past), float(past + rows))),
-        ("token",),
-        symbol="p",
-        differentiable=False,
-        why=N_("The places of the tokens, counted from 0."),
-    )
-    said = N_("Each place names a {row} of P: what the model has learned about standing there.")
-    return graph.apply(LOOK_UP, "X_P", table, places, symbol="X_P", why=said)
+    numbers = Matrix(np.arange(float(past), float(past + rows)))
+    why = N_("The places of the tokens, counted from 0.")
+    places = part.input("places", ("token",), numbers, symbol="p", differentiable=False, why=why)
+    why = N_("Each place names a {row} of P: what the model has learned about standing there.")
+    return part.apply(LOOK_UP, "X_P", table, places, symbol="X_P", why=why)
 
 
-def _bare(graph: Graph, x: str, given: Given) -> str:
+def _bare(part: Part, x: str) -> str:
     """Causal attention and nothing else: heads where W_O is given, a single attention where it is not."""
-    missing = [weight.name for weight in attention.WEIGHTS if weight.name not in given]
+    missing = [weight.name for weight in attention.WEIGHTS if weight.name not in part]
     if missing:
         raise InputError(
             "Model gpt with 0 layers needs {missing}. Give the weights of its attention, or set layers.",
             missing=", ".join(missing),
         )
-    causal = given.changed(settings={**given.settings, "causal": True})
-    if "W_O" in given:
-        return heads.multi_head(graph, x, x, causal, out="d_model")
+    causal = part.inside("", causal=True)
+    if "W_O" in part:
+        return heads.multi_head(causal, x, x, out="d_model")
     for name in ("heads", "kv_heads", "rotary"):
-        if given.setting(name) not in (None, 1, False):
+        if part.setting(name) not in (None, 1, False):
             raise InputError("{name} needs W_O, which joins the heads. Give W_O, or leave {name} out.", name=name)
-    return attention.self_attend(graph, x, causal)
+    return attention.self_attend(causal, x)
 
 
-def _logits(graph: Graph, x: str, given: Given) -> str:
+def _logits(part: Part, x: str) -> str:
+    graph = part.graph
     axis = graph.axes(x)[-1]
-    tied = bool(given.setting("tied"))
-    if tied == ("W_out" in given):
+    tied = bool(part.setting("tied"))
+    if tied == ("W_out" in part):
         raise InputError(
             "tied is set, so the logits use E, but W_out is given too. Keep one."
             if tied
@@ -183,7 +170,7 @@ def _logits(graph: Graph, x: str, given: Given) -> str:
             size=axis.size,
             width=graph.shape("E")[1],
         )
-    return logits(graph, given, x, "E" if tied else None)
+    return logits(part, x, "E" if tied else None)
 
 
 MODELS = (

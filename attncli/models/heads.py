@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-from attncli.core.graph import Axis, Graph, show_shape
-from attncli.core.matrix import Matrix
+from attncli.core.graph import Axis, show_shape
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models.attention import SETTINGS as ATTENTION
 from attncli.models.attention import attend, past_keys
-from attncli.models.linear import linear
-from attncli.models.model import TOKENS, Argument, Given, Model, Setting
-from attncli.models.positions import ROTARY, rotated, rotation
+from attncli.models.layers import linear
+from attncli.models.model import TOKENS, Argument, Model, Part, Setting, indexed
+from attncli.models.positions import ROTARY, refuse_rotation, rotated, rotation
 from attncli.ops.layout import HEADS_WIDTH, MERGE_HEADS, SPLIT_HEADS
 
 WEIGHTS = (
@@ -44,7 +43,7 @@ _PROJECTED = {
 }
 
 
-def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "", out: str = "d_out") -> str:
+def multi_head(part: Part, x: str, x_kv: str, out: str = "d_out") -> str:
     """Steps Q, K, V … concat, output for queries from `x` and keys and values from `x_kv`; returns the id of output.
 
     With `rotary`, queries and keys are turned by their positions before they meet. Across two sequences they are not:
@@ -53,7 +52,6 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "", 
     Parameters
     ----------
     x, x_kv : ids of arrays (token d_model); the same one for self-attention
-    prefix : goes before every id, and before the names of the weights in `given`
     out : the axis of the output's columns
 
     Raises
@@ -61,8 +59,8 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "", 
     ShapeError
         Heads that cannot share the columns or each other evenly.
     """
-    heads = int(given.setting("heads", 1))
-    kv_heads = int(given.setting("kv_heads", heads))
+    heads = int(part.setting("heads", 1))
+    kv_heads = int(part.setting("kv_heads", heads))
     if heads % kv_heads:
         raise ShapeError(
             "{heads} query heads cannot share {kv_heads} heads of keys and values evenly. Give kv_heads a number that"
@@ -70,34 +68,29 @@ def multi_head(graph: Graph, x: str, x_kv: str, given: Given, prefix: str = "", 
             heads=heads,
             kv_heads=kv_heads,
         )
+    whole = {"Q": _projected(part, x, "Q", heads, "heads")}
+    # W_Q sets the width that W_K's heads must have, W_V the rows of W_O: an error there can then name them.
+    _bind(part, "kv_heads·d_k", whole["Q"], heads, kv_heads, "W_Q")
+    whole |= {name: _projected(part, x_kv, name, kv_heads, "kv_heads") for name in "KV"}
+    _bind(part, "heads·d_v", whole["V"], kv_heads, heads, "W_V")
     own = {"Q": heads, "K": kv_heads, "V": kv_heads}
-    pieces = {}
-    for name in "QKV":
-        pieces[name] = _projected(graph, x if name == "Q" else x_kv, given, name, own[name], prefix)
-        _bind(graph, pieces[name], name, heads, kv_heads, prefix)
-    q, k, v = (_split(graph, pieces[name], name, own[name], heads, prefix) for name in "QKV")
-    if given.setting("rotary") and x == x_kv:
-        q, k = _turned(graph, given, q, k, prefix)
-    attended = attend(graph, q, k, v, given, prefix)
-    concat = joined(graph, attended, prefix)
-    if f"{prefix}W_O" not in given:
-        graph.notes.append(Message(N_("W_O is not given, so the joined heads are the result.")))
-        return concat
-    return output(graph, concat, given, prefix, out)
+    q, k, v = (split(part, whole[name], name, "d_v" if name == "V" else "d_k", own[name], heads) for name in "QKV")
+    if part.setting("rotary") and x == x_kv:
+        q, k = _turned(part, q, k)
+    attended = attend(part, q, k, v)
+    concat = joined(part, attended)
+    if "W_O" in part:
+        return output(part, concat, out)
+    part.graph.notes.append(Message(N_("W_O is not given, so the joined heads are the result.")))
+    return concat
 
 
-def joined(graph: Graph, attended: str, prefix: str) -> str:
+def joined(part: Part, attended: str) -> str:
     """The step concat: outputs of the heads (head query d_v) side by side."""
-    head, _, width = graph.axes(attended)
-    return graph.apply(
-        MERGE_HEADS,
-        f"{prefix}concat",
-        attended,
-        symbol="C",
-        heads=head.size,
-        width=width.size,
-        axes=("heads·d_v",),
-        why=joined_why(head.size, width.size),
+    head, _, width = part.graph.axes(attended)
+    why = joined_why(head.size, width.size)
+    return part.apply(
+        MERGE_HEADS, "concat", attended, symbol="C", heads=head.size, width=width.size, axes=("heads·d_v",), why=why
     )
 
 
@@ -124,26 +117,26 @@ def joined_why(heads: int, width: int) -> Message | str:
     )
 
 
-def _projected(graph: Graph, x: str, given: Given, name: str, heads: int, prefix: str) -> str:
+def _projected(part: Part, x: str, name: str, heads: int, setting: str) -> str:
     """Q, K or V of all heads: x W, plus a bias where there is one."""
-    axis = next(argument.axes[1] for argument in WEIGHTS if argument.name == f"W_{name}")
-    weight = f"{prefix}W_{name}"
-    evenly(weight, given.inputs[weight], heads, "heads" if name == "Q" else "kv_heads")
-    return linear(graph, given, x, f"{prefix}{name}", weight, axis, bias=f"{prefix}b_{name}", why=_PROJECTED[name])
+    weight = next(argument for argument in WEIGHTS if argument.name == f"W_{name}")
+    evenly(part, weight.name, heads, setting)
+    return linear(part, x, name, weight.name, weight.axes[1], _PROJECTED[name])
 
 
-def evenly(step_id: str, matrix: Matrix, heads: int, setting: str = "heads") -> None:
+def evenly(part: Part, weight: str, heads: int, setting: str = "heads") -> None:
     """Refuse a weight matrix whose columns `heads` cannot share evenly.
 
     Raises
     ------
     ShapeError
     """
+    matrix = part.matrix(weight)
     if matrix.values.ndim == 2 and matrix.shape[1] % heads:
         raise ShapeError(
             "{weight} is {shape}: {heads} heads cannot share {columns} columns evenly. Give {weight} a number of columns"
             " that {heads} divides, or change {setting}.",
-            weight=step_id,
+            weight=part.named(weight),
             shape=show_shape(matrix.shape),
             heads=heads,
             columns=matrix.shape[1],
@@ -151,32 +144,28 @@ def evenly(step_id: str, matrix: Matrix, heads: int, setting: str = "heads") -> 
         )
 
 
-def _bind(graph: Graph, step_id: str, name: str, heads: int, kv_heads: int, prefix: str) -> None:
-    """W_Q sets the width that W_K's heads must have, W_V the rows of W_O: an error there can then name them."""
-    columns = graph.axes(step_id)[-1].size
-    if name == "Q":
-        axis, size = "kv_heads·d_k", columns // heads * kv_heads
-    elif name == "V":
-        axis, size = "heads·d_v", columns // kv_heads * heads
-    else:
-        return
-    graph.bound.setdefault(prefix + axis, Axis(axis, size, f"{prefix}W_{name}"))
+def _bind(part: Part, axis: str, projected: str, heads: int, others: int, weight: str) -> None:
+    """The axis of `others` heads that are as wide as the `heads` of what was projected."""
+    size = part.graph.axes(projected)[-1].size // heads * others
+    part.graph.bound.setdefault(part.named(axis), Axis(axis, size, part.named(weight)))
 
 
-def _split(graph: Graph, step_id: str, name: str, heads: int, of: int, prefix: str) -> str:
-    width = graph.axes(step_id)[-1].size // heads
-    return graph.apply(
-        SPLIT_HEADS,
-        f"{prefix}{name}_heads",
-        step_id,
-        heads=heads,
-        width=width,
-        axes=("head" if heads == of else "kv_head", "d_v" if name == "V" else "d_k"),
-        why=split_why(name, heads, width),
-    )
+def split(part: Part, source: str, name: str, width: str, heads: int, of: int) -> str:
+    """The step NAME_heads: the columns of `source` shared out among `heads`; returns its id.
+
+    Parameters
+    ----------
+    width : the axis of a head's columns
+    of : query heads; fewer than these are heads of keys and values
+    """
+    each = part.graph.axes(source)[-1].size // heads
+    axes = ("head" if heads == of else "kv_head", width)
+    why = _split_why(source.removeprefix(part.prefix), heads, each)
+    symbol = indexed(name, "heads")
+    return part.apply(SPLIT_HEADS, f"{name}_heads", source, symbol=symbol, heads=heads, width=each, axes=axes, why=why)
 
 
-def split_why(name: str, heads: int, width: int) -> Message:
+def _split_why(name: str, heads: int, width: int) -> Message:
     """Which columns of `name` go to which head."""
     if heads == 1:
         return Message(N_("There is one head, and it takes all {columns} of {name}."), name=name)
@@ -198,63 +187,40 @@ def split_why(name: str, heads: int, width: int) -> Message:
     )
 
 
-def _turned(graph: Graph, given: Given, q: str, k: str, prefix: str) -> tuple[str, str]:
+def _turned(part: Part, q: str, k: str) -> tuple[str, str]:
     """Queries and new keys turned by their positions, counted from the length of the cache, whose keys are turned already."""
-    cos, sin = rotation(graph, given, q, prefix, past_keys(given, prefix))
+    cos, sin = rotation(part, q, past_keys(part))
     why = N_(
         "Every head's queries and keys are turned by their positions, so that a score depends on how far apart query and"
         " key stand. Values are not turned: what a token hands over does not depend on its place."
     )
-    query = rotated(graph, given, q, cos, sin, f"{prefix}Q_rotated", "Q_{rotated}", why)
-    return query, rotated(graph, given, k, cos, sin, f"{prefix}K_rotated", "K_{rotated}", why)
+    return rotated(part, q, cos, sin, "Q", why), rotated(part, k, cos, sin, "K", why)
 
 
-def output(graph: Graph, concat: str, given: Given, prefix: str, out: str = "d_out") -> str:
+def output(part: Part, concat: str, out: str = "d_out") -> str:
     """The step output: the joined heads times W_O, plus a bias where there is one."""
     why = N_("W_O mixes what the heads have found: every output number draws on all of them.")
-    return linear(
-        graph, given, concat, f"{prefix}output", f"{prefix}W_O", out, bias=f"{prefix}b_O", symbol="Y", why=why
-    )
+    return linear(part, concat, "output", "W_O", out, why, "Y")
 
 
-def _multi_head(graph: Graph, given: Given) -> str:
+def _multi_head(part: Part) -> str:
     """X (token d_model), perhaps X_kv (key d_kv), W_Q, W_K, W_V, W_O → output (token d_out)."""
-    _check_positions(given)
-    if "X_kv" not in given:
-        x = given.enter(graph, TOKENS)
-        return multi_head(graph, x, x, given)
-    x = graph.input("X", given.inputs["X"], ("query", "d_model"))
-    other = graph.input(
-        "X_kv",
-        given.inputs["X_kv"],
-        ("new_key" if "K_past" in given else "key", "d_kv"),
-        why=N_("The other sequence: keys and values come from here, queries from X."),
-    )
-    return multi_head(graph, x, other, given)
-
-
-def _check_positions(given: Given) -> None:
-    """Distances between two sequences, and settings of a rotation that would turn nothing.
-
-    Raises
-    ------
-    InputError
-    """
     for name in ("rotary", "alibi"):
-        if "X_kv" in given and given.setting(name):
+        if "X_kv" in part and part.setting(name):
             raise InputError(
                 "{setting} goes by how far apart tokens of one sequence stand, but keys come from X_kv, another one."
                 " Leave {setting} out, or leave X_kv out.",
                 setting=name,
             )
-    if given.setting("rotary"):
-        return
-    for setting in ROTARY[1:]:
-        if given.setting(setting.name) is not None:
-            raise InputError(
-                "{setting} is given, but nothing is turned. Add rotary = true, or leave {setting} out.",
-                setting=setting.name,
-            )
+    if not part.setting("rotary"):
+        refuse_rotation(part, "rotary = true")
+    if "X_kv" not in part:
+        x = part.enter(TOKENS)
+        return multi_head(part, x, x)
+    x = part.input("X", ("query", "d_model"))
+    why = N_("The other sequence: keys and values come from here, queries from X.")
+    other = part.input("X_kv", ("new_key" if "K_past" in part else "key", "d_kv"), why=why)
+    return multi_head(part, x, other)
 
 
 MODELS = (

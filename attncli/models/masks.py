@@ -8,29 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph, show_shape
+from attncli.core.graph import show_shape
 from attncli.core.matrix import BoolArray, Expression, FloatArray, Matrix
 from attncli.core.message import ShapeError
 from attncli.core.record import Record
-from attncli.models.model import Given
+from attncli.models.model import Part
 
 
-def mask_of(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None:
+def mask_of(part: Part, scores: str, past: int) -> Matrix | None:
     """All masks that were asked for, added up to one: ([head] query key), or None.
 
     Parameters
     ----------
     past : keys that come before the first query, in a cache
     """
-    shape = graph.shape(scores)
-    hidden = _hidden(given, shape, past)
-    added: Matrix | None = given.setting("mask")
+    shape = part.graph.shape(scores)
+    hidden = _hidden(part, shape, past)
+    added: Matrix | None = part.setting("mask")
     if added is not None:
         values = _fitted(added.values, shape, "mask")
         if values.shape != added.shape:
             written = None if added.entries is None else tuple(_spread(added, values.shape))
             added = Matrix(values, None, written)
-    bias = _bias(given, shape, past)
+    bias = _bias(part, shape, past)
     if bias is not None:
         added = bias if added is None else _sum(added, bias)
     if hidden is None or (added is not None and not hidden.any()):
@@ -38,15 +38,15 @@ def mask_of(graph: Graph, scores: str, given: Given, past: int) -> Matrix | None
     return _over(hidden, added)
 
 
-def _hidden(given: Given, shape: Sequence[int], past: int) -> BoolArray | None:
+def _hidden(part: Part, shape: Sequence[int], past: int) -> BoolArray | None:
     """What may not be seen, from causal, window, keep and hide; None where none of them is asked for."""
     n, m = shape[-2:]
     i, j = np.arange(n)[:, None] + past, np.arange(m)[None, :]
     hidden: BoolArray = np.zeros((n, m), dtype=np.bool_)
     asked = False
-    if given.setting("causal"):
+    if part.setting("causal"):
         hidden, asked = hidden | (j > i), True
-    window = given.setting("window")
+    window = part.setting("window")
     if window is not None and window != (-1, -1):
         left, right = window
         if left >= 0:
@@ -55,7 +55,7 @@ def _hidden(given: Given, shape: Sequence[int], past: int) -> BoolArray | None:
             hidden = hidden | (j > i + right)
         asked = True
     for name in ("keep", "hide"):
-        marks = given.setting(name)
+        marks = part.setting(name)
         if marks is not None:
             marks = _fitted(marks, shape, name)
             hidden, asked = hidden | (~marks if name == "keep" else marks), True
@@ -112,12 +112,12 @@ def _power(over: int, under: int) -> Slope:
     return Slope(value, ("^", ("num", "2"), ("neg", written)))
 
 
-def _bias(given: Given, shape: Sequence[int], past: int) -> Matrix | None:
+def _bias(part: Part, shape: Sequence[int], past: int) -> Matrix | None:
     """−slope · |i − j| for every head, ([head] query key); None where it is not asked for.
 
     The paper's heads look back only, at distances i − j; where a head also looks ahead, what is ahead costs as much.
     """
-    asked = given.setting("alibi")
+    asked = part.setting("alibi")
     if asked is None or asked is False:
         return None
     heads = shape[0] if len(shape) > 2 else 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from attncli.core.graph import Graph
+from attncli.core.graph import Graph, Op
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, LimitError, Message, unknown
 from attncli.core.record import Record
@@ -49,44 +49,71 @@ class Setting(Record):
     update: bool = False
 
 
-class Given(Record):
-    """What a model gets: matrices by name, text by name, settings read and checked.
+class Part(Record):
+    """A part of a model while it is written: the graph that it is added to, and what it was given.
 
-    `asked` collects the settings that the model looked at, for all its parts.
+    Parameters
+    ----------
+    inputs, texts : of the whole model, by name
+    settings : read and checked; a part may be told others than the whole
+    asked : the settings that were looked at so far, in all parts
+    prefix : goes before the ids and the names of this part: "self.", "layer2.ffn."; "" for the whole
     """
 
+    graph: Graph
     inputs: Mapping[str, Matrix]
     texts: Mapping[str, str]
     settings: Mapping[str, Any]
     asked: set[str]
+    prefix: str = ""
+
+    def named(self, name: str) -> str:
+        """What a step or an input of this part is called in the whole model."""
+        return self.prefix + name
 
     def __contains__(self, name: object) -> bool:
-        return name in self.inputs or name in self.texts
+        return f"{self.prefix}{name}" in self.inputs or name in self.texts
+
+    def matrix(self, name: str) -> Matrix:
+        """The numbers given as `name`."""
+        return self.inputs[self.named(name)]
 
     def setting(self, name: str, default: Any = None) -> Any:
         self.asked.add(name)
         return self.settings.get(name, default)
 
+    def inside(self, prefix: str, **settings: Any) -> Part:
+        """The part within this one that `prefix` stands for, told these settings besides."""
+        return self.changed(prefix=self.prefix + prefix, settings={**self.settings, **settings})
+
     def enter(
-        self, graph: Graph, argument: Argument, why: Message | str | None = None, symbol: str | None = None
+        self, argument: Argument, why: Message | str | None = None, symbol: str | None = None, axes: Sequence[str] = ()
     ) -> str:
-        """Add an input to the graph with the axes that the model names; returns its id."""
-        return graph.input(argument.name, self.inputs[argument.name], argument.axes, symbol=symbol, why=why)
+        """Add an input to the graph, with the axes that the model names or with others; returns its id."""
+        return self.input(argument.name, axes or argument.axes, symbol=symbol, why=why)
+
+    def input(self, name: str, axes: Sequence[str], matrix: Matrix | None = None, **more: Any) -> str:
+        """Add what was given as `name`, or `matrix` under this name; see `Graph.input`."""
+        return self.graph.input(self.named(name), self.matrix(name) if matrix is None else matrix, axes, **more)
+
+    def apply(self, op: Op, name: str, *operands: str, **more: Any) -> str:
+        """Add a step called `name` in this part; see `Graph.apply`."""
+        return self.graph.apply(op, self.named(name), *operands, **more)
 
 
 class Model(Record):
     """An architecture: what it takes and the function that writes its graph.
 
-    `build(graph, given)` adds inputs and steps and returns the id of the output, where the
-    upstream gradient enters. `after(graph, given)` may add steps behind the gradients (an update).
+    `build(part)` adds inputs and steps and returns the id of the output, where the upstream gradient enters. `after(part)`
+    may add steps behind the gradients (an update).
     """
 
     name: str
     text: str
     arguments: tuple[Argument, ...]
     settings: tuple[Setting, ...]
-    build: Callable[[Graph, Given], str]
-    after: Callable[[Graph, Given], None] | None = None
+    build: Callable[[Part], str]
+    after: Callable[[Part], None] | None = None
 
     def argument(self, name: str) -> Argument | None:
         """The input called `name`, in whichever layer."""
@@ -122,7 +149,7 @@ class Model(Record):
             )
         return out
 
-    def check(self, given: Given) -> None:
+    def check(self, given: Part) -> None:
         """Refuse inputs the model does not know, and say which required ones are missing.
 
         Raises
@@ -142,19 +169,19 @@ class Model(Record):
                 example=" ".join(_example(arguments[name]) for name in missing[:3]),
             )
 
-    def check_used(self, given: Given, graph: Graph) -> None:
+    def check_used(self, given: Part) -> None:
         """Refuse inputs and settings that the finished graph made nothing of: who gave them meant something by it.
 
         Raises
         ------
         InputError
         """
-        updated = any(step.phase == "update" for step in graph.steps.values())
+        updated = any(step.phase == "update" for step in given.graph.steps.values())
         asked = {*given.asked, *(argument.repeat[0] for argument in self.arguments if argument.repeat)}
         idle = [
             argument.name
             for argument in self.takes(given.settings)
-            if argument.name in given.inputs and argument.name not in graph.inputs and argument.listed
+            if argument.name in given.inputs and argument.name not in given.graph.inputs and argument.listed
         ]
         idle += [
             setting.name
@@ -179,6 +206,12 @@ _ANY = "layerN."
 def canonical(name: str) -> str:
     """The name of an input with its layer left open: layerN.self.W_Q for layer2.self.W_Q."""
     return re.sub(r"(?<![^.])layer[1-9][0-9]*\.", _ANY, name)
+
+
+def indexed(symbol: str, tail: str) -> str:
+    """W_Q and new give W_{Q,new}; E gives E_{new}."""
+    head, _, index = symbol.partition("_")
+    return rf"{head}_{{{index.strip('{}')},{tail}}}" if index else rf"{head}_{{{tail}}}"
 
 
 #: What most models begin with.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from attncli.core.graph import Graph, Step, show_shape
+from attncli.core.graph import Step, show_shape
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, LimitError, Message, ShapeError
-from attncli.models.model import Argument, Given, Model, Setting
+from attncli.models.model import Argument, Model, Part, Setting, indexed
 from attncli.ops.positions import ANGLE, COSINE, ROTATE, SINE, SINUSOID
 from attncli.ops.product import PRODUCT
 
@@ -50,9 +50,7 @@ ROTARY = (
 )
 
 
-def angles(
-    graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0, exponents: str = "pairs"
-) -> str:
+def _angles(part: Part, rows: int, width: int, past: int, exponents: str = "pairs") -> str:
     """The step angle (token pair) for `rows` positions and columns of `width`; returns its id.
 
     Angles that stand in the graph already (of an earlier layer) are used again, so that they are worked out once.
@@ -71,21 +69,21 @@ def angles(
             limit=MOST_ANGLES,
         )
     params: dict[str, Any] = {
-        "start": _later(given.setting("start", as_matrix(0.0)), past),
+        "start": _later(part.setting("start", as_matrix(0.0)), past),
         "count": rows,
-        "base": given.setting("base", as_matrix(10000.0)),
+        "base": part.setting("base", as_matrix(10000.0)),
         "pairs": pairs,
         "width": width,
         "exponents": exponents,
-        "position_scale": given.setting("position_scale", as_matrix(1.0)),
+        "position_scale": part.setting("position_scale", as_matrix(1.0)),
     }
-    for step in graph.steps.values():
+    for step in part.graph.steps.values():
         if step.op is ANGLE and _same(step, params):
             return step.id
     # Sinusoidal positions and rotary heads in one part of a model have angles of their own.
-    step_id = f"{prefix}angle" if f"{prefix}angle" not in graph else f"{prefix}rotary_angle"
-    why = Message(_BY_COLUMN) if exponents == "columns" else None
-    return graph.apply(ANGLE, step_id, symbol=r"\theta", why=why, **params)
+    name = "angle" if part.named("angle") not in part.graph else "rotary_angle"
+    why = _BY_COLUMN if exponents == "columns" else None
+    return part.apply(ANGLE, name, symbol=r"\theta", why=why, **params)
 
 
 _BY_COLUMN = N_(
@@ -113,20 +111,20 @@ def _same(step: Step, params: dict[str, Any]) -> bool:
     )
 
 
-def positions(graph: Graph, given: Given, rows: int, width: int, prefix: str = "", past: int = 0) -> str:
+def positions(part: Part, rows: int, width: int, past: int = 0) -> str:
     """The steps angle and PE (token d_model); returns the id of PE. With a cache, positions count from `past`."""
-    exponents = given.setting("exponents", "pairs")
-    arrangement = given.setting("arrangement", "interleaved")
+    exponents = part.setting("exponents", "pairs")
+    arrangement = part.setting("arrangement", "interleaved")
     if exponents == "columns" and arrangement != "interleaved":
         raise InputError(
             "exponents = columns goes with sine and cosine in turn: with all sines first, the number of a column says nothing"
             " of its pair. Write arrangement = interleaved, or leave exponents out."
         )
-    turned = angles(graph, given, rows, width, prefix, past, exponents)
-    return graph.apply(SINUSOID, f"{prefix}PE", turned, symbol="P", width=width, arrangement=arrangement)
+    turned = _angles(part, rows, width, past, exponents)
+    return part.apply(SINUSOID, "PE", turned, symbol="P", width=width, arrangement=arrangement)
 
 
-def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0) -> tuple[str, str]:
+def rotation(part: Part, x: str, past: int = 0) -> tuple[str, str]:
     """The steps angle, cos and sin for the rows of x ([head] token d); returns the ids of cos and sin.
 
     With a cache, positions count from `past`, its length.
@@ -136,8 +134,9 @@ def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0
     ShapeError
         Columns that do not come in pairs.
     """
+    graph = part.graph
     *_, rows, width = graph.axes(x)
-    turned = int(given.setting("rotary_dim", width.size))
+    turned = int(part.setting("rotary_dim", width.size))
     if turned % 2 or turned > width.size:
         raise ShapeError(
             "{name} is {shape}: rotary turns pairs of columns, and {count} columns cannot be paired. Give {name} an even"
@@ -147,21 +146,38 @@ def rotation(graph: Graph, given: Given, x: str, prefix: str = "", past: int = 0
             count=turned,
             most=width.size,
         )
-    theta = angles(graph, given, rows.size, turned, prefix, past)
+    theta = _angles(part, rows.size, turned, past)
     found = {step.op: step.id for step in graph.steps.values() if step.inputs == (theta,)}
-    cos = found.get(COSINE) or graph.apply(COSINE, f"{prefix}cos", theta, symbol=r"\cos\theta")
-    return cos, found.get(SINE) or graph.apply(SINE, f"{prefix}sin", theta, symbol=r"\sin\theta")
+    cos = found.get(COSINE) or part.apply(COSINE, "cos", theta, symbol=r"\cos\theta")
+    return cos, found.get(SINE) or part.apply(SINE, "sin", theta, symbol=r"\sin\theta")
 
 
-def rotated(
-    graph: Graph, given: Given, x: str, cos: str, sin: str, step_id: str, symbol: str, why: Message | str | None = None
-) -> str:
-    """The rows of x turned by their positions; returns the id."""
-    pairing = given.setting("pairing", "adjacent")
-    return graph.apply(ROTATE, step_id, x, cos, sin, symbol=symbol, why=why, pairing=pairing)
+def rotated(part: Part, x: str, cos: str, sin: str, of: str, why: str | None = None, name: str = "") -> str:
+    """The rows of x, which is called `of`, turned by their positions: the step Q_rotated of Q; returns its id."""
+    pairing, symbol = part.setting("pairing", "adjacent"), indexed(of, "rotated")
+    return part.apply(ROTATE, name or f"{of}_rotated", x, cos, sin, symbol=symbol, why=why, pairing=pairing)
 
 
-def _needed(given: Given, name: str) -> int:
+def refuse_rotation(part: Part, missing: Message | str) -> None:
+    """Refuse settings of a rotation where nothing is turned, because `missing` is.
+
+    Raises
+    ------
+    InputError
+    """
+    for setting in ROTARY[1:]:
+        if part.setting(setting.name) is not None:
+            raise InputError(
+                "{setting} is given, but nothing is turned. Add {missing}, or leave {setting} out.",
+                setting=setting.name,
+                missing=missing,
+            )
+
+
+# --- Models -----------------------------------------------------------------------------------------------------------
+
+
+def _needed(part: Part, name: str) -> int:
     """A setting without which nothing can be worked out.
 
     Raises
@@ -169,72 +185,62 @@ def _needed(given: Given, name: str) -> int:
     InputError
         It is missing.
     """
-    value = given.setting(name)
+    value = part.setting(name)
     if value is None:
         raise InputError("The setting {name} is missing. Give it like this: --set {name}=4", name=name)
     return int(value)
 
 
-def _positions(graph: Graph, given: Given) -> str:
+def _positions(part: Part) -> str:
     """→ PE (token d_model)."""
-    count = _needed(given, "n")
-    code = positions(graph, given, count, _needed(given, "d_model"))
-    first = float(given.setting("start", as_matrix(0.0)).values)
+    count = _needed(part, "n")
+    code = positions(part, count, _needed(part, "d_model"))
+    first = float(part.setting("start", as_matrix(0.0)).values)
     # Positions are counted from 0, so that t1 would be a misleading name for the first of them.
-    graph.labels["token"] = tuple(f"p={first + place:g}" for place in range(count))
+    part.graph.labels["token"] = tuple(f"p={first + place:g}" for place in range(count))
     return code
 
 
-def _rotary(graph: Graph, given: Given) -> str:
+def _rotary(part: Part) -> str:
     """X ([head] token d) → rotated; with K ([head] token d) on to scores ([head] token token)."""
-    heads = ["head"] if given.inputs["X"].values.ndim == 3 else []
-    x = graph.input("X", given.inputs["X"], [*heads, "token", "d"])
-    keys = graph.input("K", given.inputs["K"], [*heads, "token", "d"]) if "K" in given else None
-    cos, sin = _waves(graph, given, x)
-    queries = rotated(graph, given, x, cos, sin, "rotated", r"X_{rotated}")
+    axes = [*(["head"] if part.matrix("X").values.ndim == 3 else []), "token", "d"]
+    x = part.input("X", axes)
+    keys = part.input("K", axes) if "K" in part else None
+    cos, sin = _waves(part, x)
+    queries = rotated(part, x, cos, sin, "X", name="rotated")
     if keys is None:
         return queries
-    turned = rotated(graph, given, keys, cos, sin, "K_rotated", r"K_{rotated}")
-    graph.notes.append(
-        Message(
-            N_(
-                "A query turned by its position meets a key turned by its own: what is left in their score is the distance"
-                " between them. Start both elsewhere, and every score stays the same."
-            )
-        )
+    turned = rotated(part, keys, cos, sin, "K")
+    note = N_(
+        "A query turned by its position meets a key turned by its own: what is left in their score is the distance"
+        " between them. Start both elsewhere, and every score stays the same."
     )
-    return graph.apply(
-        PRODUCT,
-        "scores",
-        queries,
-        turned,
-        symbol="S",
-        gradient_order=(0, 1),
-        transpose_b=True,
-        why=N_(
-            "Compare every rotated query with every rotated key: of the positions, only the "
-            "distance between the two still matters."
-        ),
+    part.graph.notes.append(Message(note))
+    why = N_(
+        "Compare every rotated query with every rotated key: of the positions, only the "
+        "distance between the two still matters."
     )
+    return part.apply(PRODUCT, "scores", queries, turned, symbol="S", gradient_order=(0, 1), transpose_b=True, why=why)
 
 
 #: Angles of one's own, or their cosines and sines from a table.
 _OWN = ("angle", "cos", "sin")
 
 
-def _waves(graph: Graph, given: Given, x: str) -> tuple[str, str]:
+def _waves(part: Part, x: str) -> tuple[str, str]:
     """The ids of the cosines and sines (token pair): of the positions, of angles of one's own, or themselves given."""
-    own = [name for name in _OWN if name in given]
+    own = [name for name in _OWN if name in part]
     if not own:
-        return rotation(graph, given, x)
+        return rotation(part, x)
     if own not in (["angle"], ["cos", "sin"]):
         raise InputError(
             "{names}: give either the angles (angle), or both their cosines and sines (cos and sin).",
             names=", ".join(own),
         )
+    graph = part.graph
     width = graph.axes(x)[-1]
     for name in own:
-        graph.input(name, given.inputs[name], ("token", "pair"), symbol=_SYMBOLS[name], differentiable=False)
+        part.input(name, ("token", "pair"), symbol=_SYMBOLS[name], differentiable=False)
         count, pairs = graph.shape(name)
         if 2 * pairs > width.size:
             raise ShapeError(
@@ -248,8 +254,8 @@ def _waves(graph: Graph, given: Given, x: str) -> tuple[str, str]:
                 width=width.size,
             )
     if own == ["angle"]:
-        cos = graph.apply(COSINE, "cos", "angle", symbol=r"\cos\theta")
-        return cos, graph.apply(SINE, "sin", "angle", symbol=r"\sin\theta")
+        cos = part.apply(COSINE, "cos", "angle", symbol=r"\cos\theta")
+        return cos, part.apply(SINE, "sin", "angle", symbol=r"\sin\theta")
     return "cos", "sin"
 
 

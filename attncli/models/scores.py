@@ -8,41 +8,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.core.graph import Axis, Graph, default_symbol
+from attncli.core.graph import Axis, default_symbol
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
-from attncli.models.attention import SETTINGS, empty_note, masked
+from attncli.models.attention import SETTINGS, masked, noted
 from attncli.models.masks import mask_of
-from attncli.models.model import Argument, Given, Model, Setting
+from attncli.models.model import Argument, Model, Part, Setting
 from attncli.ops.elementwise import MULTIPLY, SCALE
 from attncli.ops.losses import MEAN_SQUARE
 from attncli.ops.rows import ROOT, ROW_SUM
 from attncli.ops.softmax import hidden_rows, log_softmax, softmax
 
 
-def _softmax(graph: Graph, given: Given) -> str:
+def _softmax(part: Part) -> str:
     """scores ([head] query key) → A ([head] query key)."""
-    matrix = given.inputs["scores"]
+    graph, matrix = part.graph, part.matrix("scores")
     heads = ["head"] if matrix.values.ndim == 3 else []
-    source = graph.input(
-        "scores",
-        matrix,
-        [*heads, "query", "key"],
-        symbol="S",
-        hidden=True,
-        why=N_("The scores to turn into weights; −∞ marks a place that is hidden."),
-    )
-    source = _warmed(graph, source, given)
-    visible = mask_of(graph, source, given, 0)
+    why = N_("The scores to turn into weights; −∞ marks a place that is hidden.")
+    source = part.input("scores", [*heads, "query", "key"], symbol="S", hidden=True, why=why)
+    source = _warmed(part, source)
+    visible = mask_of(part, source, 0)
     if visible is not None:
-        source = masked(graph, source, visible, given)
-    empty = hidden_rows(matrix if visible is None else Matrix(matrix.values + visible.values))
-    if empty is not None:
-        graph.notes.append(empty_note(empty))
-    subtract = given.setting("subtract", "max")
+        source = masked(part, source, visible)
+    empty = noted(graph, hidden_rows(matrix if visible is None else Matrix(matrix.values + visible.values)))
+    subtract = part.setting("subtract", "max")
     shift = None if subtract == "max" else as_matrix(0.0) if subtract == "none" else subtract
     weights = softmax(graph, source, empty=empty is not None, shift=shift)
-    if not given.setting("log"):
+    if not part.setting("log"):
         return weights
     if empty is not None:
         raise InputError(
@@ -51,87 +43,65 @@ def _softmax(graph: Graph, given: Given) -> str:
     return log_softmax(graph, source)
 
 
-def _warmed(graph: Graph, source: str, given: Given) -> str:
+def _warmed(part: Part, source: str) -> str:
     """The scores over the temperature; themselves where it is 1."""
-    temperature = given.setting("temperature")
+    temperature = part.setting("temperature")
     if temperature is None or float(temperature.values) == 1.0:
         return source
     why = N_(
         "Every score is divided by the temperature. Below 1 the differences grow and one weight takes nearly all; above 1"
         " they shrink and the weights come closer to one another."
     )
-    return graph.apply(
-        SCALE, "scaled", source, symbol="S_{scaled}", divisor=temperature, notes={"label": r"\tau"}, why=Message(why)
-    )
+    notes = {"label": r"\tau"}
+    return part.apply(SCALE, "scaled", source, symbol="S_{scaled}", divisor=temperature, notes=notes, why=why)
 
 
 _QUERIES = Argument("q", ("sample", "d_k"), N_("random queries, one row per sample"))
 _KEYS = Argument("k", ("sample", "d_k"), N_("random keys, one row per sample"))
 
 
-def _dot_variance(graph: Graph, given: Given) -> str:
-    """q, k (sample d_k) → scaled (sample 1), with the variances before and after; returns the id of scaled."""
-    q = given.enter(graph, _QUERIES, N_("Many queries, one a {row}."))
-    k = given.enter(graph, _KEYS, N_("As many keys, one a {row}."))
-    _measure(graph, q, k)
-    _expect(graph, graph.axes(q)[-1].size)
-    return "scaled"
-
-
-def _measure(graph: Graph, q: str, k: str) -> None:
-    """products, dots, variance, std, scaled, scaled_variance: from the samples."""
-    graph.apply(
-        MULTIPLY, "products", q, k, symbol="P", why=N_("Each query is multiplied by its own key, entry by entry.")
-    )
-    graph.apply(ROW_SUM, "dots", "products", symbol="s", why=N_("Added up along the {row}: one score q·k a sample."))
-    graph.apply(MEAN_SQUARE, "variance", "dots", symbol=r"\sigma^2", why=Message(_MEASURED))
-    graph.apply(ROOT, "std", "variance", symbol=r"\sigma")
-    width = graph.axes(q)[-1]
-    graph.apply(
-        SCALE,
-        "scaled",
-        "dots",
-        symbol="s_{scaled}",
-        root=as_matrix(width.size),
-        notes={"label": default_symbol(width.name)},
-        why=Message(N_("The same scores, divided by √{d}."), d=width.size),
-    )
-    graph.apply(MEAN_SQUARE, "scaled_variance", "scaled", symbol=r"\sigma_{scaled}^2", why=Message(_MEASURED))
-
-
 _MEASURED = N_("The measured variance: the mean of the squares, because the mean itself is 0 (up to chance).")
 
 
-def _expect(graph: Graph, width: int) -> None:
+def _dot_variance(part: Part) -> str:
+    """q, k (sample d_k) → scaled (sample 1), with the variances before and after; returns the id of scaled."""
+    q = part.enter(_QUERIES, N_("Many queries, one a {row}."))
+    k = part.enter(_KEYS, N_("As many keys, one a {row}."))
+    width = part.graph.axes(q)[-1]
+    _measure(part, q, k, width)
+    _expect(part, width.size)
+    return "scaled"
+
+
+def _measure(part: Part, q: str, k: str, width: Axis) -> None:
+    """products, dots, variance, std, scaled, scaled_variance: from the samples."""
+    why: Message | str = N_("Each query is multiplied by its own key, entry by entry.")
+    part.apply(MULTIPLY, "products", q, k, symbol="P", why=why)
+    part.apply(ROW_SUM, "dots", "products", symbol="s", why=N_("Added up along the {row}: one score q·k a sample."))
+    part.apply(MEAN_SQUARE, "variance", "dots", symbol=r"\sigma^2", why=_MEASURED)
+    part.apply(ROOT, "std", "variance", symbol=r"\sigma")
+    root, notes = as_matrix(width.size), {"label": default_symbol(width.name)}
+    why = Message(N_("The same scores, divided by √{d}."), d=width.size)
+    part.apply(SCALE, "scaled", "dots", symbol="s_{scaled}", root=root, notes=notes, why=why)
+    part.apply(MEAN_SQUARE, "scaled_variance", "scaled", symbol=r"\sigma_{scaled}^2", why=_MEASURED)
+
+
+def _expect(part: Part, width: int) -> None:
     """expected_variance, expected_std, expected_scaled_variance: what theory says."""
-    graph.bound.setdefault("", Axis("", 1, "unit"))
-    graph.input(
-        "unit",
-        Matrix(np.ones((1, width)), np.zeros((1, width), dtype=np.int_)),
-        ("", "d_k"),
-        symbol=r"\mathbf{1}",
-        differentiable=False,
-        why=Message(N_("In theory: the variance of each of the {d} products is 1 · 1 = 1."), d=width),
+    part.graph.bound.setdefault("", Axis("", 1, "unit"))
+    why = Message(N_("In theory: the variance of each of the {d} products is 1 · 1 = 1."), d=width)
+    ones = Matrix(np.ones((1, width)), np.zeros((1, width), dtype=np.int_))
+    part.input("unit", ("", "d_k"), ones, symbol=r"\mathbf{1}", differentiable=False, why=why)
+    why = Message(N_("In theory: variances of independent numbers add up, so Var(q·k) = d_k = {d}."), d=width)
+    part.apply(ROW_SUM, "expected_variance", "unit", symbol=r"\operatorname{Var}", why=why)
+    part.apply(ROOT, "expected_std", "expected_variance", symbol=r"\operatorname{Std}")
+    why = Message(
+        N_("In theory: dividing numbers by √{d} divides their variance by {d}, which leaves 1, whatever d_k is."),
+        d=width,
     )
-    graph.apply(
-        ROW_SUM,
-        "expected_variance",
-        "unit",
-        symbol=r"\operatorname{Var}",
-        why=Message(N_("In theory: variances of independent numbers add up, so Var(q·k) = d_k = {d}."), d=width),
-    )
-    graph.apply(ROOT, "expected_std", "expected_variance", symbol=r"\operatorname{Std}")
-    graph.apply(
-        SCALE,
-        "expected_scaled_variance",
-        "expected_variance",
-        symbol=r"\operatorname{Var}_{scaled}",
-        factor=Matrix(np.asarray(1.0 / width), None, (("/", ("num", "1"), ("num", str(width))),)),
-        why=Message(
-            N_("In theory: dividing numbers by √{d} divides their variance by {d}, which leaves 1, whatever d_k is."),
-            d=width,
-        ),
-    )
+    share = Matrix(np.asarray(1.0 / width), None, (("/", ("num", "1"), ("num", str(width))),))
+    symbol = r"\operatorname{Var}_{scaled}"
+    part.apply(SCALE, "expected_scaled_variance", "expected_variance", symbol=symbol, factor=share, why=why)
 
 
 MODELS = (

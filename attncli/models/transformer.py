@@ -1,92 +1,277 @@
-"""The Transformer (Vaswani et al., arXiv 1706.03762, figure 1): a stack of encoder blocks and one of decoder blocks."""
+"""The Transformer (Vaswani et al., arXiv 1706.03762, figure 1): blocks of sublayers, and stacks of blocks.
+
+A sublayer has a residual connection around it and a norm behind it (post-norm: section 3.1) or before it (pre-norm:
+Xiong et al., arXiv 2002.04745, figure 1).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
 
-from attncli.core.graph import Graph
-from attncli.core.message import N_, Message
-from attncli.models import block
-from attncli.models.linear import logits
-from attncli.models.model import Argument, Given, Model, Setting
+from attncli.core.message import N_, AttnError, Message, ShapeError
+from attncli.models import heads
+from attncli.models.attention import SETTINGS as ATTENTION
+from attncli.models.layers import (
+    BETA,
+    FORWARD_SETTINGS,
+    FORWARD_WEIGHTS,
+    GAMMA,
+    NORM_SETTINGS,
+    feed_forward,
+    layer_norm,
+    logits,
+    rms_norm,
+)
+from attncli.models.model import TOKENS, Argument, Model, Part, Setting
 from attncli.models.positions import BASE, EXPONENTS, positions
+from attncli.ops.elementwise import RESIDUAL
 from attncli.ops.positions import ADD_POSITIONS
 
-_LAYERS = ("layers", 1)
-
+#: Of every block: what its attention is told, and what is said once for all its sublayers.
 SETTINGS = (
-    Setting("layers", "count", N_("blocks in the encoder, and as many in the decoder (default: 1)")),
+    *(setting for setting in heads.SETTINGS if setting.name != "max_over"),
     Setting(
-        "positions",
+        "norm",
         "choice",
-        N_("what is added to both sequences: sinusoidal positions (default), or none"),
-        ("sinusoidal", "none"),
+        N_("where the norm stands: post (behind each sublayer and its residual) or pre (before each sublayer)"),
+        ("post", "pre"),
     ),
-    BASE,
-    EXPONENTS,
-    *(s for s in block.SETTINGS if s.name not in ("causal", "base")),
-    *block.CROSS_SETTINGS,
+    Setting("normalisation", "choice", N_("the norm: layer (default), rms, or none"), ("layer", "rms", "none")),
+    *NORM_SETTINGS,
+    *FORWARD_SETTINGS,
+)
+
+#: Of a stack: blocks that cannot choose what they see, and positions in front.
+STACKED = (BASE, EXPONENTS, *(setting for setting in SETTINGS if setting.name not in ("causal", "base")))
+
+#: What a mask is called that lies over the other sequence.
+_CROSS = {"cross_mask": "mask", "cross_keep": "keep", "cross_hide": "hide"}
+
+CROSS_SETTINGS = tuple(
+    Setting(name, setting.kind, text)
+    for name, text in (
+        ("cross_mask", N_("as mask, over the other sequence")),
+        ("cross_keep", N_("as keep, over the other sequence")),
+        ("cross_hide", N_("as hide, over the other sequence")),
+    )
+    for setting in ATTENTION
+    if setting.name == _CROSS[name]
 )
 
 
-_SOURCE = Argument("X", ("source", "d_model"), N_("the source sequence, one row per token"))
-_TARGET = Argument("Y", ("token", "d_model"), N_("the sequence that is written, one row per token"))
+# --- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def _transformer(graph: Graph, given: Given) -> str:
-    """X (source d_model) through the encoder, Y (token d_model) through the decoder → output, or logits with W_out."""
-    layers = int(given.setting(*_LAYERS))
-    source = given.enter(graph, _SOURCE, N_("The source sequence."))
-    target = given.enter(graph, _TARGET, N_("The sequence that is being written, as far as it goes."))
-    with block.told(Message(N_("the encoder"))):
-        memory = _stack(graph, source, given, "encoder.", layers, None)
-    with block.told(Message(N_("the decoder"))):
-        output = _stack(graph, target, given, "decoder.", layers, memory)
-    return logits(graph, given, output) if "W_out" in given else output
+def encoder_arguments(prefix: str = "", repeat: tuple[str, int] | None = None) -> tuple[Argument, ...]:
+    """The weights of an encoder block: self., norm1., ffn., norm2."""
+    return _arguments(("self", "ffn"), prefix, repeat)
 
 
-def _stack(graph: Graph, x: str, given: Given, prefix: str, layers: int, memory: str | None) -> str:
-    """Positions, blocks, and before them in pre-norm a last norm behind; returns the id of the result."""
-    x = _positioned(graph, x, given, prefix)
-    own = _of_source(given) if memory is None else given
-    for layer in range(1, layers + 1):
-        with block.told(Message(N_("layer {layer}"), layer=layer)):
-            part = f"{prefix}layer{layer}."
-            if memory is not None:
-                x = block.decoder(graph, x, memory, own, part)
-                continue
-            with block.masks_named_across():
-                x = block.encoder(graph, x, own, part)
-    if given.setting("norm", "post") == "pre":
-        x = block.normed(graph, x, given, f"{prefix}norm.")
+def decoder_arguments(prefix: str = "", repeat: tuple[str, int] | None = None) -> tuple[Argument, ...]:
+    """The weights of a decoder block: self., norm1., cross., norm2., ffn., norm3."""
+    return _arguments(("self", "cross", "ffn"), prefix, repeat)
+
+
+def _arguments(parts: Sequence[str], prefix: str, repeat: tuple[str, int] | None) -> tuple[Argument, ...]:
+    out: list[Argument] = []
+    for number, part in enumerate(parts, start=1):
+        weights = FORWARD_WEIGHTS if part == "ffn" else heads.WEIGHTS
+        out += [_named(argument, part) for argument in weights]
+        out += [argument.changed(name=f"norm{number}.{argument.name}", axes=("d_model",)) for argument in (GAMMA, BETA)]
+    return tuple(argument.changed(name=prefix + argument.name, repeat=repeat) for argument in out)
+
+
+def _named(argument: Argument, part: str) -> Argument:
+    axes = argument.axes
+    if part == "cross" and argument.name in ("W_K", "W_V"):
+        axes = ("d_memory", *axes[1:])
+    return argument.changed(name=f"{part}.{argument.name}", axes=axes)
+
+
+def encoder(block: Part, x: str) -> str:
+    """Self-attention, then feed-forward, for x (token d_model); returns the id of the block's output (token d_model)."""
+    return _feed_forward(block, _attention(block, x, None, "self.", 1), 2)
+
+
+def decoder(block: Part, x: str, memory: str) -> str:
+    """Causal self-attention, attention to `memory` (source d_memory), feed-forward; returns the id of the output."""
+    x = _attention(block.inside("", causal=True), x, None, "self.", 1)
+    x = _attention(_across(block), x, memory, "cross.", 2)
+    return _feed_forward(block, x, 3)
+
+
+def causal(block: Part, x: str) -> str:
+    """A block of a GPT: causal self-attention, then feed-forward where its weights are given; returns the output's id."""
+    x = _attention(block.inside("", causal=True), x, None, "self.", 1)
+    if not any(name.startswith(block.named("ffn.")) for name in block.inputs):
+        return x
+    return _feed_forward(block, x, 2)
+
+
+def _attention(block: Part, x: str, memory: str | None, name: str, number: int) -> str:
+    def attend(source: str) -> str:
+        part, width = block.inside(name), block.graph.axes(x)[-1].name
+        if memory is None:
+            return heads.multi_head(part, source, source, width)
+        with masks_named_across():
+            return heads.multi_head(part, source, memory, width)
+
+    where = N_("self-attention") if memory is None else N_("cross-attention")
+    return _sublayer(block, x, attend, name, number, where)
+
+
+def _feed_forward(block: Part, x: str, number: int) -> str:
+    def through(source: str) -> str:
+        return feed_forward(block.inside("ffn."), source, block.graph.axes(x)[-1].name)
+
+    return _sublayer(block, x, through, "ffn.", number, N_("the feed-forward sublayer"))
+
+
+def _sublayer(block: Part, x: str, apply: Callable[[str], str], name: str, number: int, where: str) -> str:
+    """LN(x + f(x)) post-norm, x + f(LN(x)) pre-norm; returns the id of the result."""
+    pre = block.setting("norm", "post") == "pre"
+    norm, which = block.inside(f"norm{number}."), Message(N_("norm {number}"), number=number)
+    source = _normed(norm, x, which) if pre else x
+    with told(Message(where)):
+        through = apply(source)
+        added = block.apply(RESIDUAL, f"{name}residual", x, through, symbol="R")
+    return added if pre else _normed(norm, added, which)
+
+
+def _normed(part: Part, x: str, which: Message) -> str:
+    """The norm of x that the settings ask for; x itself where they ask for none."""
+    kind = part.setting("normalisation", "layer")
+    if kind == "none":
+        return x
+    with told(which):
+        return layer_norm(part, x) if kind == "layer" else rms_norm(part, x)
+
+
+def last_norm(part: Part, x: str) -> str:
+    """The norm behind a stack of pre-norm blocks; x itself behind others."""
+    return _normed(part, x, Message(N_("the last norm"))) if part.setting("norm", "post") == "pre" else x
+
+
+@contextmanager
+def told(where: Message) -> Iterator[None]:
+    """An error inside says which part of the model it happened in."""
+    try:
+        yield
+    except AttnError as error:
+        raise error.at(where) from None
+
+
+@contextmanager
+def masks_named_across() -> Iterator[None]:
+    """An error about a mask over the other sequence calls it what it was called: cross_hide, not hide."""
+    try:
+        yield
+    except ShapeError as error:
+        message = _named_across(error.message)
+        raise ShapeError(message.template, **message.fields) from None
+
+
+def _named_across(message: Message) -> Message:
+    names = {own: name for name, own in _CROSS.items()}
+    fields = {
+        key: _named_across(value)
+        if isinstance(value, Message)
+        else names.get(str(value), value)
+        if key == "name"
+        else value
+        for key, value in message.fields.items()
+    }
+    return Message(message.template, **fields)
+
+
+#: Settings that belong to the self-attention alone: across two sequences nothing comes before or after.
+_OWN = ("causal", "window", "mask", "keep", "hide", "alibi", "rotary")
+
+
+def _across(block: Part) -> Part:
+    """A block as its cross-attention is told: masks over the other sequence, and none of its own."""
+    settings: Mapping[str, Any] = {name: value for name, value in block.settings.items() if name not in _OWN}
+    masks = {own: block.setting(name) for name, own in _CROSS.items() if name in block.settings}
+    return block.changed(settings={**settings, **masks})
+
+
+# --- stacks of blocks -------------------------------------------------------------------------------------------------
+
+
+def positioned(part: Part, x: str, past: int = 0) -> str:
+    """x plus the sinusoidal code of its positions, which count from `past`; returns the id of the sum."""
+    rows, width = part.graph.shape(x)[-2:]
+    return part.apply(ADD_POSITIONS, "positioned", x, positions(part, rows, width, past), symbol="X_{pos}")
+
+
+def layers(part: Part, x: str, count: int, write: Callable[[Part, str], str]) -> str:
+    """A block after another, layer1. to the last; returns the id of the last one's output."""
+    for layer in range(1, count + 1):
+        with told(Message(N_("layer {layer}"), layer=layer)):
+            x = write(part.inside(f"layer{layer}."), x)
     return x
 
 
-#: The source's own mask is the one that cross-attention lays over it.
-_SOURCE_MASKS = {"cross_mask": "mask", "cross_keep": "keep", "cross_hide": "hide"}
+def _stack(part: Part, x: str, count: int, write: Callable[[Part, str], str]) -> str:
+    """Positions, blocks, and in pre-norm a last norm behind; returns the id of the result."""
+    if part.setting("positions", "sinusoidal") != "none":
+        x = positioned(part, x)
+    return last_norm(part.inside("norm."), layers(part, x, count, write))
 
 
-def _of_source(given: Given) -> Given:
-    """What the encoder is told: nothing in the source comes too early, but some of it may be padding.
+def _encoder_layer(block: Part, x: str) -> str:
+    with masks_named_across():
+        return encoder(block, x)
+
+
+def _of_source(part: Part) -> Part:
+    """The encoder, as it is told: nothing in the source comes too early, but some of it may be padding.
 
     A mask over the source that is a single row holds for whoever looks there, the source's own tokens included. One
     with a row for each token of the target says what those may see, and is none of the encoder's business.
     """
-    settings = {name: value for name, value in given.settings.items() if name not in _SOURCE_MASKS.values()}
-    for name, own in _SOURCE_MASKS.items():
-        mask = given.setting(name)
+    settings = {name: value for name, value in part.settings.items() if name not in _CROSS.values()}
+    for name, own in _CROSS.items():
+        mask = part.setting(name)
         if mask is not None and np.size(values := getattr(mask, "values", mask)) == np.shape(values)[-1]:
             settings[own] = mask
-    return given.changed(settings=settings)
+    return part.changed(prefix="encoder.", settings=settings)
 
 
-def _positioned(graph: Graph, x: str, given: Given, prefix: str = "") -> str:
-    """x plus its sinusoidal positions, where they are asked for; returns the id of the sum."""
-    if given.setting("positions", "sinusoidal") == "none":
-        return x
-    rows, width = graph.shape(x)[-2:]
-    code = positions(graph, given, rows, width, prefix)
-    return graph.apply(ADD_POSITIONS, f"{prefix}positioned", x, code, symbol="X_{pos}")
+def _transformer(part: Part) -> str:
+    """X (source d_model) through the encoder, Y (token d_model) through the decoder → output, or logits with W_out."""
+    count = int(part.setting(*_LAYERS))
+    source = part.enter(_SOURCE, N_("The source sequence."))
+    target = part.enter(_TARGET, N_("The sequence that is being written, as far as it goes."))
+    with told(Message(N_("the encoder"))):
+        memory = _stack(_of_source(part), source, count, _encoder_layer)
+    with told(Message(N_("the decoder"))):
+        output = _stack(part.inside("decoder."), target, count, lambda block, x: decoder(block, x, memory))
+    return logits(part, output) if "W_out" in part else output
+
+
+# --- Models -----------------------------------------------------------------------------------------------------------
+
+_MEMORY = Argument("memory", ("source", "d_memory"), N_("the encoder's output, one row for each source token"))
+_INTO = Argument("X", ("token", "d_model"), N_("what went in, one row per token"))
+_OUT_OF = Argument("F", ("token", "d_model"), N_("what came out, of the same shape"))
+_SOURCE = Argument("X", ("source", "d_model"), N_("the source sequence, one row per token"))
+_TARGET = Argument("Y", ("token", "d_model"), N_("the sequence that is written, one row per token"))
+_LAYERS = ("layers", 1)
+
+
+def _decoder_block(part: Part) -> str:
+    x = part.enter(TOKENS)
+    why = N_("What the encoder made of the source: cross-attention takes its keys and values from here.")
+    return decoder(part, x, part.enter(_MEMORY, why, "M"))
+
+
+def _residual(part: Part) -> str:
+    return part.apply(RESIDUAL, "Y", part.enter(_INTO), part.enter(_OUT_OF, N_("What the sublayer made of X.")))
 
 
 _LAST_NORM = {
@@ -110,19 +295,52 @@ def _last_norm(stack: str) -> tuple[Argument, ...]:
 
 MODELS = (
     Model(
+        name="residual",
+        text=N_("a residual connection: what went into a sublayer, plus what came out"),
+        arguments=(_INTO, _OUT_OF),
+        settings=(),
+        build=_residual,
+    ),
+    Model(
+        name="encoder_block",
+        text=N_("a block of the encoder: self-attention and feed-forward, each with a residual and a norm"),
+        arguments=(TOKENS, *encoder_arguments()),
+        settings=SETTINGS,
+        build=lambda part: encoder(part, part.enter(TOKENS)),
+    ),
+    Model(
+        name="decoder_block",
+        text=N_(
+            "a block of the decoder: causal self-attention, cross-attention and feed-forward, each with residual and norm"
+        ),
+        arguments=(TOKENS, _MEMORY, *decoder_arguments()),
+        settings=(*(setting for setting in SETTINGS if setting.name != "causal"), *CROSS_SETTINGS),
+        build=_decoder_block,
+    ),
+    Model(
         name="transformer",
         text=N_("encoder and decoder: N blocks each, with positions, tied together by cross-attention"),
         arguments=(
             _SOURCE,
             _TARGET,
-            *block.encoder_arguments("encoder.layerN.", _LAYERS),
+            *encoder_arguments("encoder.layerN.", _LAYERS),
             *_last_norm("encoder"),
-            *block.decoder_arguments("decoder.layerN.", _LAYERS),
+            *decoder_arguments("decoder.layerN.", _LAYERS),
             *_last_norm("decoder"),
             Argument("W_out", ("d_model", "vocabulary"), N_("weights from the output to the logits"), required=False),
             Argument("b_out", ("vocabulary",), N_("bias of the logits"), required=False),
         ),
-        settings=SETTINGS,
+        settings=(
+            Setting("layers", "count", N_("blocks in the encoder, and as many in the decoder (default: 1)")),
+            Setting(
+                "positions",
+                "choice",
+                N_("what is added to both sequences: sinusoidal positions (default), or none"),
+                ("sinusoidal", "none"),
+            ),
+            *STACKED,
+            *CROSS_SETTINGS,
+        ),
         build=_transformer,
     ),
 )

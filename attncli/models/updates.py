@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from attncli.core.graph import Graph, Input, gradient_id
+import numpy as np
+
+from attncli.core.graph import Input, gradient_id
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
-from attncli.models.linear import one_row
-from attncli.models.model import Argument, Given, Setting, canonical
+from attncli.models.layers import one_row
+from attncli.models.model import Argument, Part, Setting, canonical, indexed
 from attncli.ops.elementwise import ADAM_UPDATE, MOVING_AVERAGE, UNBIASED, UPDATE
 
 SETTINGS = (
@@ -43,9 +45,9 @@ def memories(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
     )
 
 
-def updated(graph: Graph, given: Given, arguments: tuple[Argument, ...]) -> None:
+def updated(part: Part, arguments: tuple[Argument, ...]) -> None:
     """W_new for every parameter W of these that has a gradient, where a learning rate was given."""
-    eta = given.setting("eta")
+    graph, eta = part.graph, part.setting("eta")
     if eta is None:
         return
     names = {argument.name for argument in arguments}
@@ -53,21 +55,22 @@ def updated(graph: Graph, given: Given, arguments: tuple[Argument, ...]) -> None
         input for input in graph.inputs.values() if canonical(input.id) in names and gradient_id(input.id) in graph
     ]
     graph.phase = "update"
-    if given.setting("optimizer", "sgd") == "sgd":
+    if part.setting("optimizer", "sgd") == "sgd":
         for one in parameters:
-            graph.apply(UPDATE, f"{one.id}_new", one.id, gradient_id(one.id), symbol=_with(one.symbol, "new"), eta=eta)
+            symbol = indexed(one.symbol, "new")
+            graph.apply(UPDATE, f"{one.id}_new", one.id, gradient_id(one.id), symbol=symbol, eta=eta)
         return
-    corrections = _corrections(graph, given)
+    corrections = _corrections(part)
     for one in parameters:
-        _adam(graph, given, one, eta, corrections)
+        _adam(part, one, eta, corrections)
 
 
-def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
+def _corrections(part: Part) -> tuple[str, str]:
     """1 − β₁ᵗ and 1 − β₂ᵗ, as 1×1 inputs."""
-    t = int(given.setting("t", 1))
+    t = int(part.setting("t", 1))
     ids = []
     for step_id, name in CORRECTIONS.items():
-        beta = _beta(given, name)
+        beta = _beta(part, name)
         value = correction(float(beta.values), t)
         entry = ("-", ("num", "1"), ("^", next(iter(beta.each())), ("num", str(t))))
         why = Message(
@@ -78,17 +81,13 @@ def _corrections(graph: Graph, given: Given) -> tuple[str, str]:
             beta=f"{float(beta.values):g}",
             t=t,
         )
-        matrix = Matrix(as_matrix([[value]]).values, None, (entry,))
-        ids.append(
-            graph.input(
-                step_id, matrix, ("", ""), symbol=f"c_{step_id[-1]}", differentiable=False, phase="update", why=why
-            )
-        )
+        matrix, symbol = Matrix(np.array([[value]]), None, (entry,)), f"c_{step_id[-1]}"
+        ids.append(part.input(step_id, ("", ""), matrix, symbol=symbol, differentiable=False, phase="update", why=why))
     return ids[0], ids[1]
 
 
-def _beta(given: Given, name: str) -> Matrix:
-    beta: Matrix = given.setting(name, as_matrix(BETAS[name]))
+def _beta(part: Part, name: str) -> Matrix:
+    beta: Matrix = part.setting(name, as_matrix(BETAS[name]))
     if not 0 <= float(beta.values) < 1:
         raise InputError(
             "{name} is {value}, but it is the share of the old mean that is kept. Give a number from 0 up to, but not"
@@ -104,27 +103,26 @@ def _rest(beta: Matrix) -> Matrix:
     return Matrix(1.0 - beta.values, None, (("-", ("num", "1"), next(iter(beta.each()))),))
 
 
-def _adam(graph: Graph, given: Given, one: Input, eta: Matrix, corrections: tuple[str, str]) -> None:
+def _adam(part: Part, one: Input, eta: Matrix, corrections: tuple[str, str]) -> None:
     gradient = gradient_id(one.id)
     means = []
     for kind, correction, name, square in (("m", corrections[0], "beta1", False), ("v", corrections[1], "beta2", True)):
-        past = _remembered(graph, given, one, kind)
-        symbol = f"{kind}_{{{one.symbol}}}"
-        mean = graph.apply(
+        beta, symbol = _beta(part, name), f"{kind}_{{{one.symbol}}}"
+        mean = part.apply(
             MOVING_AVERAGE,
             f"{one.id}_{kind}",
-            past,
+            _remembered(part, one, kind),
             gradient,
             symbol=symbol,
-            keep=_beta(given, name),
-            rest=_rest(_beta(given, name)),
+            keep=beta,
+            rest=_rest(beta),
             square=square,
             notes={"label": rf"\beta_{name[-1]}"},
-            why=Message(_MEAN_SQUARE) if square else None,
+            why=_MEAN_SQUARE if square else None,
         )
-        means.append(graph.apply(UNBIASED, f"{one.id}_{kind}_hat", mean, correction, symbol=f"{symbol}'"))
-    eps: Matrix = given.setting("adam_eps", as_matrix(1e-8))
-    graph.apply(ADAM_UPDATE, f"{one.id}_new", one.id, *means, symbol=_with(one.symbol, "new"), eta=eta, eps=eps)
+        means.append(part.apply(UNBIASED, f"{one.id}_{kind}_hat", mean, correction, symbol=f"{symbol}'"))
+    eps: Matrix = part.setting("adam_eps", as_matrix(1e-8))
+    part.apply(ADAM_UPDATE, f"{one.id}_new", one.id, *means, symbol=indexed(one.symbol, "new"), eta=eta, eps=eps)
 
 
 _MEAN_SQUARE = N_(
@@ -133,25 +131,18 @@ _MEAN_SQUARE = N_(
 )
 
 
-def _remembered(graph: Graph, given: Given, one: Input, kind: str) -> str:
+def _remembered(part: Part, one: Input, kind: str) -> str:
     name = f"{one.id}_{kind}_past"
-    axes = [axis.name for axis in one.axes]
     shape = tuple(axis.size for axis in one.axes)
-    values = given.inputs.get(name) or as_matrix([[0.0] * shape[1]] * shape[0])
+    values = part.inputs.get(name) or as_matrix(np.zeros(shape))
     if shape[0] == 1:
         values = one_row(values)
     if kind == "v" and (values.values < 0).any():
         raise InputError("{name} has a negative number, but it is a mean of squares. Give numbers from 0.", name=name)
-    why = Message(
+    why = (
         N_("What Adam remembers of the gradients so far.")
-        if name in given
+        if name in part
         else N_("What Adam remembers of the gradients so far: nothing yet.")
     )
-    symbol = f"{kind}_{{{one.symbol}}}^{{past}}"
-    return graph.input(name, values, axes, symbol=symbol, differentiable=False, phase="update", why=why)
-
-
-def _with(symbol: str, tail: str) -> str:
-    """W_Q and new give W_{Q,new}; E gives E_{new}."""
-    head, _, index = symbol.partition("_")
-    return rf"{head}_{{{index.strip('{}')},{tail}}}" if index else rf"{head}_{{{tail}}}"
+    axes, symbol = [axis.name for axis in one.axes], f"{kind}_{{{one.symbol}}}^{{past}}"
+    return part.input(name, axes, values, symbol=symbol, differentiable=False, phase="update", why=why)

@@ -15,7 +15,7 @@ from attncli.core.limits import MOST_CELLS
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, InputError, LimitError, Message, unknown
 from attncli.core.record import Record
-from attncli.models.model import Given, Model
+from attncli.models.model import Model, Part
 from attncli.problems.settings import read_settings
 
 if TYPE_CHECKING:
@@ -117,26 +117,28 @@ class Problem(Record):
 
     def _graph(self, backward: bool) -> Graph:
         model = models.get(self.model)
-        given = Given(
+        graph = Graph(self.model)
+        whole = Part(
+            graph,
             {name: _as_kind(model, name, matrix, self.layout) for name, matrix in self.inputs.items()},
             self.texts,
             read_settings(model, self.settings, self.layout),
             set(),
         )
-        model.check(given)
-        graph = Graph(self.model)
-        graph.output = model.build(graph, given)
+        model.check(whole)
+        graph.output = model.build(whole)
         if backward:
-            self._backward(graph, model, given)
+            self._backward(model, whole)
         elif self.loss is not None and self.upstream is None:
             self._loss(graph)
-        model.check_used(given, graph)
+        model.check_used(whole)
         self._label(graph)
         return graph
 
-    def _backward(self, graph: Graph, model: Model, given: Given) -> None:
+    def _backward(self, model: Model, whole: Part) -> None:
         from attncli.core import gradient
 
+        graph = whole.graph
         if not any(input.differentiable for input in graph.inputs.values()):
             raise InputError(
                 "Model {model} has no gradients: none of its inputs can be changed by a little (ids and words cannot).",
@@ -160,7 +162,7 @@ class Problem(Record):
                 gradient=gradient_id(graph.output),
             )
         if model.after is not None:
-            model.after(graph, given)
+            model.after(whole)
         graph.phase = "forward"
 
     def _loss(self, graph: Graph) -> gradient.Seeds:

@@ -14,7 +14,7 @@ from attncli.core.message import InputError
 from attncli.marking.feedback import Marked
 from attncli.marking.mark import Marker
 from attncli.models.heads import multi_head
-from attncli.models.model import Given
+from attncli.models.model import Part
 from attncli.models.positions import rotation
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem, arithmetic_called
@@ -197,12 +197,12 @@ def test_a_start_stays_as_it_was_written() -> None:
 def test_layers_share_their_angles_and_other_positions_do_not() -> None:
     graph = Graph("layers")
     x = graph.input("x", as_matrix(some(3, 4)), ("token", "d"))
-    usual, later = Given({}, {}, {}, set()), Given({}, {}, {"start": as_matrix(2.0)}, set())
-    first = rotation(graph, usual, x, "layer1.")
+    whole = Part(graph, {}, {}, {}, set())
+    first = rotation(whole.inside("layer1."), x)
     assert first == ("layer1.cos", "layer1.sin")
-    assert rotation(graph, usual, x, "layer2.") == first
-    assert rotation(graph, later, x, "layer3.") == ("layer3.cos", "layer3.sin")
-    assert rotation(graph, usual, x, "layer4.", 1) == ("layer4.cos", "layer4.sin")
+    assert rotation(whole.inside("layer2."), x) == first
+    assert rotation(whole.inside("layer3.", start=as_matrix(2.0)), x) == ("layer3.cos", "layer3.sin")
+    assert rotation(whole.inside("layer4."), x, 1) == ("layer4.cos", "layer4.sin")
     assert [id for id in graph.steps if id.endswith("angle")] == ["layer1.angle", "layer3.angle", "layer4.angle"]
 
 
@@ -212,7 +212,7 @@ def test_across_two_sequences_nothing_is_turned() -> None:
     graph = Graph("across")
     x = graph.input("X", inputs["X"], ("query", "d_model"))
     other = graph.input("memory", as_matrix(some(4, 3)), ("key", "d_kv"))
-    multi_head(graph, x, other, Given(inputs, {}, {"heads": 2, "rotary": True}, set()))
+    multi_head(Part(graph, inputs, {}, {"heads": 2, "rotary": True}, set()), x, other)
     assert "scores" in graph and "Q_rotated" not in graph and "angle" not in graph
 
 
