@@ -53,8 +53,7 @@ def _presets(incomplete: str) -> list[str]:
 def compare(say: Say, **words: Any) -> int:
     """Count, and show it."""
     from attncli.core.outputs import REPORT
-    from attncli.cost.asked import models_of, sizes_of, variants_of
-    from attncli.cost.comparison import comparison
+    from attncli.cost.comparison import comparison, models_of, sizes_of, variants_of
 
     target = words["output"]
     chosen = report_format(words["format"], target)

@@ -1,4 +1,4 @@
-"""What is said about the variants, examined with the sizes at hand: the ratio itself, and where the claim holds.
+"""What is said about the variants, examined: by the sizes at hand, and with numbers on the same weights.
 
 The claims restate what an article on attention variants says of them. The formulas they are held against are the papers':
 MQA from Shazeer (arXiv 1911.02150), GQA from Ainslie et al. (arXiv 2305.13245), MLA from DeepSeek-V2 (arXiv 2405.04434),
@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
+import numpy as np
+
+from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import Message
 from attncli.core.record import Record
-from attncli.cost.count import Symbols, count
-from attncli.cost.product import Product, Ratio, Size, product, total, two
-from attncli.cost.sizes import LATENT, ROTARY, Sizes
+from attncli.cost.count import LATENT, ROTARY, TWO, Product, Ratio, Size, Sizes, Symbols, count, product, total
+from attncli.problems.problem import Problem
 
 
 class Finding(Record):
@@ -75,42 +77,29 @@ def _cache(variant: str, sizes: Sizes) -> Product:
     return count(variant, sizes).cache
 
 
+def _smaller(variant: str, name: str, sizes: Sizes, times: Fraction) -> Finding:
+    """MHA's cache over that of a variant, which is to be smaller by exactly this factor."""
+    return Finding(name, Ratio(_cache("mha", sizes), _cache(variant, sizes)), (times, times))
+
+
 def _multi_query(models: Sequence[Named]) -> Claim:
-    findings = []
-    for name, sizes in models:
-        exact = Fraction(sizes.heads)
-        findings.append(Finding(name, Ratio(_cache("mha", sizes), _cache("mqa", sizes)), (exact, exact)))
     return Claim(
         "mqa-cache",
         Message("MQA's cache is smaller by the number of heads, n_h."),
-        tuple(findings),
-        _all_or(
-            findings,
-            Message(
-                "Holds at all sizes: d_h and l are the same on both sides and cancel. Only the cache shrinks so far; the table above says by how much the parameters and multiply-adds do."
-            ),
+        tuple(_smaller("mqa", name, sizes, Fraction(sizes.heads)) for name, sizes in models),
+        Message(
+            "Holds at all sizes: d_h and l are the same on both sides and cancel. Only the cache shrinks so far; the table above says by how much the parameters and multiply-adds do."
         ),
     )
 
 
 def _grouped(models: Sequence[Named]) -> Claim:
-    findings = []
-    for name, sizes in models:
-        exact = Fraction(sizes.heads, sizes.kv_heads)
-        findings.append(Finding(name, Ratio(_cache("mha", sizes), _cache("gqa", sizes)), (exact, exact)))
     return Claim(
         "gqa-cache",
         Message("GQA's cache is smaller by the query heads that share a group, n_h/n_g."),
-        tuple(findings),
-        _all_or(
-            findings, Message("Holds at all sizes. With n_g = 1 it is MQA's claim, with n_g = n_h nothing is saved.")
-        ),
+        tuple(_smaller("gqa", name, sizes, Fraction(sizes.heads, sizes.kv_heads)) for name, sizes in models),
+        Message("Holds at all sizes. With n_g = 1 it is MQA's claim, with n_g = n_h nothing is saved."),
     )
-
-
-def _all_or(findings: Sequence[Finding], verdict: Message) -> Message:
-    """The verdict where every finding bears it out; it always does, or the count is wrong."""
-    return verdict if all(finding.holds for finding in findings) else Message("Does not hold here.")
 
 
 def _tenth(models: Sequence[Named]) -> Claim:
@@ -139,11 +128,15 @@ def _tenth(models: Sequence[Named]) -> Claim:
 
 
 def _rank(models: Sequence[Named]) -> Claim:
-    findings = [finding for name, sizes in models for finding in _readings(name, sizes)]
+    exactly = (Fraction(FOLD), Fraction(FOLD))
     return Claim(
         "rank",
         Message("A rank of {rank} compresses by a factor of {fold}.", rank=RANK, fold=FOLD),
-        tuple(findings),
+        tuple(
+            Finding(name, ratio, exactly, reading, where)
+            for name, sizes in models
+            for reading, ratio, where in _readings(sizes)
+        ),
         Message(
             "Not a fact about rank {rank}: it depends on the width that is compressed, and on what is counted.",
             rank=RANK,
@@ -151,47 +144,26 @@ def _rank(models: Sequence[Named]) -> Claim:
     )
 
 
-def _readings(name: str, sizes: Sizes) -> Iterator[Finding]:
-    """What “compresses” can mean, and the width at which it is 16-fold."""
-    s = Symbols(sizes)
-    rank = Size("r", RANK)
+def _readings(sizes: Sizes) -> Iterator[tuple[Message, Ratio, Message]]:
+    """What “compresses” can mean, its ratio, and the width at which it is 16-fold."""
+    s, rank = Symbols(sizes), Size("r", RANK)
     keys = product(s.heads, s.d_head)
-    exact = (Fraction(FOLD), Fraction(FOLD))
-    yield Finding(
-        name,
-        Ratio(keys, product(rank)),
-        exact,
-        Message("a token's keys, kept as {rank} numbers", rank=RANK),
-        _at_width(FOLD * RANK),
-    )
-    yield Finding(
-        name,
-        Ratio(keys.times(two()), product(rank)),
-        exact,
+    both = keys.times(TWO)
+    own = Message("a token's keys, kept as {rank} numbers", rank=RANK)
+    yield own, Ratio(keys, product(rank)), _at_width(FOLD * RANK)
+    yield (
         Message("its keys and values, from one latent"),
+        Ratio(both, product(rank)),
         _at_width(Fraction(FOLD * RANK, 2)),
     )
     if sizes.d_rope:
-        yield Finding(
-            name,
-            Ratio(keys.times(two()), product(total(rank, s.d_rope))),
-            exact,
-            Message("the same with the rotary part, which is cached too"),
-            _at_width(Fraction(FOLD * (RANK + sizes.d_rope), 2)),
-        )
-    width = Size("d_model", sizes.d_model)
-    yield Finding(
-        name,
-        Ratio(keys.times(width), product(rank, _sum_of(width, keys))),
-        exact,
-        Message("the weights W_K, as two factors"),
-        Message("a factor of {fold} for a square matrix of width {width}", fold=FOLD, width=2 * FOLD * RANK),
-    )
-
-
-def _sum_of(width: Size, keys: Product) -> Size:
-    symbols = "·".join(factor.symbol for factor in keys.factors)
-    return total(width, Size(symbols, keys.value))
+        rotary = Message("the same with the rotary part, which is cached too")
+        width = Fraction(FOLD * (RANK + sizes.d_rope), 2)
+        yield rotary, Ratio(both, product(total(rank, s.d_rope))), _at_width(width)
+    wide = Size("·".join(factor.symbol for factor in keys.factors), keys.value)
+    weights = Ratio(keys.times(s.d_model), product(rank, total(s.d_model, wide)))
+    square = Message("a factor of {fold} for a square matrix of width {width}", fold=FOLD, width=2 * FOLD * RANK)
+    yield Message("the weights W_K, as two factors"), weights, square
 
 
 def _at_width(width: Fraction | int) -> Message:
@@ -222,11 +194,109 @@ class LatentAsGroups(Record):
 
 def latent_as_groups(name: str, sizes: Sizes) -> LatentAsGroups:
     """How many head widths MLA caches in a layer, and the groups of GQA that cache as much."""
-    s = Symbols(sizes)
-    latent = _cache("mla", sizes)
+    s, latent = Symbols(sizes), _cache("mla", sizes)
     return LatentAsGroups(
         name,
         Ratio(latent, product(s.d_head, s.layers)),
         Ratio(latent, _cache("mqa", sizes)),
         (Fraction(sizes.d_c, sizes.d_head), Fraction(sizes.d_rope, sizes.d_head)),
     )
+
+
+# MQA and MHA are GQA with one group and with a group for every head. The model `multi_head` computes all heads at once;
+# beside it every head is computed on its own by the model `attention`, from its own columns of the same weights, and the
+# heads are put together by hand.
+
+TOKENS, D_MODEL, HEADS, KV_HEADS, D_HEAD = 5, 12, 4, 2, 3
+
+
+class SameHeads(Record):
+    """The largest difference between `multi_head` with these kv_heads and the heads computed one by one."""
+
+    variant: str
+    kv_heads: int
+    difference: float
+
+
+class SameWeights(Record):
+    """Variants on the same weights.
+
+    Parameters
+    ----------
+    rows : for kv_heads = 1, in between, and heads
+    absorbed : the largest difference between MLA with keys and values rebuilt and with W_UK and W_UV absorbed
+    apart : the largest difference between MQA and MHA themselves, so that a difference of 0 says something
+    seed : of the weights
+    """
+
+    rows: tuple[SameHeads, ...]
+    absorbed: float
+    apart: float
+    seed: int
+
+
+def on_same_weights(seed: int = 0) -> SameWeights:
+    """All of it on seeded weights."""
+    weights = seeded_weights(seed)
+    cases = {"mqa": 1, "gqa": KV_HEADS, "mha": HEADS}
+    outputs = {variant: together(weights, kv_heads) for variant, kv_heads in cases.items()}
+    rows = tuple(
+        SameHeads(variant, kv_heads, largest_difference(outputs[variant], one_by_one(weights, kv_heads)))
+        for variant, kv_heads in cases.items()
+    )
+    return SameWeights(rows, _absorbed(seed), largest_difference(outputs["mqa"], outputs["mha"]), seed)
+
+
+def _absorbed(seed: int) -> float:
+    """`latent` run both ways on the same weights, with a latent of queries and a rotary part."""
+    wide, d_c, d_c_q, d_rope = HEADS * D_HEAD, 2 * D_HEAD, 4, 2
+    inputs = _random(
+        seed, X=(TOKENS, D_MODEL), W_DKV=(D_MODEL, d_c), W_UK=(d_c, wide), W_UV=(d_c, wide), W_DQ=(D_MODEL, d_c_q),
+        W_UQ=(d_c_q, wide), W_QR=(d_c_q, HEADS * d_rope), W_KR=(D_MODEL, d_rope), W_O=(wide, D_MODEL),
+    )  # fmt: skip
+    return largest_difference(
+        _output("latent", inputs, heads=HEADS, absorbed=False), _output("latent", inputs, heads=HEADS, absorbed=True)
+    )
+
+
+def seeded_weights(seed: int) -> dict[str, FloatArray]:
+    """X, W_Q, W_K, W_V, W_O with as many heads of keys and values as of queries."""
+    projection = (D_MODEL, HEADS * D_HEAD)
+    return _random(seed, X=(TOKENS, D_MODEL), W_Q=projection, W_K=projection, W_V=projection, W_O=projection[::-1])
+
+
+def _random(seed: int, **shapes: tuple[int, int]) -> dict[str, FloatArray]:
+    random = np.random.default_rng(seed)
+    return {name: random.normal(size=shape) / np.sqrt(shape[0]) for name, shape in shapes.items()}
+
+
+def together(weights: Mapping[str, FloatArray], kv_heads: int) -> FloatArray:
+    """The output of `multi_head` that uses the first `kv_heads` heads of W_K and W_V."""
+    used = {name: weights[name][:, : kv_heads * D_HEAD] for name in ("W_K", "W_V")}
+    return _output("multi_head", {**weights, **used}, heads=HEADS, kv_heads=kv_heads)
+
+
+def one_by_one(weights: Mapping[str, FloatArray], kv_heads: int) -> FloatArray:
+    """The same without `multi_head`: `attention` for one head at a time."""
+    heads = []
+    for head in range(HEADS):
+        # Neighbours share: with 2 heads of keys and values, query heads 1 and 2 take the first.
+        shared = head * kv_heads // HEADS
+        columns = {"Q": head, "K": shared, "V": shared}
+        inputs = {
+            name: weights["X"] @ weights[f"W_{name}"][:, own * D_HEAD : (own + 1) * D_HEAD]
+            for name, own in columns.items()
+        }
+        heads.append(_output("attention", inputs))
+    return np.concatenate(heads, axis=1) @ weights["W_O"]
+
+
+def _output(model: str, inputs: Mapping[str, FloatArray], **settings: int) -> FloatArray:
+    matrices = {name: as_matrix(values) for name, values in inputs.items()}
+    graph = Problem(model, matrices, settings={**settings, "causal": True}).graph()
+    result: FloatArray = graph.evaluate(until=graph.output)[graph.output]
+    return result
+
+
+def largest_difference(a: FloatArray, b: FloatArray) -> float:
+    return float(np.abs(a - b).max())

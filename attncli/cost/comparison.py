@@ -1,4 +1,4 @@
-"""Models and variants side by side."""
+"""Models and variants side by side: what is to be compared, from what is written, and the comparison."""
 
 from __future__ import annotations
 
@@ -6,12 +6,30 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from attncli.core.message import AttnError, InputError, Message, unknown
 from attncli.core.record import Record
-from attncli.cost.claims import Claim, LatentAsGroups, claims, latent_as_groups
-from attncli.cost.count import VARIANTS, Count, count
+from attncli.cost import presets
+from attncli.cost.claims import Claim, LatentAsGroups, SameWeights, claims, latent_as_groups, on_same_weights
+from attncli.cost.count import VARIANTS, Assumed, Count, Sizes, complete, count
 from attncli.cost.presets import Preset
-from attncli.cost.same import Compared, compared
-from attncli.cost.sizes import Assumed, Sizes, complete
+from attncli.problems.request import Stdin
+from attncli.problems.settings import whole_number
+
+#: Files of --config that stand side by side.
+_MOST_FILES = 20
+#: Where nothing is said.
+PRESET = "llama-2-7b"
+
+#: Least and most of every size: large enough for any model, small enough for numbers a person can read.
+_BOUNDS = {
+    "d_model": (1, 1_000_000), "heads": (1, 100_000), "kv_heads": (1, 100_000), "d_head": (1, 1_000_000), "d_c": (1, 1_000_000),
+    "d_c_q": (0, 1_000_000), "d_rope": (0, 1_000_000), "layers": (1, 100_000), "context": (1, 100_000_000), "window": (0, 100_000_000),
+}  # fmt: skip
+#: Sizes that make an attention of one's own; the others can also be changed in a published one.
+_OWN = ("d_model", "heads", "d_head")
+_DTYPES = {
+    "fp32": Fraction(4), "fp16": Fraction(2), "bf16": Fraction(2), "fp8": Fraction(1), "int8": Fraction(1), "int4": Fraction(1, 2),
+}  # fmt: skip
 
 
 class ComparedModel(Record):
@@ -80,12 +98,83 @@ class Comparison(Record):
     entries: tuple[VariantCount, ...]
     latent: tuple[LatentAsGroups, ...]
     claims: tuple[Claim, ...]
-    same: Compared
+    same: SameWeights
 
     @property
     def variants(self) -> tuple[str, ...]:
         """The variants that occur, in their usual order."""
         return tuple(variant for variant in VARIANTS if any(entry.count.variant == variant for entry in self.entries))
+
+
+def variants_of(words: Sequence[str]) -> tuple[str, ...]:
+    """The variants in the order they were named, each once."""
+    for word in words:
+        if word.casefold() in presets.names():
+            raise InputError(
+                "“{name}” is a model. Write it as: attncli compare --preset {preset}", name=word, preset=word.casefold()
+            )
+        if word.casefold().endswith(".json"):
+            raise InputError("“{name}” is a file. Write it as: attncli compare --config {name}", name=word)
+        if word.casefold() not in VARIANTS:
+            raise unknown(Message("The variant"), word, list(VARIANTS))
+    return tuple(dict.fromkeys(word.casefold() for word in words))
+
+
+def sizes_of(words: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes that were given, by name."""
+    given: dict[str, Any] = {}
+    for name, (least, most) in _BOUNDS.items():
+        number = whole_number(f"--{name.replace('_', '-')}", words[name], least, most)
+        if number is not None:
+            given[name] = number
+    if words["bytes"] is not None:
+        given["bytes"] = _bytes(words["bytes"])
+    if words["bias"]:
+        given["bias"] = True
+    prefill = words["prefill"]
+    if prefill is not None:
+        if prefill not in ("causal", "full"):
+            raise unknown(Message("The prefill"), prefill, ["causal", "full"])
+        if prefill == "full":
+            given["causal"] = False
+    return given
+
+
+def _bytes(text: str) -> Fraction:
+    word = text.strip().casefold()
+    if word in _DTYPES:
+        return _DTYPES[word]
+    # Of plain digits and a point alone: Fraction takes much else, and powers that fill the memory.
+    plain = word.replace(".", "", 1)
+    value = Fraction(word) if plain.isascii() and plain.isdigit() and len(word) < 10 else None
+    if value is None or not Fraction(1, 16) <= value <= 16:
+        raise InputError(
+            "--bytes: “{given}” is not allowed here. Write a number from 0.0625 to 16, like 2 or 0.5, or one of {choices}.",
+            given=text[:40],
+            choices=", ".join(_DTYPES),
+        )
+    return value
+
+
+def models_of(names: Sequence[str], files: Sequence[str], given: Mapping[str, Any]) -> list[ComparedModel]:
+    """The presets and files that are named, one's own sizes, or the usual preset.
+
+    Of several models without a context, all get the shortest of theirs: at different ones the numbers say nothing of each
+    other.
+    """
+    words = list(dict.fromkeys(word.strip().casefold() for name in names for word in name.split(",")))
+    if not words and not files and any(name in given for name in _OWN):
+        sizes, assumed = complete(given)
+        return [ComparedModel("", "", "", {}, sizes, tuple(given), assumed)]
+    models = [published(presets.get(word), given) for word in words or ([] if files else [PRESET])]
+    models += _configured(files, given)
+    if len(models) == 1 or "context" in given:
+        return models
+    context, shortest = min(model.sizes.context for model in models), Assumed("context", "shortest")
+    return [
+        model.changed(sizes=model.sizes.changed(context=context), assumed=(*model.assumed, shortest))
+        for model in models
+    ]
 
 
 def published(preset: Preset, given: Mapping[str, Any]) -> ComparedModel:
@@ -96,19 +185,26 @@ def published(preset: Preset, given: Mapping[str, Any]) -> ComparedModel:
     )
 
 
-def in_one_context(models: Sequence[ComparedModel]) -> list[ComparedModel]:
-    """The models at the shortest context of them: at different ones the numbers say nothing of each other."""
-    context = min(model.sizes.context for model in models)
-    shared = Assumed("context", "shortest")
-    return [
-        model.changed(sizes=model.sizes.changed(context=context), assumed=(*model.assumed, shared)) for model in models
-    ]
+def _configured(files: Sequence[str], given: Mapping[str, Any]) -> list[ComparedModel]:
+    if not files:
+        return []
+    from attncli.cost.config import configured  # which brings pydantic with it
 
-
-def own(given: Mapping[str, Any]) -> ComparedModel:
-    """Sizes given by hand."""
-    sizes, assumed = complete(given)
-    return ComparedModel("", "", "", {}, sizes, tuple(given), assumed)
+    if len(files) > _MOST_FILES:
+        raise InputError(
+            "--config: {count} files are too many. Give at most {most}.", count=len(files), most=_MOST_FILES
+        )
+    stdin, models = Stdin(), []
+    for file in dict.fromkeys(files):
+        try:
+            preset = configured(file, given, stdin)
+        except AttnError as error:
+            raise error.at("--config") from None
+        try:
+            models.append(published(preset, given))
+        except AttnError as error:
+            raise error.at(f"--config {preset.source}") from None
+    return models
 
 
 def comparison(models: Sequence[ComparedModel], variants: Sequence[str]) -> Comparison:
@@ -118,11 +214,9 @@ def comparison(models: Sequence[ComparedModel], variants: Sequence[str]) -> Comp
         for model in models
         for variant in variants or (VARIANTS if len(models) == 1 else (model.variant,))
     ]
-    named = {variant: [_named(entry) for entry in entries if entry.count.variant == variant] for variant in VARIANTS}
-    return Comparison(
-        tuple(models), tuple(entries), tuple(latent_as_groups(*one) for one in named["mla"]), claims(named), compared()
-    )
-
-
-def _named(entry: VariantCount) -> tuple[str, Sizes]:
-    return entry.model.name, entry.model.sizes
+    named = {
+        variant: [(entry.model.name, entry.model.sizes) for entry in entries if entry.count.variant == variant]
+        for variant in VARIANTS
+    }
+    latent = tuple(latent_as_groups(name, sizes) for name, sizes in named["mla"])
+    return Comparison(tuple(models), tuple(entries), latent, claims(named), on_same_weights())

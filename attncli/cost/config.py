@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,7 +59,7 @@ class _Config(BaseModel):
     attention_bias: Flag = None
 
 
-def configured(path: str, given: Mapping[str, Any], read_stdin: Any = None) -> Preset:
+def configured(path: str, given: Mapping[str, Any], read_stdin: Callable[[], bytes]) -> Preset:
     """The model that a config.json describes.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Parameters, cache and multiply-adds of MHA, MQA, GQA and MLA, product by product.
+"""Sizes of an attention, products of sizes, and what MHA, MQA, GQA and MLA cost by them, product by product.
 
 MHA: Vaswani et al., arXiv 1706.03762; MQA: Shazeer, arXiv 1911.02150; GQA: Ainslie et al., arXiv 2305.13245;
 MLA: DeepSeek-V2, arXiv 2405.04434, equations 9 to 19 and 37 to 47. Every line is of one layer; the totals are
@@ -7,14 +7,212 @@ times the layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from math import prod
+from typing import Any
 
+from attncli.core.message import InputError, ShapeError
 from attncli.core.record import Record
-from attncli.cost.product import Product, Size, product, total, two
-from attncli.cost.sizes import Sizes
 
 VARIANTS = ("mha", "mqa", "gqa", "mla")
+
+
+class Sizes(Record):
+    """Sizes of one model's attention.
+
+    Parameters
+    ----------
+    d_model : width of a token
+    heads, kv_heads : query heads, and the groups that share a head of keys and values in GQA
+    d_head : width of a query, key or value in one head
+    d_c, d_c_q, d_rope : latent of keys and values, latent of queries (0: none), rotary part (MLA)
+    layers : attentions one after the other
+    context : tokens in sight
+    bytes : of one number in the cache
+    window : tokens a token sees at most, itself included; 0: no limit
+    bias : the projections of MHA, MQA and GQA have biases
+    causal : a token does not see those after it
+    """
+
+    d_model: int
+    heads: int
+    kv_heads: int
+    d_head: int
+    d_c: int
+    d_c_q: int
+    d_rope: int
+    layers: int
+    context: int
+    bytes: Fraction
+    window: int = 0
+    bias: bool = False
+    causal: bool = True
+
+    @property
+    def cached(self) -> int:
+        """Tokens the cache holds once the context is full."""
+        return min(self.context, self.window) if self.window else self.context
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of a query and a key it sees, over the whole context."""
+        n, seen = self.context, self.cached
+        return seen * (seen + 1) // 2 + (n - seen) * seen if self.causal else n * n
+
+
+class Assumed(Record):
+    """A size that was not given, and the rule it was taken by: "quarter", "latent", "rotary", "plain", "shortest"."""
+
+    name: str
+    rule: str
+
+
+#: DeepSeek-V2 caches a latent of 4 head widths and a rotary part of half a head width (arXiv 2405.04434, table 1).
+LATENT = Fraction(4)
+ROTARY = Fraction(1, 2)
+#: So much does it cache in head widths, 4.5, and as so many groups of GQA, which cache a key and a value each: 2.25.
+WIDTHS = LATENT + ROTARY
+GROUPS = WIDTHS / 2
+
+
+def complete(given: Mapping[str, Any]) -> tuple[Sizes, tuple[Assumed, ...]]:
+    """All sizes from those that are given: d_model and heads at least.
+
+    Raises
+    ------
+    InputError
+        Sizes are missing, or do not fit together.
+    """
+    for name, option in (("d_model", "--d-model"), ("heads", "--heads")):
+        if name not in given:
+            raise InputError(
+                "For sizes of your own, {option} is missing. Write --d-model 512 --heads 8, or start from a published model: --preset llama-2-7b",
+                option=option,
+            )
+    found, assumed = dict(given), []
+    if "d_head" not in found:
+        found["d_head"] = _head_width(found["d_model"], found["heads"])
+    for name, rule, value in _usual(found["heads"], found["d_head"]):
+        if name not in found:
+            found[name] = value
+            assumed.append(Assumed(name, rule))
+    return _checked(Sizes(**found)), tuple(assumed)
+
+
+def _head_width(d_model: int, heads: int) -> int:
+    if d_model % heads:
+        raise ShapeError(
+            "d_model {d_model} cannot be shared by {heads} heads evenly. Give the width of a head: --d-head {width}",
+            d_model=d_model,
+            heads=heads,
+            width=max(1, d_model // heads),
+        )
+    return d_model // heads
+
+
+def _usual(heads: int, d_head: int) -> Iterator[tuple[str, str, int | Fraction]]:
+    """What is taken for a size that nobody gave, and by which rule."""
+    yield "kv_heads", "quarter", next(count for count in range(max(1, heads // 4), 0, -1) if heads % count == 0)
+    yield "d_c", "latent", int(LATENT * d_head)
+    # Rotary positions turn pairs of numbers.
+    yield "d_rope", "rotary", max(2, 2 * int(ROTARY * d_head / 2))
+    yield from (
+        ("d_c_q", "plain", 0),
+        ("layers", "plain", 1),
+        ("context", "plain", 1024),
+        ("bytes", "plain", Fraction(2)),
+    )
+
+
+def _checked(sizes: Sizes) -> Sizes:
+    if sizes.heads % sizes.kv_heads:
+        raise ShapeError(
+            "{heads} query heads cannot share {kv_heads} heads of keys and values evenly. Give --kv-heads a number that"
+            " divides {heads}.",
+            heads=sizes.heads,
+            kv_heads=sizes.kv_heads,
+        )
+    if sizes.d_rope % 2:
+        raise ShapeError(
+            "--d-rope is {size}: rotary positions turn pairs of numbers, so give an even number, or 0 for none.",
+            size=sizes.d_rope,
+        )
+    return sizes
+
+
+class Size(Record):
+    """A size with its name: n_h = 32; a sum of sizes keeps its terms: (d_c + d_h^R) = (512 + 64)."""
+
+    symbol: str
+    value: int
+    terms: tuple[int, ...] = ()
+
+
+class Product(Record):
+    """Factors multiplied: 2·n_h·d_h·l is a formula, numbers and a number at once."""
+
+    factors: tuple[Size, ...]
+
+    @property
+    def value(self) -> int:
+        return prod(factor.value for factor in self.factors)
+
+    def times(self, factor: Size) -> Product:
+        """The product with a further factor in front."""
+        return Product((factor, *self.factors))
+
+
+class Ratio(Record):
+    """One product over another."""
+
+    above: Product
+    below: Product
+
+    @property
+    def value(self) -> Fraction:
+        return Fraction(self.above.value, self.below.value)
+
+
+def product(*factors: Size) -> Product:
+    return Product(factors)
+
+
+def total(*terms: Size) -> Size:
+    """The sum of some sizes, as one factor."""
+    if len(terms) == 1:
+        return terms[0]
+    values = tuple(term.value for term in terms)
+    return Size(f"({' + '.join(term.symbol for term in terms)})", sum(values), values)
+
+
+#: Keys and values: both are kept.
+TWO = Size("2", 2)
+
+
+class Symbols:
+    """The sizes as factors, under the letters of the DeepSeek-V2 paper."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.d_model = Size("d_model", sizes.d_model)
+        self.heads = Size("n_h", sizes.heads)
+        self.d_head = Size("d_h", sizes.d_head)
+        self.d_c = Size("d_c", sizes.d_c)
+        self.d_c_q = Size("d_c'", sizes.d_c_q)
+        self.d_rope = Size("d_h^R", sizes.d_rope)
+        self.layers = Size("l", sizes.layers)
+        self.tokens = Size("n", sizes.context)
+        # With a window, a decoded token sees only what lies in it.
+        self.seen = Size("w", sizes.cached) if sizes.cached < sizes.context else self.tokens
+        self.pairs = Size(_pairs_symbol(sizes), sizes.pairs)
+        #: Heads of keys and values; nothing to multiply by where there is one.
+        self.groups = {"mha": (self.heads,), "mqa": (), "gqa": (Size("n_g", sizes.kv_heads),)}
+
+
+def _pairs_symbol(sizes: Sizes) -> str:
+    if not sizes.causal:
+        return "n²"
+    return "n(n+1)/2" if sizes.cached == sizes.context else "(w(w+1)/2 + (n−w)·w)"
 
 
 class CountLine(Record):
@@ -61,35 +259,6 @@ class Count(Record):
         return self.cache_bytes * self.sizes.cached
 
 
-class Symbols:
-    """The sizes as factors, under the letters of the DeepSeek-V2 paper."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        self.d_model = Size("d_model", sizes.d_model)
-        self.heads = Size("n_h", sizes.heads)
-        self.d_head = Size("d_h", sizes.d_head)
-        self.d_c = Size("d_c", sizes.d_c)
-        self.d_c_q = Size("d_c'", sizes.d_c_q)
-        self.d_rope = Size("d_h^R", sizes.d_rope)
-        self.layers = Size("l", sizes.layers)
-        self.tokens = Size("n", sizes.context)
-        # With a window, a decoded token sees only what lies in it.
-        self.seen = Size("w", sizes.cached) if sizes.cached < sizes.context else self.tokens
-        self.pairs = Size(_pairs_symbol(sizes), sizes.pairs)
-
-    def groups(self, variant: str, sizes: Sizes) -> tuple[Size, ...]:
-        """The heads of keys and values: none to multiply by where there is one."""
-        if variant == "mqa":
-            return ()
-        return (self.heads,) if variant == "mha" else (Size("n_g", sizes.kv_heads),)
-
-
-def _pairs_symbol(sizes: Sizes) -> str:
-    if not sizes.causal:
-        return "n²"
-    return "n(n+1)/2" if sizes.cached == sizes.context else "(w(w+1)/2 + (n−w)·w)"
-
-
 def count(variant: str, sizes: Sizes) -> Count:
     """What this variant costs at these sizes."""
     return _latent(sizes) if variant == "mla" else _shared(variant, sizes)
@@ -98,27 +267,19 @@ def count(variant: str, sizes: Sizes) -> Count:
 def _shared(variant: str, sizes: Sizes) -> Count:
     """MHA, MQA and GQA: the same but for the heads of keys and values."""
     s = Symbols(sizes)
-    queries, groups = (s.heads, s.d_head), (*s.groups(variant, sizes), s.d_head)
-    matrices = [
-        CountLine("W_Q", product(s.d_model, *queries)),
-        CountLine("W_K", product(s.d_model, *groups)),
-        CountLine("W_V", product(s.d_model, *groups)),
-        CountLine("W_O", product(*queries, s.d_model)),
-    ]
-    biases = [
-        CountLine("b_Q", product(*queries)),
-        CountLine("b_K", product(*groups)),
-        CountLine("b_V", product(*groups)),
-        CountLine("b_O", product(s.d_model)),
-    ]
+    queries, groups = (s.heads, s.d_head), (*s.groups[variant], s.d_head)
+    widths = {"Q": queries, "K": groups, "V": groups}
+    matrices = [CountLine(f"W_{name}", product(s.d_model, *width)) for name, width in widths.items()]
+    matrices.append(CountLine("W_O", product(*queries, s.d_model)))
+    biases = [CountLine(f"b_{name}", product(*width)) for name, width in {**widths, "O": (s.d_model,)}.items()]
     return Count(
         variant,
         sizes,
         (*matrices, *(biases if sizes.bias else ())),
-        tuple(_with_attention(_times(matrices, s.tokens), s.pairs, s.heads, s.d_head, s.d_head)),
-        tuple(_with_attention(matrices, s.seen, s.heads, s.d_head, s.d_head)),
+        _with_attention(_times(matrices, s.tokens), s.pairs, s.heads, s.d_head, s.d_head),
+        _with_attention(matrices, s.seen, s.heads, s.d_head, s.d_head),
         (),
-        product(two(), *groups, s.layers),
+        product(TWO, *groups, s.layers),
     )
 
 
@@ -134,7 +295,7 @@ def _latent(sizes: Sizes) -> Count:
         CountLine("W_DKV", product(s.d_model, s.d_c)),
         *(CountLine("W_KR", product(s.d_model, one)) for one in rotary),
     ]
-    up = [CountLine("W_UK", product(s.d_c, s.heads, s.d_head)), CountLine("W_UV", product(s.d_c, s.heads, s.d_head))]
+    up = [CountLine(name, product(s.d_c, s.heads, s.d_head)) for name in ("W_UK", "W_UV")]
     out = CountLine("W_O", product(s.heads, s.d_head, s.d_model))
     key, latent_key = total(s.d_head, *rotary), total(s.d_c, *rotary)
     weights = [*down, *up, out]
@@ -142,9 +303,9 @@ def _latent(sizes: Sizes) -> Count:
         "mla",
         sizes,
         tuple(weights),
-        tuple(_with_attention(_times(weights, s.tokens), s.pairs, s.heads, key, s.d_head)),
-        tuple(_with_attention([*down, *_times(up, s.seen), out], s.seen, s.heads, key, s.d_head)),
-        tuple(_with_attention(weights, s.seen, s.heads, latent_key, s.d_c)),
+        _with_attention(_times(weights, s.tokens), s.pairs, s.heads, key, s.d_head),
+        _with_attention([*down, *_times(up, s.seen), out], s.seen, s.heads, key, s.d_head),
+        _with_attention(weights, s.seen, s.heads, latent_key, s.d_c),
         product(latent_key, s.layers),
     )
 
@@ -155,10 +316,7 @@ def _times(lines: list[CountLine], factor: Size) -> list[CountLine]:
 
 def _with_attention(
     projections: list[CountLine], pairs: Size, heads: Size, key: Size, value: Size
-) -> Iterator[CountLine]:
+) -> tuple[CountLine, ...]:
     """The projections, with scores and weighted values before the last one, W_O."""
-    *before, last = projections
-    yield from before
-    yield CountLine("Q K^T", product(pairs, heads, key))
-    yield CountLine("A V", product(pairs, heads, value))
-    yield last
+    scores, values = CountLine("Q K^T", product(pairs, heads, key)), CountLine("A V", product(pairs, heads, value))
+    return (*projections[:-1], scores, values, projections[-1])

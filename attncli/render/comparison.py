@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from attncli.core.message import N_, Language, Listed, Message
-from attncli.cost.claims import Finding
+from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
-from attncli.cost.count import CountLine
-from attncli.cost.product import Product, Ratio
-from attncli.cost.sizes import GROUPS, LATENT, ROTARY, WIDTHS, Assumed
+from attncli.cost.count import GROUPS, LATENT, ROTARY, WIDTHS, Assumed, CountLine, Product, Ratio
 from attncli.render.chart import figure
 from attncli.render.document import Bars, Block, Entry, Heading, Listing, Paragraph, Tabular, TabularColumn
 
@@ -458,10 +456,10 @@ class _Page:
                 "The model multi_head computes all heads at once; beside it every head on its own, by the model attention. The same weights (seed {seed}), {tokens} tokens, d_model {d_model}, {heads} heads of width {d_head}, causal. Largest difference between the outputs:"
             ),
             seed=same.seed,
-            tokens=same.tokens,
-            d_model=same.d_model,
-            heads=same.heads,
-            d_head=same.d_head,
+            tokens=TOKENS,
+            d_model=D_MODEL,
+            heads=HEADS,
+            d_head=D_HEAD,
         )
         yield Paragraph(self.say(how))
         whose = {
@@ -482,7 +480,7 @@ class _Page:
             N_(
                 "What is left is rounding of float64. That it means something: kv_heads = 1 and kv_heads = {heads} differ by {apart} on these weights."
             ),
-            heads=same.heads,
+            heads=HEADS,
             apart=number(same.apart),
         )
         yield Paragraph(self.say(apart), tone="aside")

@@ -11,7 +11,7 @@ from harness import Ran, run
 
 from attncli.core.graph import Graph
 from attncli.core.matrix import as_matrix
-from attncli.cost.sizes import Sizes
+from attncli.cost.count import Sizes
 from attncli.problems.problem import Problem
 
 

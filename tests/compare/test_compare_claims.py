@@ -10,10 +10,17 @@ from comparing import data, shown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli.cost.claims import claims, latent_as_groups
-from attncli.cost.count import VARIANTS
-from attncli.cost.same import HEADS, compared, largest_difference, one_by_one, seeded_weights, together
-from attncli.cost.sizes import Sizes, complete
+from attncli.cost.claims import (
+    HEADS,
+    claims,
+    largest_difference,
+    latent_as_groups,
+    on_same_weights,
+    one_by_one,
+    seeded_weights,
+    together,
+)
+from attncli.cost.count import VARIANTS, Sizes, complete
 
 
 def found(sizes: Sizes) -> dict[str, list[tuple[Fraction, bool]]]:
@@ -109,7 +116,7 @@ def test_other_proportions_are_told_from_the_papers() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_same_weights_same_numbers(seed: int) -> None:
-    result = compared(seed)
+    result = on_same_weights(seed)
     assert [(row.variant, row.kv_heads) for row in result.rows] == [("mqa", 1), ("gqa", 2), ("mha", HEADS)]
     assert all(row.difference < 1e-14 for row in result.rows)
     assert result.absorbed < 1e-14

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from attncli.cost import presets
 from attncli.cost.comparison import published
-from attncli.cost.count import VARIANTS, Count, count
-from attncli.cost.sizes import Sizes, complete
+from attncli.cost.count import VARIANTS, Count, Sizes, complete, count
 
 
 def some_sizes() -> st.SearchStrategy[Sizes]:
