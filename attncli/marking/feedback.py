@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attncli.core.graph import Graph, show_shape
+from attncli.core.matrix import BoolArray
 from attncli.core.message import ENGLISH, N_, Cell, Language, Listed, Message
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS
 from attncli.marking.explain import Found, Named, order
-from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Line
-from attncli.marking.papers import Entry, Paper, precisions
+from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG
+from attncli.marking.papers import Paper, PaperEntry, precisions
 from attncli.marking.verdict import Verdict, Verdicts
 from attncli.mistakes.catalogue import did, without_vaguer
 from attncli.problems.problem import Problem
@@ -22,6 +25,16 @@ from attncli.problems.problem import Problem
 if TYPE_CHECKING:
     from attncli.marking.prepared import Prepared
 
+#: The share of a step's points that each verdict is worth, where the problem does not say otherwise.
+_SHARES = {
+    "correct": 1,
+    "route": 1,
+    "imprecise": 0.5,
+    "follow_through": 1,
+    "wrong": 0,
+    "blank": 0,
+    "malformed": 0,
+}
 #: Verdicts of a step that is right.
 RIGHT_VERDICTS = frozenset({"correct", "route", "imprecise"})
 
@@ -30,6 +43,12 @@ TWO_THINGS = N_("Two things came together here:")
 
 #: Said of a step that is right only from what went before on the sheet.
 FOLLOWED = N_("Right from your own earlier values.")
+
+_CUT_OFF = N_("Right; digits seem to have been cut off instead of rounded. Next time, round the last decimal.")
+_NEARLY_RIGHT = N_(
+    "Nearly: rounding on the way can lead about this far, but no usual way of rounding leads here. Carry one more decimal."
+)
+_REFUSED = N_("This follows from your own line above, but that line makes everything after it trivial: no credit.")
 
 _NOTHING: Mapping[str, Any] = {}
 #: Marks that are kept.
@@ -77,20 +96,27 @@ class StepMark(Record):
         other = object.__new__(StepMark)
         other.__dict__.update(self.__dict__)
         other.__dict__.update(changes)
+        other.__dict__.pop("_without_words", None)
         return other
 
-    def data(self, language: Language) -> dict[str, Any]:
+    def data(self, language: Language) -> Mapping[str, Any]:
         """By the field names others rely on (FORMATS)."""
+        if not self.said:
+            return self._without_words
+        return {**self._without_words, "message": " ".join([message.text(language) for message in self.said])}
+
+    @cached_property
+    def _without_words(self) -> Mapping[str, Any]:
         return {
             "id": self.id,
             "verdict": self.verdict,
             "how": self.how,
-            "points": self.points.numerator / self.points.denominator,
-            "max_points": self.max_points.numerator / self.max_points.denominator,
-            "mistakes": named(self.mistakes) if self.mistakes else [],
-            "cells": list(map(list, self.cells)) if self.cells else [],
-            "off": round(self.off, _PLACES_OFF) if self.off else self.off,
-            "message": " ".join([message.text(language) for message in self.said]) if self.said else "",
+            "points": float(self.points),
+            "max_points": float(self.max_points),
+            "mistakes": named(self.mistakes),
+            "cells": [list(cell) for cell in self.cells],
+            "off": None if self.off is None else round(self.off, _PLACES_OFF),
+            "message": "",
         }
 
 
@@ -149,8 +175,7 @@ class Marked(Record):
             "steps": [step.data(language) for step in self.steps],
         }
         if right is not None:
-            for step in out["steps"]:
-                step["right"] = right.get(step["id"])
+            out["steps"] = [{**step, "right": right.get(step["id"])} for step in out["steps"]]
         if self.notes:
             out["notes"] = [note.text(language) for note in self.notes]
         return out
@@ -182,174 +207,134 @@ class Feedback:
         self.marker = marker
         self.graph = marker.graph
         self.problem = marker.problem
-        self._plain: dict[tuple[Entry, str | None, float | None], StepMark] = {}
+        shares = {verdict: self.problem.marking.get(verdict, share) for verdict, share in _SHARES.items()}
+        #: The share of a step's points that a verdict is worth.
+        self.credits = {verdict: Fraction(str(share)) for verdict, share in shares.items()}
+        self._plain: dict[tuple[PaperEntry, str | None, float | None], StepMark] = {}
         self._worth: dict[tuple[str, str], StepMark] = {}
 
     def marked(self, paper: Paper, verdicts: Verdicts) -> Marked:
         """A sheet's marks, every step that was asked for or written in the order of the calculation."""
-        steps = [self._step(paper, id, verdicts) for id in self.marker.ids if self._is_shown(paper, id)]
+        points, answers = self.marker.points, paper.answers
+        steps = [self._step(paper, id, verdicts) for id in self.marker.ids if id in points or id in answers]
         unknown = [self._unknown(name) for name in paper.unknown]
         notes = (*paper.notes, *precisions(paper))
         return Marked(self.problem, paper.sheet.student, (*steps, *unknown), notes, paper.layout)
 
-    def _is_shown(self, paper: Paper, id: str) -> bool:
-        return id in self.marker.points or id in paper.answers
-
-    def worth(self, id: str, verdict: str) -> StepMark:
+    def _worth_of(self, id: str, verdict: str) -> StepMark:
         """A step's mark with the points of a verdict, and nothing said yet."""
         found = self._worth.get((id, verdict))
         if found is None:
             most = self.marker.points.get(id, Fraction(0))
-            found = self._worth[id, verdict] = StepMark(id, verdict, most * credit_of(self.problem, verdict), most)
+            found = self._worth[id, verdict] = StepMark(id, verdict, most * self.credits[verdict], most)
         return found
 
     def _step(self, paper: Paper, id: str, verdicts: Verdicts) -> StepMark:
-        if id in paper.unreadable:
-            return self.worth(id, "malformed").with_words(said=(paper.unreadable[id],))
         entry = paper.entries.get(id)
         if entry is None:
-            return self.worth(id, "blank")
-        if entry.blank is not None and entry.blank.all():
-            return self.worth(id, "blank")
+            why = paper.unreadable.get(id)
+            return (
+                self._worth_of(id, "blank") if why is None else self._worth_of(id, "malformed").with_words(said=(why,))
+            )
         found = verdicts[id]
         said = tuple([message.of("about") for message in entry.said]) if entry.said else ()
         if entry.odd and not found.follows and not found.found:
-            return self._malformed(id, entry, said)
+            shape = Message(
+                N_("The shape is {given}; this step is {expected}."),
+                given=show_shape(entry.values.shape),
+                expected=show_shape(self.graph.shape(id)),
+            )
+            return self._mark(id, "malformed", entry, found, (*said, shape), off=None)
         if found.refused:
-            return self._refused(id, entry, found, said)
+            return self._mark(id, "wrong", entry, found, (*said, Message(_REFUSED)))
         if found.worst == WRONG:
-            return self._wrong(paper, id, entry, found, said)
+            return self._wrong(id, entry, found, said)
         return self._right(id, entry, found, said)
 
-    def _right(self, id: str, entry: Entry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
+    def _mark(
+        self, id: str, verdict: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...], **more: Any
+    ) -> StepMark:
+        fields = {"said": said, "written": entry.values, "typed": entry.matrix, "off": found.off, **more}
+        return self._worth_of(id, verdict).with_words(**fields)
+
+    def _right(self, id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
         """The mark of a step that is right in some sense, with a word on cells cut off, short or blank."""
         verdict = _verdict(found)
-        worth = self.worth(id, verdict)
         if not said and verdict == "correct" and found.worst == RIGHT and entry.blank is None:
-            return self._plainly_right(worth, entry, found)
-        credit = credit_of(self.problem, verdict)
+            return self._plainly_right(id, entry, found)
+        credit = self.credits[verdict]
         if found.follows:
             said = (*said, Message(FOLLOWED).of("followed"))
         if found.route is not None:
             said = (*said, found.route.said)
         if found.worst == CUT:
-            said = (
-                *said,
-                Message(
-                    N_("Right; digits seem to have been cut off instead of rounded. Next time, round the last decimal.")
-                ),
-            )
+            said = (*said, Message(_CUT_OFF))
         if found.worst == IMPRECISE:
             said = (*said, self._imprecise(id, entry))
-            credit = min(credit, credit_of(self.problem, "imprecise"))
-        if entry.blank is not None and entry.blank.any():
+            credit = min(credit, self.credits["imprecise"])
+        if entry.blank is not None:
             credit *= Fraction(int((~entry.blank).sum()), entry.blank.size)
             said = (*said, Message(N_("Some cells are still blank.")))
-        points = worth.max_points * credit
-        return worth.with_words(
-            points=points, said=said, written=entry.values, typed=entry.matrix, how=found.how, off=found.off
-        )
+        worth = self._worth_of(id, verdict)
+        points = worth.points if credit == self.credits[verdict] else worth.max_points * credit
+        return self._mark(id, verdict, entry, found, said, points=points, how=found.how)
 
-    def _plainly_right(self, worth: StepMark, entry: Entry, found: Verdict) -> StepMark:
+    def _plainly_right(self, id: str, entry: PaperEntry, found: Verdict) -> StepMark:
         """The mark of a right step with nothing to say; kept, since a class writes the same right lines over and over."""
         key = entry, found.how, found.off
         mark = self._plain.get(key)
         if mark is None:
             if len(self._plain) >= _MOST_KEPT:
                 self._plain.clear()
-            mark = worth.with_words(written=entry.values, typed=entry.matrix, how=found.how, off=found.off)
-            self._plain[key] = mark
+            mark = self._plain[key] = self._mark(id, "correct", entry, found, (), how=found.how)
         return mark
 
-    def _imprecise(self, id: str, entry: Entry) -> Message:
+    def _imprecise(self, id: str, entry: PaperEntry) -> Message:
+        if entry.places is None:
+            return Message(_NEARLY_RIGHT)
         places = self.marker.setting.places[id]
-        if entry.places is not None:
-            return Message(N_("Right as far as it goes; {places} decimals were asked for."), places=places)
-        return Message(
-            N_(
-                "Nearly: rounding on the way can lead about this far, but no usual way of rounding leads here. Carry one more decimal."
-            )
-        )
+        return Message(N_("Right as far as it goes; {places} decimals were asked for."), places=places)
 
-    def _refused(self, id: str, entry: Entry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
-        refused = Message(
-            N_("This follows from your own line above, but that line makes everything after it trivial: no credit.")
-        )
-        return self.worth(id, "wrong").with_words(
-            said=(*said, refused), written=entry.values, typed=entry.matrix, off=found.off
-        )
-
-    def _wrong(self, paper: Paper, id: str, entry: Entry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
+    def _wrong(self, id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
         if id in self.graph.inputs:
-            words = Message(
+            given = Message(
                 N_("This was given, so copy it unchanged: {symbol} does not have to be calculated."), symbol=id
             )
-            return self.worth(id, "wrong").with_words(
-                cells=_cells(found.cells < CUT),
-                said=(*said, words),
-                written=entry.values,
-                typed=entry.matrix,
-                off=found.off,
-                own=self.marker.full[id],
-            )
+            cells = _cells(found.cells < CUT)
+            return self._mark(id, "wrong", entry, found, (*said, given), cells=cells, own=self.marker.full[id])
         mistakes = _named(found.found, id)
-        # What a mistake explains is no right number either where it is near one.
-        cells = _cells(found.cells < CUT if mistakes else found.cells == WRONG)
-        operands: Mapping[str, Any] = {}
         if mistakes:
-            said = (*said, *_told(found.found, id, self.graph))
+            # What a mistake explains is no right number either where it is near one.
+            cells, operands = _cells(found.cells < CUT), _NOTHING
+            words = _told(found.found, id, self.graph)
         else:
-            words_, operands = self._unexplained(id, entry, found, cells)
-            said = (*said, *words_)
-        return self.worth(id, "wrong").with_words(
-            mistakes=tuple(mistakes),
-            cells=cells,
-            said=said,
-            written=entry.values,
-            typed=entry.matrix,
-            own=found.expected,
-            operands=operands,
-            off=found.off,
-        )
+            cells = _cells(found.cells == WRONG)
+            words, operands = self._unexplained(id, entry, found, cells)
+        more = {"mistakes": tuple(mistakes), "cells": cells, "own": found.expected, "operands": operands}
+        return self._mark(id, "wrong", entry, found, (*said, *words), **more)
 
     def _unexplained(
-        self, id: str, entry: Entry, found: Verdict, cells: Sequence[tuple[int, ...]]
+        self, id: str, entry: PaperEntry, found: Verdict, cells: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
         """What can still be said: a product that is missing, doubled or has the wrong sign; else where it is off."""
-        chain = found.chain
-        line = Line(
-            entry.values[None],
-            None if entry.places is None else entry.places[None],
-            None if entry.blank is None else entry.blank[None],
-            np.ones(1, dtype=np.bool_),
-            entry.eps,
-        )
-        parts = self.marker.parts_wrong(id, line, chain)
+        parts = self.marker.parts_wrong(id, entry.line(), found.chain)
         if parts:
-            return parts[:3], {}
+            return parts[:_TOLD], _NOTHING
         if not cells:
-            return (Message(N_("This does not follow from your lines above.")),), {}
+            return (Message(N_("This does not follow from your lines above.")),), _NOTHING
         names = [Message("[{cell}]", cell=Cell(cell)) for cell in cells[:_MOST_CELLS]]
         shown = Listed([*names, *(["…"] if len(cells) > _MOST_CELLS else [])])
-        operands = _operands(chain, [name for name in self.marker.ids if id in self.marker.setting[name]])
-        if found.off is not None and found.off <= _NEARLY and entry.eps is None:
-            return (
-                Message(N_("Nearly: {cells} is one unit off in the last place. Look at the rounding."), cells=shown)
-                if len(cells) == 1
-                else Message(
-                    N_("Nearly: {cells} are one unit off in the last place. Look at the rounding."), cells=shown
-                ),
-            ), operands
-        text = Message(N_("No known mistake gives these numbers. Work out {cells} once more."), cells=shown)
-        return (text,), operands
-
-    def _malformed(self, id: str, entry: Entry, said: tuple[Message, ...]) -> StepMark:
-        shape = Message(
-            N_("The shape is {given}; this step is {expected}."),
-            given=show_shape(entry.values.shape),
-            expected=show_shape(self.graph.shape(id)),
-        )
-        return self.worth(id, "malformed").with_words(said=(*said, shape), written=entry.values, typed=entry.matrix)
+        if found.off is None or found.off > _NEARLY or entry.eps is not None:
+            text = N_("No known mistake gives these numbers. Work out {cells} once more.")
+        elif len(cells) == 1:
+            text = N_("Nearly: {cells} is one unit off in the last place. Look at the rounding.")
+        else:
+            text = N_("Nearly: {cells} are one unit off in the last place. Look at the rounding.")
+        operands: Mapping[str, Any] = {}
+        with contextlib.suppress(*MISFITS):
+            sources = [name for name in self.marker.ids if id in self.marker.setting[name]]
+            operands = {name: found.chain.carried(name)[0] for name in sources}
+        return (Message(text, cells=shown),), operands
 
     def _unknown(self, name: str) -> StepMark:
         if self.marker.names.find(name) is not None:
@@ -357,14 +342,6 @@ class Feedback:
         else:
             text = self.marker.names.complaint(name, Message(N_("The step")))
         return StepMark(name, "malformed", Fraction(0), Fraction(0), said=(text,))
-
-
-def _operands(chain: Any, names: Sequence[str]) -> Mapping[str, Any]:
-    """The numbers that a step is worked out from; none where they do not fit one another."""
-    try:
-        return {name: chain.carried(name)[0] for name in names}
-    except MISFITS:
-        return {}
 
 
 def _verdict(found: Verdict) -> str:
@@ -375,17 +352,7 @@ def _verdict(found: Verdict) -> str:
     return "route" if found.route is not None else "correct"
 
 
-def credit_of(problem: Problem, verdict: str) -> Fraction:
-    """The share of a step's points that a verdict is worth."""
-    if verdict in ("correct", "route"):
-        return Fraction(1)
-    if verdict in ("follow_through", "imprecise"):
-        default = {"follow_through": 1.0, "imprecise": 0.5}[verdict]
-        return Fraction(str(problem.marking.get(verdict, default)))
-    return Fraction(0)
-
-
-def _told(found: Sequence[Found], id: str, graph: Any) -> tuple[Message, ...]:
+def _told(found: Sequence[Found], id: str, graph: Graph) -> tuple[Message, ...]:
     """What was done; where several mistakes give the same numbers, that is said before the likelier ones."""
     first = _named(found, id)[:_TOLD]
     worth = {at: without_vaguer([one.id for one in first if one.step == at]) for at in {one.step for one in first}}
@@ -405,5 +372,5 @@ def _named(found: Sequence[Found], id: str) -> list[Named]:
     return sorted(unique.values(), key=lambda one: order(one, id))
 
 
-def _cells(wrong: Any) -> tuple[tuple[int, ...], ...]:
+def _cells(wrong: BoolArray) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(int(i) + 1 for i in index) for index in np.argwhere(wrong))

@@ -100,15 +100,16 @@ class Marker(Prepared):
 
     def _turned(self, papers: Sequence[Paper], marked: Sequence[Marked]) -> Iterator[tuple[int, Marked]]:
         """The marks of the sheets that were written the other way, where reading them so earns more."""
-        right = [sum(step.verdict in RIGHT_VERDICTS for step in one.steps) for one in marked]
+        right: dict[int, int] = {}
         turned: dict[int, Paper] = {}
-        for at, paper in enumerate(papers):
+        for at, (paper, one) in enumerate(zip(papers, marked, strict=True)):
             answers = paper.sheet.answers
-            if marked[at].ok or 2 * right[at] > len(answers) or sum(map(_has_rows, answers.values())) < _TURNED:
+            lines = sum(step.verdict in RIGHT_VERDICTS for step in one.steps)
+            if 2 * lines > len(answers) or one.ok or sum(map(_has_rows, answers.values())) < _TURNED:
                 continue
             other = self.reader.paper(paper.sheet, "rows" if paper.layout == "columns" else "columns")
-            if sum(not entry.odd for entry in other.entries.values()) > right[at]:
-                turned[at] = other
+            if sum(not entry.odd for entry in other.entries.values()) > lines:
+                turned[at], right[at] = other, lines
         waiting = list(turned)
         for group in _together([*turned.values()]):
             first = RightPass(self, [turned[waiting[place]] for place in group])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from attncli.marking.judge import Line
 from attncli.problems.answers import Answer, Sheet, with_decimal_points
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: A number so far below every visible one is −∞ written as a number (−1e9 and its like).
 _HUGE = -1e3
@@ -35,24 +38,30 @@ _READ_AS = N_("(written as {name})")
 _TABLE = N_("A table of names is not a matrix. Write its rows one below the other.")
 
 
-class Entry(Record):
+class PaperEntry(Record):
     """An answer to one step.
 
     Parameters
     ----------
-    values, places, blank : as in `Line`, without the axis of the sheets; places None: all that were asked for
+    values, places, blank, eps : as in `Line`, without the axis of the sheets
     odd : the shape is not the step's
     said : what there is to say before anything is judged
     matrix : the answer as it was typed, where it is a person's
     """
 
     values: FloatArray
-    places: Any
-    blank: Any
+    places: NDArray[np.int_] | None
+    blank: BoolArray | None
     eps: float | None
     matrix: Matrix
-    odd: bool = False
-    said: tuple[Message, ...] = ()
+    odd: bool
+    said: tuple[Message, ...]
+
+    def line(self) -> Line:
+        """As what a single sheet wrote."""
+        places = None if self.places is None else self.places[None]
+        blank = None if self.blank is None else self.blank[None]
+        return Line(self.values[None], places, blank, np.ones(1, dtype=np.bool_), self.eps)
 
 
 class Paper:
@@ -69,7 +78,7 @@ class Paper:
     def __init__(self, sheet: Sheet, layout: str) -> None:
         self.sheet = sheet
         self.layout = layout
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, PaperEntry] = {}
         self.unreadable: dict[str, Message] = {}
         self.answers: dict[str, Answer] = {}
         self.unknown: list[str] = []
@@ -78,7 +87,7 @@ class Paper:
         self.is_by_person = True
         self.has_odd = False
 
-    def add(self, step_id: str, entry: Entry) -> None:
+    def add(self, step_id: str, entry: PaperEntry) -> None:
         self.entries[step_id] = entry
         self.is_by_person &= entry.eps is None
         self.has_odd |= entry.odd
@@ -98,7 +107,7 @@ class Reader:
         self.shapes = {step_id: values.shape for step_id, values in full.items()}
         self.coarsest = _COARSEST.get(problem.marking.get("rounding", "hand"), _HALF)
         self.hidden = {step_id: np.isneginf(values) for step_id, values in full.items() if np.isneginf(values).any()}
-        self._read: dict[tuple[str, str, Answer, str], tuple[Entry | Message | None, Message | None]] = {}
+        self._read: dict[tuple[str, str, Answer, str], tuple[PaperEntry | Message | None, Message | None]] = {}
 
     def paper(self, sheet: Sheet, layout: str = "rows") -> Paper:
         """A sheet made ready.
@@ -152,14 +161,14 @@ class Reader:
             fitting, note = in_rows(answer, name, self.shapes[step_id], paper.layout)
             self._read[key] = self._entry(step_id, name, fitting), note
         entry, note = self._read[key]
-        if isinstance(entry, Entry):
+        if isinstance(entry, PaperEntry):
             paper.add(step_id, entry)
         elif entry is not None:
             paper.unreadable[step_id] = entry
         if note is not None:
             paper.notes.append(note)
 
-    def _entry(self, step_id: str, name: str, answer: Answer) -> Entry | Message | None:
+    def _entry(self, step_id: str, name: str, answer: Answer) -> PaperEntry | Message | None:
         """An answer made ready, or why it cannot be read; None where it is empty."""
         matrix = answer.matrix
         if answer.error is not None:
@@ -186,7 +195,8 @@ class Reader:
             if large.any():
                 said = (*said, Message(_AS_HIDDEN, number=f"{float(values[large][0]):g}".replace("-", "−")))
                 values = np.where(large, -np.inf, values)
-        return Entry(values, places, fitting.blank, eps, matrix, odd, said)
+        blank = None if fitting.blank is None or not fitting.blank.any() else fitting.blank
+        return PaperEntry(values, places, blank, eps, matrix, odd, said)
 
 
 def in_rows(answer: Answer, name: str, shape: tuple[int, ...], layout: str) -> tuple[Answer, Message | None]:
@@ -249,6 +259,8 @@ def _is_single_head(written: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 def precisions(paper: Paper) -> tuple[Message, ...]:
     """Said once: that a program's arrays hold fewer digits than float64, and which ones where it is not all of them."""
+    if paper.is_by_person:
+        return ()
     kinds = {id: paper.answers[id].eps for id, entry in paper.entries.items() if entry.eps is not None}
     said = []
     for eps, all_of_them, some in (
@@ -297,7 +309,7 @@ def stacked(papers: Sequence[Paper], ids: Sequence[str], shapes: Mapping[str, tu
     return found
 
 
-def _line(entries: Sequence[Entry | None], rows: Sequence[int], shape: tuple[int, ...]) -> Line:
+def _line(entries: Sequence[PaperEntry | None], rows: Sequence[int], shape: tuple[int, ...]) -> Line:
     count = len(entries)
     values = np.full((count, *shape), np.nan)
     has = np.zeros(count, dtype=np.bool_)
@@ -313,7 +325,7 @@ def _line(entries: Sequence[Entry | None], rows: Sequence[int], shape: tuple[int
             if places is None:
                 places = np.full((count, *shape), EXACT)
             places[row] = entry.places
-        if entry.blank is not None and entry.blank.any():
+        if entry.blank is not None:
             if blank is None:
                 blank = np.zeros((count, *shape), dtype=np.bool_)
             blank[row] = entry.blank
