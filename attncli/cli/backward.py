@@ -3,15 +3,15 @@
 from typing import Any
 
 from attncli.cli.forward import calculate
-from attncli.cli.options import GRADIENT, INPUTS, PROBLEM, SHOWN, command_of, shared
+from attncli.cli.options import GRADIENT, INPUTS, SHOWN, PlainCommand, command_of, shared
 from attncli.cli.output import Say
+from attncli.core.message import N_
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainCommand:
     """The command."""
-    help = say.text("Show the forward steps and every gradient, back to the inputs.")
-    names = (*PROBLEM, *INPUTS, *GRADIENT, "verify", *SHOWN)
-    return command_of("backward", help, backward, say, names, shared(say))
+    help = N_("Show the forward steps and every gradient, back to the inputs.")
+    return command_of(say, "backward", help, backward, shared("problem", *INPUTS, *GRADIENT, "verify", *SHOWN))
 
 
 def backward(say: Say, **words: Any) -> int:

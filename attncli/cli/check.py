@@ -2,65 +2,61 @@
 
 from typing import Any
 
-from attncli.cli.options import argument, arguments, command_of, example_ids, flag, option, options, shared, step_ids
-from attncli.cli.output import Say, format_of, printed, write_text
-from attncli.core.message import InputError
-
-_FORMATS = ("table", "json", "markdown")
+from attncli.cli.options import PlainCommand, Word, command_of, example_ids, shared, step_ids
+from attncli.cli.output import Output, Say
+from attncli.core.message import N_, InputError
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainCommand:
     """The command."""
-    t = say.text
-    own = {
-        "exercise": argument("PROBLEM", help=t("A problem file, or the id of a worked example."), complete=example_ids),
-        "answers": arguments("[ANSWERS] [STEP=M]...", help=t('The sheet: TOML, JSON, .npz or CSV, - for standard input; or answers written out, like A="0.330 0.670", with ? for a blank cell.'), default=None),
-        "answer": options("--answer", metavar="ID=M", help=t("The same as STEP=M."), complete=step_ids),
-        "hint": flag("--hint", help=t("Only say where to look again; no right number.")),
-        "reveal": flag("--reveal", help=t("Open up every wrong step, not only the first.")),
-        "format": option("--format", metavar="table|json|markdown", help=t("How the marks are written.")),
+    words = {
+        "exercise": Word("PROBLEM", N_("A problem file, or the id of a worked example."), example_ids),
+        "answers": Word("[ANSWERS] [STEP=M]...", N_('The sheet: TOML, JSON, .npz or CSV, - for standard input; or answers written out, like A="0.330 0.670", with ? for a blank cell.')),
+        "answer": Word("--answer ID=M", N_("The same as STEP=M."), step_ids, many=True),
+        **shared("map_"),
+        "hint": Word("--hint", N_("Only say where to look again; no right number.")),
+        "reveal": Word("--reveal", N_("Open up every wrong step, not only the first.")),
+        "format": Word("--format table|json|markdown", N_("How the marks are written.")),
+        **shared("output", "force", "layout", "lang"),
     }  # fmt: skip
-    help = t("Mark a sheet: what is right, the first wrong step, and the mistake by name.")
-    names = ("exercise", "answers", "answer", "map_", "hint", "reveal", "format", "output", "force", "layout", "lang")
-    return command_of("check", help, check, say, names, {**shared(say), **own})
+    help = N_("Mark a sheet: what is right, the first wrong step, and the mistake by name.")
+    return command_of(say, "check", help, check, words)
 
 
 def check(say: Say, **words: Any) -> int:
     """Mark one sheet and print the marks; exit status 1 if something is wrong."""
     from attncli.core.outputs import MARKS
+    from attncli.marking import sheets
     from attncli.marking.mark import marker_of
-    from attncli.marking.sheets import file_and_answers, mapped, mapping, sheet_layout, sheet_of
     from attncli.problems.request import Stdin, problem_of
 
-    name, written = file_and_answers(words["answers"] or ())
-    exercise, target, reveal = words["exercise"], words["output"], words["reveal"]
+    name, written = sheets.file_and_answers(words["answers"] or ())
+    exercise, reveal = words["exercise"], words["reveal"]
     if exercise == "-" and name == "-":
         raise InputError("Only one input can come from standard input (-). Give the others as files.")
     if words["hint"] and reveal:
         raise InputError("--hint shows no right number and --reveal shows them all. Choose one of them.")
-    chosen = format_of(words["format"], target, _FORMATS)
+    out = Output(say, words)
+    chosen = out.format(("table", "json", "markdown"))
     problem = problem_of(exercise)
-    layout = sheet_layout(words["layout"]) or problem.layout
+    layout = sheets.sheet_layout(words["layout"]) or problem.layout
     marker = marker_of(problem)
-    sheet = sheet_of(name, (*written, *(words["answer"] or ())), Stdin())
-    marked = marker.mark(mapped(sheet, mapping(words["map_"] or (), problem)), layout)
+    sheet = sheets.sheet_of(name, (*written, *(words["answer"] or ())), Stdin())
+    marked = marker.mark(sheets.mapped(sheet, sheets.mapping(words["map_"] or (), problem)), layout)
     how = "hint" if words["hint"] else "all" if reveal else "first"
     if chosen == "json":
         from attncli.render.results import marks_json
 
         right = marker.expected(marked) if reveal else None
-        text = marks_json(marked, say.language, right=right, undetectable=marker.undetectable()) + "\n"
+        text = marks_json(marked, out.language, right=right, undetectable=marker.undetectable()) + "\n"
     elif chosen == "markdown":
         from attncli.render.markdown import feedback
 
-        text = feedback(marked, say.language, reveal=how)
+        text = feedback(marked, out.language, reveal=how)
     else:
         from attncli.render.document import say_in
         from attncli.render.sheet import language_of, page
-        from attncli.render.terminal import Screen
 
-        said = say_in(language_of(marked, say.language))
-        blocks = page(marked, say.language, reveal=how)
-        text = printed(lambda screen: Screen(said, width=screen.width, encoding=screen.encoding).printed(blocks))
-    write_text(say, text, target, MARKS, force=words["force"])
+        text = out.blocks(page(marked, out.language, reveal=how), say_in(language_of(marked, out.language)))
+    out.write(text, MARKS)
     return 0 if marked.ok else 1

@@ -1,48 +1,54 @@
 """attncli examples: list, show, run and verify the worked examples."""
 
-from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli.options import (
-    SHOWN,
-    argument,
-    arguments,
-    arithmetic_of,
-    command_of,
-    example_ids,
-    flag,
-    group_of,
-    shared,
-)
-from attncli.cli.output import Say, TypedLines, console, printed, view_of, width
-from attncli.cli.output import show as show_run
-from attncli.core.message import InputError, Listed
-from attncli.locale.wrap import columns, definitions, wrap
+from attncli.cli.options import SHOWN, PlainGroup, Word, command_of, example_ids, group_of, shared
+from attncli.cli.output import Output, Say, TypedLines, width
+from attncli.core.message import N_, InputError, Listed
+from attncli.locale.fit import columns, definitions, wrap
 
 if TYPE_CHECKING:
-    from attncli.problems.problem import Problem
+    from attncli.problems.lesson import Lesson
+    from attncli.problems.problem import Problem, Run
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainGroup:
     """The group of commands."""
-    t = say.text
-    table = {
-        **shared(say),
-        "id": argument("ID|FILE", help=t("The id of a worked example, or a problem file."), complete=example_ids),
-        "ids": arguments("[ID|FILE]...", help=t("Ids of worked examples, or problem files (all examples, if none is given)."), complete=example_ids, default=None),
-        "step_by_step": flag("--step-by-step", help=t("One step a screen: Enter for the next one.")),
-        "hint": flag("--hint", help=t("Show the hint too.")),
-    }  # fmt: skip
-    shown = t("Show an exercise without its solution: what is given, what is asked.")
-    ran = t("Work through an exercise, compare it with the published numbers, and point out what to notice.")
-    verified = t("Recalculate every published digit; exit status 1 if any is off.")
-    group = group_of(t("Worked examples: exercises whose published numbers are recalculated."), say)
-    group.add_command(command_of("list", t("List all worked examples."), listed, say, ("lang",), table))
-    group.add_command(command_of("show", shown, show, say, ("id", "hint", "lang"), table))
-    group.add_command(command_of("run", ran, run, say, ("id", "step_by_step", *SHOWN), table))
-    group.add_command(command_of("verify", verified, verify, say, ("ids", "lang"), table))
-    return group
+    name = {"name": Word("ID|FILE", N_("The id of a worked example, or a problem file."), example_ids)}
+    names = {
+        "names": Word(
+            "[ID|FILE]...",
+            N_("Ids of worked examples, or problem files (all examples, if none is given)."),
+            example_ids,
+        )
+    }
+    by_step = {"step_by_step": Word("--step-by-step", N_("One step a screen: Enter for the next one."))}
+    hint = {"hint": Word("--hint", N_("Show the hint too."))}
+    lang = shared("lang")
+    group = group_of(say, N_("Worked examples: exercises whose published numbers are recalculated."))
+    for command in (
+        command_of(say, "list", N_("List all worked examples."), listed, lang),
+        command_of(
+            say,
+            "show",
+            N_("Show an exercise without its solution: what is given, what is asked."),
+            show,
+            name | hint | lang,
+        ),
+        command_of(
+            say,
+            "run",
+            N_("Work through an exercise, compare it with the published numbers, and point out what to notice."),
+            run,
+            name | by_step | shared(*SHOWN),
+        ),
+        command_of(
+            say, "verify", N_("Recalculate every published digit; exit status 1 if any is off."), verify, names | lang
+        ),
+    ):
+        group.add_command(command)
+    return group  # fmt: skip
 
 
 def listed(say: Say, **words: Any) -> int:
@@ -54,7 +60,7 @@ def listed(say: Say, **words: Any) -> int:
     longest = max(map(columns, ids))
     lines: list[str] = []
     for part, group in groupby(ids, library.part_of):
-        rows = [(id, localized(library.load(id).title, say.language.code)) for id in group]
+        rows = [(example, localized(library.load(example).title, say.language.code)) for example in group]
         lines += ["", wrap(say.text(library.PARTS[part]), width()), *definitions(rows, width(), least=longest)]
     first, back, on = map(Listed, library.PATH)
     last = [
@@ -68,7 +74,7 @@ def listed(say: Say, **words: Any) -> int:
     return 0
 
 
-def show(say: Say, *, id: str, hint: bool, lang: str | None) -> int:
+def show(say: Say, *, name: str, hint: bool, lang: str | None) -> int:
     """The exercise without its solution."""
     from attncli.core.message import AttnError
     from attncli.problems import library
@@ -76,31 +82,31 @@ def show(say: Say, *, id: str, hint: bool, lang: str | None) -> int:
     from attncli.problems.question import question_of
     from attncli.problems.request import problem_named
     from attncli.render.exercise import how_to_hand_in, question
-    from attncli.render.view import view
 
-    problem = problem_named(id)
-    id = library.find(id) or id
+    problem = problem_named(name)
+    name = library.find(name) or name
     try:
         asked = question_of(problem)
         result = calculated(problem, steps=asked.given)  # nothing but what is given
     except AttnError as error:
-        raise error.at(id) from None
-    shown = view(result, say.language, layout=problem.layout, width=width())
-    text = printed(lambda screen: question(asked, id, shown, screen, hint=hint))
-    say.out(text + how_to_hand_in(asked, id, shown, width()))
+        raise error.at(name) from None
+    out = Output(say, {})
+    view = out.view(result)
+    text = out.printed(lambda screen: question(asked, name, view, screen, hint=hint))
+    say.out(text + how_to_hand_in(asked, name, view, out.width))
     return 0
 
 
-def run(say: Say, *, id: str, **words: Any) -> int:
+def run(say: Say, *, name: str, **words: Any) -> int:
     """The exercise calculated, with its question, its printed numbers and what to notice; 1 if a number is off."""
     from attncli.problems.lesson import arithmetic_of_source, check_layout, lesson_of
     from attncli.problems.problem import run as calculated
-    from attncli.problems.request import problem_named
+    from attncli.problems.request import arithmetic_of, problem_named
 
     step_by_step, steps = words["step_by_step"], words["step"] or ()
     if step_by_step and (words["output"] is not None or words["format"] not in (None, "table")):
         raise InputError("--step-by-step is for the screen. Leave out -o and --format.")
-    problem = problem_named(id)
+    problem = problem_named(name)
     if words["layout"]:
         check_layout(problem, words["layout"])
     options = arithmetic_of(words)
@@ -109,20 +115,20 @@ def run(say: Say, *, id: str, **words: Any) -> int:
     result = calculated(problem, steps=steps, **options)
     lesson = lesson_of(problem, result.shown if steps else ())
     if step_by_step:
-        _one_after_another(say, result, words, lesson)
+        _one_after_another(Output(say, words), result, lesson)
     else:
-        show_run(say, result, words, lesson)
+        Output(say, words).show(result, lesson)
     return 0 if lesson.ok else 1
 
 
-def _one_after_another(say: Say, result: Any, words: Mapping[str, Any], lesson: Any) -> None:
+def _one_after_another(out: Output, result: "Run", lesson: "Lesson") -> None:
     """The run, one step a screen: Enter goes on, q stops."""
     from attncli.render.terminal import RunScreen, print_parts, trimmed
 
+    say = out.say
     typed = TypedLines(say)
-    view = view_of(say, result, words, "table", lesson, to_file=False)
-    screen, buffer = console()
-    screens = list(RunScreen(view, screen).screens())
+    screen, buffer = out.console()
+    screens = list(RunScreen(out.view(result, lesson), screen).screens())
     for number, parts in enumerate(screens, start=1):
         print_parts(parts, screen)
         say.out(trimmed(buffer.getvalue()))
@@ -139,7 +145,7 @@ def _one_after_another(say: Say, result: Any, words: Mapping[str, Any], lesson: 
 _STOP = ("q", "quit", "退出")
 
 
-def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
+def verify(say: Say, *, names: list[str] | None, **words: Any) -> int:
     """Every printed digit recomputed: a line an example, and below it every number that does not follow."""
     from attncli.core.message import AttnError
     from attncli.problems import library
@@ -147,43 +153,38 @@ def verify(say: Say, *, ids: list[str] | None, **words: Any) -> int:
     from attncli.problems.request import problem_named
 
     lines: list[str] = []
-    results = wrong = 0
-    chosen = ids or library.ids()
     remarks: list[str] = []
-    for id in chosen:
+    results = wrong = 0
+    chosen = names or library.ids()
+    for name in chosen:
         try:
-            problem = problem_named(id)
+            problem = problem_named(name)
             checks = check(problem)
         except AttnError as error:
-            if ids:
+            if names:
                 raise
             wrong += 1
-            lines.append(f"✗ {id}: {error.message.text(say.language)}")
+            lines.append(f"✗ {name}: {error.message.text(say.language)}")
             continue
         off = [checked for checked in checks if not checked.ok]
         results, wrong = results + len(checks), wrong + len(off)
         mark = "✗" if off else "✓"
         lines.append(
-            say.text("{mark} {id}: 1 published result", mark=mark, id=id)
+            say.text("{mark} {id}: 1 published result", mark=mark, id=name)
             if len(checks) == 1
-            else say.text("{mark} {id}: {count} published results", mark=mark, id=id, count=len(checks))
+            else say.text("{mark} {id}: {count} published results", mark=mark, id=name, count=len(checks))
         )
         for checked in off:
             lines.append(f"    {checked.step}: {checked.printed}")
             if checked.message is not None:
                 lines.append(wrap(checked.message.text(say.language), width(), "    ", "    "))
-        if ids:
+        if names:
             remarks += _for_the_author(say, problem)
-    if wrong:
-        last = say.text(
-            "Published results that the inputs do not give: {wrong} of {results}.", wrong=wrong, results=results
-        )
-    else:
-        last = say.text(
-            "Every published result follows from its inputs. Results: {results}; examples: {count}.",
-            results=results,
-            count=len(chosen),
-        )
+    last = (
+        say.text("Published results that the inputs do not give: {wrong} of {results}.", wrong=wrong, results=results)
+        if wrong
+        else say.text("Every published result follows from its inputs. Results: {results}; examples: {count}.", results=results, count=len(chosen))
+    )  # fmt: skip
     say.out("\n".join([*lines, "", wrap(last, width()), *remarks]) + "\n")
     return 1 if wrong else 0
 

@@ -2,31 +2,31 @@
 
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli.options import argument, command_of, flag, option, shared_by_reports
-from attncli.cli.output import Say, report_format, show, write_report
-from attncli.core.message import InputError
+from attncli.cli.options import REPORT_FORMAT, PlainCommand, Word, command_of, shared
+from attncli.cli.output import REPORTS, Output, Say
+from attncli.core.message import N_, InputError, Message
 
 if TYPE_CHECKING:
     from attncli.training.generate import WrittenToken
     from attncli.training.trainer import TrainingState
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainCommand:
     """The command."""
-    t = say.text
-    own = {
-        "file": argument("FILE", help=t("A training that attncli train --save has written.")),
-        "prompt": argument("PROMPT", help=t("The beginning, in tokens that the training knows.")),
-        "length": option("--length", metavar="N", help=t("Tokens to write (default: 20, or 3 with --trace; fewer if the training looked at fewer together).")),
-        "temperature": option("--temperature", metavar="T", help=t("0, the default, takes the likeliest token; 1 draws by the probabilities; more is bolder.")),
-        "top": option("--top", metavar="N", help=t("Draw among the N likeliest only.")),
-        "seed": option("--seed", metavar="N", help=t("Seed of the draw (default: 0).")),
-        "trace": flag("--trace", help=t("Show the whole calculation of every token, with the cache.")),
-        "verify": flag("--verify", help=t("Work everything out again without a cache, and compare.")),
+    words = {
+        "file": Word("FILE", N_("A training that attncli train --save has written.")),
+        "prompt": Word("PROMPT", N_("The beginning, in tokens that the training knows.")),
+        "length": Word("--length N", N_("Tokens to write (default: 20, or 3 with --trace; fewer if the training looked at fewer together).")),
+        "temperature": Word("--temperature T", N_("0, the default, takes the likeliest token; 1 draws by the probabilities; more is bolder.")),
+        "top": Word("--top N", N_("Draw among the N likeliest only.")),
+        "seed": Word("--seed N", N_("Seed of the draw (default: 0).")),
+        "trace": Word("--trace", N_("Show the whole calculation of every token, with the cache.")),
+        "verify": Word("--verify", N_("Work everything out again without a cache, and compare.")),
+        **REPORT_FORMAT,
+        **shared("output", "force", "decimals", "full", "lang"),
     }  # fmt: skip
-    help = t("Let a saved training write on, token by token, with keys and values kept in a cache.")
-    names = (*own, "format", "output", "force", "decimals", "full", "lang")
-    return command_of("generate", help, generate, say, names, {**shared_by_reports(say), **own})
+    help = N_("Let a saved training write on, token by token, with keys and values kept in a cache.")
+    return command_of(say, "generate", help, generate, words)
 
 
 def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
@@ -38,7 +38,8 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     trace = words["trace"]
     if not trace and (words["decimals"] is not None or words["full"]):
         raise InputError("--decimals and --full belong to --trace. Leave them out, or write --trace too.")
-    chosen = report_format(words["format"], words["output"])
+    out = Output(say, words)
+    chosen = out.format(REPORTS)
     if trace and chosen != "table":
         raise InputError("--trace shows tables only. Leave --format out, or leave --trace out.")
     if trace and words["output"] is not None:
@@ -52,32 +53,27 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     tokens = list(writing.written(state, ids, length, choice, keep=trace))
     worst = writing.difference(state, ids, tokens) if words["verify"] else None
     if trace:
-        _trace(say, state, ids, tokens, decimals, words)
-    report = writing.report(tokens, ids, state.spec, choice, worst)
-    write_report(say, report, chosen, words["output"], force=words["force"])
+        _trace(out, state, ids, tokens, decimals)
+    out.write_report(writing.report(tokens, ids, state.spec, choice, worst), chosen)
     return 1 if worst is not None and worst > writing.TOLERANCE else 0
 
 
 def _trace(
-    say: Say, state: "TrainingState", prompt: list[int], tokens: "list[WrittenToken]", decimals: int | None, words: Any
+    out: Output, state: "TrainingState", prompt: list[int], tokens: "list[WrittenToken]", decimals: int | None
 ) -> None:
     """The tables of every token's calculation, one after another."""
-    from attncli.core.message import N_, Message
-    from attncli.locale import CODES, language
+    from attncli.locale import in_every_language
 
     for count, token in enumerate(tokens, start=1):
         assert token.run is not None  # they were kept
         new = prompt if count == 1 else [tokens[count - 2].id]
-        title = {
-            code: Message(
-                N_("Token {number}: “{new}” comes in, {cached} tokens are in the cache; “{token}” is chosen"),
-                number=count,
-                new="".join(state.spec.tokens[id] for id in new),
-                cached=token.cached,
-                token=token.text,
-            ).text(language(code))
-            for code in CODES
-        }
-        problem = token.run.problem.changed(title=title)
-        show(say, token.run.changed(problem=problem, decimals=decimals), {**words, "format": "table"})
-        say.out("\n")
+        title = Message(
+            N_("Token {number}: “{new}” comes in, {cached} tokens are in the cache; “{token}” is chosen"),
+            number=count,
+            new="".join(state.spec.tokens[token_id] for token_id in new),
+            cached=token.cached,
+            token=token.text,
+        )
+        problem = token.run.problem.changed(title=in_every_language(title))
+        out.show(token.run.changed(problem=problem, decimals=decimals))
+        out.say.out("\n")

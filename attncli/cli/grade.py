@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli.options import argument, arguments, command_of, example_ids, option, shared
-from attncli.cli.output import Say, is_terminal, printed, write_text
-from attncli.core.message import N_, InputError, Message, unknown
+from attncli.cli.options import PlainCommand, Word, command_of, example_ids, shared
+from attncli.cli.output import Output, Say, is_terminal
+from attncli.core.message import N_, InputError
 
 if TYPE_CHECKING:
     from attncli.marking.grader import Grader
@@ -19,33 +19,36 @@ if TYPE_CHECKING:
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainCommand:
     """The command."""
-    t = say.text
-    own = {
-        "exercise": argument("PROBLEM|WORKSHEETS", help=t("A problem file, the id of a worked example, or a folder of worksheets."), complete=example_ids),
-        "sheets": arguments("SUBMISSIONS...", help=t("A folder of sheets, .jsonl or .csv files, or - for JSON Lines on standard input.")),
-        "format": option("--format", metavar="NAME", help=t("table, jsonl, csv, gradescope or junit; by default as -o ends, else table.")),
-        "feedback": option("--feedback", metavar="DIR", help=t("Also write each student's feedback there, as Markdown.")),
-        "jobs": option("-j", "--jobs", metavar="N", help=t("Number of processes that mark side by side (default: 1).")),
-        "dask": option("--dask", metavar="ADDRESS", help=t("Mark on a Dask cluster (needs the extra attncli[dask]).")),
+    words = {
+        "exercise": Word("PROBLEM|WORKSHEETS", N_("A problem file, the id of a worked example, or a folder of worksheets."), example_ids),
+        "sheets": Word("SUBMISSIONS...", N_("A folder of sheets, .jsonl or .csv files, or - for JSON Lines on standard input.")),
+        "format": Word("--format NAME", N_("table, jsonl, csv, gradescope or junit; by default as -o ends, else table.")),
+        **shared("output", "force"),
+        "feedback": Word("--feedback DIR", N_("Also write each student's feedback there, as Markdown.")),
+        **shared("map_"),
+        "jobs": Word("-j, --jobs N", N_("Number of processes that mark side by side (default: 1).")),
+        "dask": Word("--dask ADDRESS", N_("Mark on a Dask cluster (needs the extra attncli[dask]).")),
+        **shared("layout", "lang"),
     }  # fmt: skip
-    names = ("exercise", "sheets", "format", "output", "force", "feedback", "map_", "jobs", "dask", "layout", "lang")
-    help = t("Mark a class: a result a sheet, and the picture of the class.")
-    return command_of("grade", help, grade, say, names, {**shared(say), **own})
+    return command_of(say, "grade", N_("Mark a class: a result a sheet, and the picture of the class."), grade, words)
 
 
 def grade(say: Say, **words: Any) -> int:
     """Mark a class and write the results; the exit status is 0 whatever the marks are, 2 where we failed at a sheet."""
     from attncli.core.outputs import CLASS, check_output
-    from attncli.marking.grading import STREAMED, Grading, Order, Printers
+    from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Printers
     from attncli.marking.sheets import mapping, sheet_layout
     from attncli.problems.request import problem_of
     from attncli.problems.settings import whole_number
     from attncli.render import markdown, results
 
     exercise, sheets, output = words["exercise"], words["sheets"], words["output"]
-    chosen = _format(words["format"], output)
+    out = Output(say, words)
+    chosen = out.format(FORMATS, _ENDINGS)
+    if chosen == "gradescope" and output is None:
+        raise InputError("Gradescope's results are one file a student. Give a folder: -o results")
     if exercise == "-" and "-" in sheets:
         raise InputError("Only one input can come from standard input (-). Give the others as files.")
     processes = whole_number("-j", words["jobs"], 1, 256) or 1
@@ -70,7 +73,7 @@ def grade(say: Say, **words: Any) -> int:
         _say_strange_columns(say, sheets, grading.grader)
         picture = grading.run(say.out)
     if chosen == "table":
-        write_text(say, _table(say, picture, grading.grader), output, CLASS, force=words["force"])
+        out.write(_table(out, picture, grading.grader), CLASS)
     else:
         _say_to_the_author(say, exercise, grading.grader)
     return 2 if grading.faults else 0
@@ -84,19 +87,6 @@ def _set_of(exercise: str) -> "tuple[Mapping[str, Problem], Mapping[str, str]]":
         return {}, {}
     found = folder.read(exercise)
     return found.problems, found.owners
-
-
-def _format(format: str | None, output: str | None) -> str:
-    from attncli.marking.grading import FORMATS
-
-    chosen = format
-    if chosen is None:
-        chosen = _ENDINGS.get(Path(output).suffix.lower(), "table") if output else "table"
-    if chosen not in FORMATS:
-        raise unknown(Message(N_("The format")), chosen, list(FORMATS))
-    if chosen == "gradescope" and output is None:
-        raise InputError("Gradescope's results are one file a student. Give a folder: -o results")
-    return chosen
 
 
 def _say_strange_columns(say: Say, sheets: Sequence[str], grader: "Grader") -> None:
@@ -127,18 +117,14 @@ def _progress(stack: ExitStack) -> Callable[..., Any]:
     return lambda results, done, total: counting(results, sys.stderr, stack, done, total())
 
 
-def _table(say: Say, picture: "Picture", grader: "Grader") -> str:
+def _table(out: Output, picture: "Picture", grader: "Grader") -> str:
     from attncli.render.classroom import ClassView
     from attncli.render.names import title_of
 
-    marker = grader.marker
-    return printed(
+    marker, language = grader.marker, out.language
+    title, author = title_of(marker.problem, language), marker.undetectable()
+    return out.printed(
         lambda screen: ClassView(
-            picture,
-            say.language,
-            title=title_of(marker.problem, say.language),
-            width=screen.width,
-            encoding=screen.encoding,
-            author=marker.undetectable(),
+            picture, language, title=title, width=screen.width, encoding=screen.encoding, author=author
         ).parts()
     )

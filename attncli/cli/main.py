@@ -10,32 +10,20 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import typer
 
 from attncli import __version__
-from attncli.cli.options import HelpInstead, PlainGroup, where_to_look
+from attncli.cli.options import SHARED, HelpInstead, PlainCommand, PlainGroup, where_to_look
 from attncli.cli.output import ClosedOutput, OutputClosedError, OutputError, Say, width
 from attncli.core.message import N_, AttnError, Message, closest, of_system
+from attncli.locale.fit import definitions, wrap
 
 #: Commands in the order of the help page; each is a file of this name.
 COMMANDS = (
-    *(
-        "forward",
-        "backward",
-        "why",
-        "check",
-        "grade",
-        "worksheet",
-        "examples",
-        "models",
-        "compare",
-        "train",
-        "generate",
-    ),
-    *("lab", "practice"),
-)
+    "forward", "backward", "why", "check", "grade", "worksheet", "examples", "models", "compare", "train", "generate", "lab", "practice",
+)  # fmt: skip
 #: Shows where in the code a fault of our own happened.
 _DEBUG = "--debug"
 
@@ -103,18 +91,18 @@ def _run(words: list[str], say: Say) -> int:
         return say.error(_not_read(error))
 
 
-def application(say: Say) -> Any:
+class Commands(PlainGroup):
+    """Commands that are imported only when they are used."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> PlainCommand | PlainGroup | None:
+        return _command(cmd_name, ctx.obj) if cmd_name in COMMANDS else None
+
+
+def application(say: Say) -> Commands:
     """The command line in one language."""
-
-    class Commands(PlainGroup):
-        """Commands that are imported only when they are used."""
-
-        def list_commands(self, ctx: Any) -> list[str]:
-            return list(COMMANDS)
-
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            return _command(cmd_name, say) if cmd_name in COMMANDS else None
-
     app = typer.Typer(
         cls=Commands,
         rich_markup_mode=None,
@@ -123,15 +111,14 @@ def application(say: Say) -> Any:
         context_settings={"help_option_names": ["-h", "--help"], "obj": say},
         help=say.text("Transformer attention by hand: every step, every gradient, with its arithmetic."),
     )
+    debugged = say.text("After a fault of attncli itself, show where in its code.")
 
     @app.callback(invoke_without_command=True)
     def start(
         ctx: typer.Context,
         version: bool = typer.Option(False, "--version", help=say.text("Show the version and stop.")),
-        debug: bool = typer.Option(
-            False, _DEBUG, help=say.text("After a fault of attncli itself, show where in its code.")
-        ),
-        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text("Language of everything shown.")),
+        debug: bool = typer.Option(False, _DEBUG, help=debugged),
+        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text(SHARED["lang"].help)),
     ) -> None:
         if version:
             say.out(f"attncli {__version__}\n")
@@ -139,61 +126,46 @@ def application(say: Say) -> Any:
         if ctx.invoked_subcommand is None:
             say.out(_greeting(say))
 
-    return typer.main.get_command(app)
+    return cast(Commands, typer.main.get_command(app))
 
 
-def _command(name: str, say: Say) -> Any:
-    return importlib.import_module(f"attncli.cli.{name}").command(say)
+def _command(name: str, say: Say) -> PlainCommand | PlainGroup:
+    found: PlainCommand | PlainGroup = importlib.import_module(f"attncli.cli.{name}").command(say)
+    return found
 
 
 def _greeting(say: Say) -> str:
     """What `attncli` alone says: three things to try."""
-    from attncli.locale.wrap import definitions, wrap
-
-    to_try = (
-        (
-            'attncli forward -Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4"',
-            say.text("one query, two keys: every step from Q, K, V to the output"),
-        ),
-        (
-            "attncli examples run a1-pronoun",
-            say.text("the first exercise, with the numbers its source gives and what to notice"),
-        ),
-        (
-            'attncli backward a1-pronoun --upstream "1 2" --expand',
-            say.text("backwards: every gradient, and where every number comes from"),
-        ),
-    )
-    more = (
-        ("attncli practice", say.text("exercises line by line; what went wrong comes back")),
-        ("attncli worksheet --list", say.text("sheets to print for a class, with the answer key")),
-    )
-    lines = [
-        wrap(say.text("attncli shows attention as you would calculate it by hand, step by step."), width()),
-        "",
-        say.text("Three things to try:"),
-        "",
+    t, room = say.text, width()
+    to_try = {
+        'attncli forward -Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4"': t("one query, two keys: every step from Q, K, V to the output"),
+        "attncli examples run a1-pronoun": t("the first exercise, with the numbers its source gives and what to notice"),
+        'attncli backward a1-pronoun --upstream "1 2" --expand': t("backwards: every gradient, and where every number comes from"),
+    }  # fmt: skip
+    more = [
+        ("attncli practice", t("exercises line by line; what went wrong comes back")),
+        ("attncli worksheet --list", t("sheets to print for a class, with the answer key")),
     ]
-    for command, what in to_try:
+    lines = [wrap(t("attncli shows attention as you would calculate it by hand, step by step."), room), ""]
+    lines += [t("Three things to try:"), ""]
+    for command, what in to_try.items():
         # A command stays on one line, to be copied.
-        lines += [f"  {command}", wrap(what, width(), " " * 6, " " * 6)]
-    lines += ["", say.text("To learn by doing, and to teach:"), ""]
-    lines += definitions(more, width(), "  ")
-    last = say.text("All exercises: attncli examples list. All commands: attncli --help.")
-    return "\n".join([*lines, "", wrap(last, width()), ""])
+        lines += [f"  {command}", wrap(what, room, " " * 6, " " * 6)]
+    lines += ["", t("To learn by doing, and to teach:"), "", *definitions(more, room, "  "), ""]
+    lines += [wrap(t("All exercises: attncli examples list. All commands: attncli --help."), room), ""]
+    return "\n".join(lines)
 
 
 # What went wrong.
 
 
-def _wrong_option(error: Any) -> Message:
+def _wrong_option(error: typer.TyperException) -> Message:
     """What to say of an option that does not exist, or that has or lacks a word after it."""
-    ctx = getattr(error, "ctx", None)
-    name, hint = getattr(error, "option_name", None), where_to_look(ctx)
+    ctx, name = getattr(error, "ctx", None), getattr(error, "option_name", None)
+    hint = where_to_look(ctx)
     if ctx is None or name is None:
         return Message(N_("{what} {hint}"), what=error.format_message(), hint=hint)
-    parameters = ctx.command.get_params(ctx)
-    known = next((param for param in parameters if name in param.opts), None)
+    known = next((param for param in ctx.command.get_params(ctx) if name in param.opts), None)
     if known is not None and known.is_flag:
         return Message(N_("the option {name} takes no value. {hint}"), name=name, hint=hint)
     if known is not None:
@@ -201,17 +173,14 @@ def _wrong_option(error: Any) -> Message:
     if name[1:2].isdigit() or name[1:2] == ".":
         return Message(
             N_('“{name}” was given where an option is expected. Put quotes around a matrix, like -Q "-1 2". {hint}'),
-            name=name,
-            hint=hint,
-        )
+            name=name, hint=hint,
+        )  # fmt: skip
     elsewhere = ", ".join(f"attncli {path}" for path in _commands_with(name))
     if elsewhere:
         return Message(
             N_("the option {name} does not belong here, but to {commands}. {hint}"),
-            name=name,
-            commands=elsewhere,
-            hint=hint,
-        )
+            name=name, commands=elsewhere, hint=hint,
+        )  # fmt: skip
     likely = closest(name, [option for param in ctx.command.params for option in param.opts])
     if likely:
         return Message(
@@ -222,12 +191,10 @@ def _wrong_option(error: Any) -> Message:
 
 def _commands_with(option: str) -> Iterator[str]:
     """The commands that have this option."""
-    say = Say("en", asked=False)
     for name in COMMANDS:
-        command = _command(name, say)
+        command = _command(name, Say("en"))
         parts = getattr(command, "commands", None)
-        paths = {f"{name} {part}": one for part, one in parts.items()} if parts else {name: command}
-        for path, one in paths.items():
+        for path, one in {f"{name} {part}": one for part, one in parts.items()}.items() if parts else [(name, command)]:
             if any(option in parameter.opts for parameter in one.params):
                 yield path
 
@@ -260,8 +227,7 @@ def _not_written(error: OSError) -> Message:
     if isinstance(error, OutputClosedError):
         return Message(N_("the output was closed before everything was written."))
     return Message(
-        N_("cannot write the output ({reason}). Check the place and the permissions."),
-        reason=of_system(error),
+        N_("cannot write the output ({reason}). Check the place and the permissions."), reason=of_system(error)
     )
 
 

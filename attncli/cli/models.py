@@ -1,11 +1,12 @@
 """attncli models: the models, or what one of them takes."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attncli.cli.options import argument, command_of, model_names, shared
+from attncli.cli.options import PlainCommand, Word, command_of, model_names, shared
 from attncli.cli.output import Say, width
-from attncli.locale.wrap import definitions, wrap
+from attncli.core.message import N_
+from attncli.locale.fit import definitions, wrap
 
 if TYPE_CHECKING:
     from attncli.models.model import Argument, Model, Setting
@@ -16,12 +17,13 @@ _MOST_STEPS = 40
 _MOST_EXAMPLES = 6
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainCommand:
     """The command."""
-    help = say.text("A model: its inputs, settings and steps.")
-    table = {**shared(say), "name": argument("[NAME]", help=help, complete=model_names, default=None)}
-    help = say.text("List the models, or show what one takes and its steps.")
-    return command_of("models", help, models, say, ("name", "lang"), table)
+    words = {
+        "name": Word("[NAME]", N_("A model: its inputs, settings and steps."), model_names),
+        **shared("lang"),
+    }
+    return command_of(say, "models", N_("List the models, or show what one takes and its steps."), models, words)
 
 
 def models(say: Say, *, name: str | None, lang: str | None) -> int:
@@ -65,15 +67,15 @@ def _steps(say: Say, model: "Model") -> list[str]:
     if not examples:
         return []
     graph = library.load(examples[0]).graph()
-    ids = [step.id for step in graph.steps.values() if step.phase == "forward"]
-    ids = ids[: ids.index(graph.output) + 1]
-    if len(ids) > _MOST_STEPS:
-        ids = [id for id, after in pairwise(ids) if part_of(id) != part_of(after)] + ids[-1:]
+    steps = [step.id for step in graph.steps.values() if step.phase == "forward"]
+    steps = steps[: steps.index(graph.output) + 1]
+    if len(steps) > _MOST_STEPS:
+        steps = [step for step, after in pairwise(steps) if part_of(step) != part_of(after)] + steps[-1:]
     named = ", ".join(examples[:_MOST_EXAMPLES]) + (", …" if len(examples) > _MOST_EXAMPLES else "")
     return [
         "",
         wrap(say.text("Steps (as in {example})", example=examples[0]), width()),
-        wrap(" → ".join(ids), width(), "  ", "  "),
+        wrap(" → ".join(steps), width(), "  ", "  "),
         "",
         wrap(say.text("Worked examples (see one with attncli examples run ID): {ids}", ids=named), width()),
     ]

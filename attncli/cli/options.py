@@ -3,14 +3,18 @@
 # Annotations are real objects here (no `from __future__ import annotations`): Typer reads them.
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from attncli.cli.output import WIDTH, Say, width
-from attncli.core.message import N_, InputError, Message, closest, unknown
-from attncli.locale.wrap import columns, definitions, wrap
+from attncli.core.message import N_, InputError, Message, closest
+from attncli.core.record import Record
+from attncli.locale.fit import columns, definitions, wrap
+
+#: What a shell may offer for a word, from what stands before it.
+Complete = Callable[[typer.Context], Iterable[str]]
 
 # Commands.
 
@@ -40,11 +44,7 @@ class _AsTyped:
             value, source = param.consume_value(ctx, given)
             ctx.set_parameter_source(param.name, source)
             if param.required and value in (None, (), []) and not ctx.resilient_parsing:
-                raise InputError(
-                    "{name} is missing. See {command} --help.",
-                    name=param.metavar or param.name,
-                    command=ctx.command_path,
-                )
+                raise _missing(param.metavar or param.name, ctx)
             if param.callback is not None:
                 value = param.callback(ctx, param, value)
             if param.expose_value:
@@ -61,7 +61,7 @@ class _AsTyped:
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         say: Say = ctx.obj
-        formatter.write(say.fitted(_page(self, ctx, say)))
+        formatter.write(say.fitted("\n".join(_page(self, ctx, say)) + "\n"))
 
 
 def _refuse_twice(order: Sequence[Any]) -> None:
@@ -72,6 +72,10 @@ def _refuse_twice(order: Sequence[Any]) -> None:
             if param.name in seen:
                 raise InputError("{option} is given twice. Keep one.", option=max(param.opts, key=len))
             seen.add(param.name)
+
+
+def _missing(name: str, ctx: typer.Context) -> InputError:
+    return InputError("{name} is missing. See {command} --help.", name=name, command=ctx.command_path)
 
 
 class PlainCommand(_AsTyped, TyperCommand):
@@ -87,20 +91,17 @@ class PlainGroup(_AsTyped, TyperGroup):
         rest = super().parse_args(ctx, args)
         ctx._protected_args, ctx.args = rest[:1], rest[1:]  # where Typer looks for the command and its words
         if not rest and not self.invoke_without_command and not ctx.resilient_parsing:
-            raise InputError("{name} is missing. See {command} --help.", name="COMMAND", command=ctx.command_path)
+            raise _missing("COMMAND", ctx)
         return rest[1:]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         if self.get_command(ctx, args[0]) is not None or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
-        likely = closest(args[0], self.list_commands(ctx))
+        likely, hint = closest(args[0], self.list_commands(ctx)), where_to_look(ctx)
         if likely is None:
-            raise InputError("the command “{name}” does not exist. {hint}", name=args[0], hint=where_to_look(ctx))
+            raise InputError("the command “{name}” does not exist. {hint}", name=args[0], hint=hint)
         raise InputError(
-            "the command “{name}” does not exist. Did you mean {likely}? {hint}",
-            name=args[0],
-            likely=likely,
-            hint=where_to_look(ctx),
+            "the command “{name}” does not exist. Did you mean {likely}? {hint}", name=args[0], likely=likely, hint=hint
         )
 
 
@@ -108,158 +109,198 @@ class HelpInstead(Exception):
     """Nothing is asked for: the help page says what could be."""
 
 
-def where_to_look(ctx: Any) -> Message:
+def where_to_look(ctx: typer.Context | None) -> Message:
     """The last sentence of a message about words on the command line."""
     return Message(N_("See {command} --help."), command="attncli" if ctx is None else ctx.command_path)
 
 
-#: The annotation and the default of a parameter.
-Declared = tuple[Any, Any]
+class Word(Record):
+    """Something that may be written behind a command.
+
+    Parameters
+    ----------
+    spec : as the help page writes it, which says the rest: "-o, --output FILE" an option with a word after it, "--full" one
+        without, "[PROBLEM]" a word by itself that may be left out, "SHEETS..." one or more of them
+    help : what it means
+    complete : what a shell may offer for it
+    many : an option that may be given several times
+    """
+
+    spec: str
+    help: str
+    complete: Complete | None = None
+    default: str | None = None
+    many: bool = False
+
+    @property
+    def is_option(self) -> bool:
+        return self.spec.startswith("-")
+
+    @property
+    def options(self) -> list[str]:
+        """The names of an option."""
+        return [word.rstrip(",") for word in self.spec.split() if word.startswith("-")]
+
+    @property
+    def metavar(self) -> str:
+        """What is written for the word itself; nothing for a flag."""
+        return " ".join(word for word in self.spec.split() if not (self.is_option and word.startswith("-")))
+
+    @property
+    def is_flag(self) -> bool:
+        return not self.metavar
+
+    @property
+    def is_required(self) -> bool:
+        return not self.is_option and not all(word.startswith("[") for word in self.spec.split())
+
+    def parameter(self, name: str, say: Say) -> inspect.Parameter:
+        """The parameter of a function that Typer reads this from."""
+        said: dict[str, Any] = {"help": say.text(self.help), "autocompletion": _offered(self.complete)}
+        kind: Any = list[str] if self.many or self.spec.endswith("...") else str
+        default: Any = self.default
+        if self.is_flag:
+            kind, info, default = bool, typer.Option(*self.options, **said), False
+        elif self.is_option:
+            kind, info = kind | None, typer.Option(*self.options, metavar=self.metavar, **said)
+        else:
+            info = typer.Argument(metavar=self.metavar, **said)
+            kind, default = (kind, ...) if self.is_required else (kind | None, default)
+        annotation = Annotated[kind, info]
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def command_of(
-    name: str, help: str, run: Callable[..., int], say: Say, names: Iterable[str], table: Mapping[str, Declared]
-) -> Any:
-    """The command `name`, which calls `run(say, **words)` with these options of the table."""
+def command_of(say: Say, name: str, help: str, run: Callable[..., int], words: Mapping[str, Word]) -> PlainCommand:
+    """The command `name`, which calls `run(say, **words)`."""
+
+    def command(**given: Any) -> int:
+        return run(say, **given)
+
+    parameters = [word.parameter(name, say) for name, word in words.items()]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(name, cls=PlainCommand, help=help)(_with_options(run, say, names, table))
-    return typer.main.get_command(app)
+    app.command(name, cls=PlainCommand, help=say.text(help))(command)
+    return cast(PlainCommand, typer.main.get_command(app))
 
 
-def group_of(help: str, say: Say, cls: type[PlainGroup] = PlainGroup) -> Any:
+def group_of(say: Say, help: str, cls: type[PlainGroup] = PlainGroup) -> PlainGroup:
     """A group of commands, which are added to it or found by its class."""
-    app = typer.Typer(cls=cls, rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=help)
+    app = typer.Typer(cls=cls, rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=say.text(help))
 
     @app.callback()
     def start(
-        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text("Language of everything shown.")),
+        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text(SHARED["lang"].help)),
     ) -> None:
         """--lang may stand before the command's name, too; the language was found before the words were read."""
 
-    return typer.main.get_command(app)
+    return cast(PlainGroup, typer.main.get_command(app))
 
 
-def _with_options(
-    run: Callable[..., int], say: Say, names: Iterable[str], table: Mapping[str, Declared]
-) -> Callable[..., int]:
-    """A function as Typer reads one: a parameter an option."""
-
-    def command(**words: Any) -> int:
-        return run(say, **words)
-
-    own = {name: table[name] for name in names}
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, (kind, default) in own.items()]
-    )
-    command.__annotations__ = {name: kind for name, (kind, _) in own.items()}
-    return command
+def as_typed(words: Mapping[str, Word], given: Mapping[str, Any]) -> list[str]:
+    """What somebody types who gives these values to these words."""
+    typed: list[str] = []
+    for name, word in words.items():
+        value = given.get(name)
+        for one in value if isinstance(value, list) else [value]:
+            if one not in (None, False, word.default):
+                typed += [*word.options[:1], *([] if word.is_flag else [one])]
+    return typed
 
 
-# Options.
+# Words that several commands share.
 
-PROBLEM = ("problem",)
+
+def _offered(complete: Complete | None) -> Callable[..., list[str]] | None:
+    """What a shell is offered: of all words those that begin like the one that is being typed."""
+    if complete is None:
+        return None
+
+    def offered(ctx: typer.Context, incomplete: str) -> list[str]:
+        return [word for word in complete(ctx) if word.startswith(incomplete)]
+
+    return offered
+
+
+def example_ids(ctx: typer.Context) -> Iterable[str]:
+    """Ids of the worked examples."""
+    from attncli.problems import library
+
+    return library.ids()
+
+
+def model_names(ctx: typer.Context) -> Iterable[str]:
+    """Names of the models."""
+    from attncli import models
+
+    return models.names()
+
+
+def _format_names(ctx: typer.Context) -> Iterable[str]:
+    from attncli import render
+
+    return render.formats()
+
+
+def step_ids(ctx: typer.Context) -> Iterable[str]:
+    """Step ids of the problem that is named on the line, else those that attention and its relatives have."""
+    from attncli.core.message import AttnError
+    from attncli.problems.request import problem_named
+
+    problem = ctx.params.get("problem") or ctx.params.get("exercise")
+    try:
+        return problem_named(problem).graph().steps if problem else _USUAL
+    except AttnError:
+        return _USUAL
+
+
+_USUAL = (
+    "X", "Q", "K", "V", "scores", "scaled", "masked", "row_max", "shifted", "exp", "row_sum", "A", "O", "G_V", "G_A",
+    "weighted", "row_dot", "deviation", "G_masked", "G_scaled", "G_scores", "G_Q", "G_K", "G_W_Q", "G_W_K", "G_W_V",
+    "G_X_Q", "G_X_K", "G_X_V", "G_X", "G_E", "E_new",
+)  # fmt: skip
+
+SHARED: Mapping[str, Word] = {
+    "problem": Word("[PROBLEM]", N_("A problem file (TOML or JSON), - for standard input, or the id of a worked example."), example_ids),
+    "queries": Word("-Q M", N_("Queries, one row a token: \"1 2; 3 4\", @FILE, or - for standard input.")),
+    "keys": Word("-K M", N_("Keys, one row a token.")),
+    "values": Word("-V M", N_("Values, one row a token.")),
+    "text": Word("--text TEXT", N_("Start from words, like --text \"I like tea\", with small built-in weights that are shown.")),
+    "set_": Word("--set NAME=M", N_("Any other input or setting of the model, like --set X=\"1 0; 0 1\" or --set eta=0.1."), many=True),
+    "model": Word("--model NAME", N_("The model; without it, the one whose inputs are given."), model_names),
+    "causal": Word("--causal", N_("A token sees itself and what came before.")),
+    "mask": Word("--mask M", N_("Numbers that are added to the scaled scores: 0 = visible, -inf = hidden.")),
+    "scale": Word("--scale sqrt|none|NUMBER", N_("Divide the scores by √d_k (sqrt, the default), not at all, or multiply them by a number.")),
+    "upstream": Word("--upstream M", N_("The gradient at the output, in the output's shape.")),
+    "loss": Word("--loss TEXT", N_("A loss instead: sum(O), O[1,1] + 2*O[1,2], 1/2*sum((O-T)^2), -ln A[1,2], cross_entropy(logits, T), nll(A, T), or a sum of such, each with a factor.")),
+    "verify": Word("--verify", N_("Check every gradient against finite differences.")),
+    "step": Word("--step ID", N_("Show only this step (can be given several times)."), step_ids, many=True),
+    "expand": Word("--expand", N_("Show the arithmetic of every cell.")),
+    "decimals": Word("--decimals N", N_("Decimals to show, 0 to 15 (default: 3).")),
+    "carry": Word("--carry", N_("Carry rounded values on, as one does on paper.")),
+    "rounding": Word("--rounding away|even", N_("Where a 5 goes with --carry: away from zero (school) or to the even digit."), default="away"),
+    "exact": Word("--exact", N_("Exact results like √2/2 and e^-1 (needs the extra attncli[exact]).")),
+    "format": Word("--format NAME", N_("table, json, markdown, latex, csv, npz, html, svg or xlsx; by default as -o FILE ends, else table."), _format_names),
+    "output": Word("-o, --output FILE", N_("Write to this file instead of the screen.")),
+    "force": Word("--force", N_("Write over a file that attncli did not write itself.")),
+    "layout": Word("--layout rows|columns", N_("Tokens as rows (the default) or as columns, for input and output.")),
+    "full": Word("--full", N_("Show large matrices whole.")),
+    "lang": Word("--lang en|zh", N_("Language of everything shown.")),
+    "map_": Word("--map FROM=STEP,...", N_('Names of the sheet that mean steps, like --map "attn_probs=A,ctx=O".'), many=True),
+}  # fmt: skip
 INPUTS = ("queries", "keys", "values", "text", "set_", "model", "causal", "mask", "scale")
 GRADIENT = ("upstream", "loss")
-SHOWN = (
-    *(
-        "step",
-        "expand",
-        "decimals",
-        "carry",
-        "rounding",
-        "exact",
-        "format",
-        "output",
-        "force",
-        "layout",
-        "full",
-        "lang",
-    ),
-)
+ARITHMETIC = ("decimals", "carry", "rounding", "exact")
+SHOWN = ("step", "expand", *ARITHMETIC, "format", "output", "force", "layout", "full", "lang")
+#: A result that is a report comes in fewer formats.
+REPORT_FORMAT = {
+    "format": Word("--format NAME", N_("table, json, markdown or csv; by default as -o FILE ends, else table."))
+}
 
 
-def option(*names: str, help: str, metavar: str, complete: Any = None, default: str | None = None) -> Declared:
-    """An option with a word after it."""
-    return Annotated[str | None, typer.Option(*names, metavar=metavar, help=help, autocompletion=complete)], default
-
-
-def options(*names: str, help: str, metavar: str, complete: Any = None) -> Declared:
-    """An option that may be given several times."""
-    said = typer.Option(*names, metavar=metavar, help=help, autocompletion=complete, show_default=False)
-    return Annotated[list[str] | None, said], None
-
-
-def flag(name: str, *, help: str) -> Declared:
-    """An option without a word after it."""
-    return Annotated[bool, typer.Option(name, help=help)], False
-
-
-def argument(metavar: str, *, help: str, complete: Any = None, default: Any = ...) -> Declared:
-    """A word without an option before it; needed, where nothing stands for it."""
-    said = typer.Argument(metavar=metavar, help=help, autocompletion=complete, show_default=False)
-    return Annotated[str | None if default is None else str, said], default
-
-
-def arguments(metavar: str, *, help: str, complete: Any = None, default: Any = ...) -> Declared:
-    """All words without an option before them."""
-    said = typer.Argument(metavar=metavar, help=help, autocompletion=complete, show_default=False)
-    return Annotated[list[str] | None if default is None else list[str], said], default
-
-
-def shared(say: Say) -> dict[str, Declared]:
-    """Every option that several commands share, by the name of its parameter."""
-    t = say.text
-    return {
-        "problem": argument("[PROBLEM]", help=t("A problem file (TOML or JSON), - for standard input, or the id of a worked example."), complete=example_ids, default=None),
-        "queries": option("-Q", metavar="M", help=t("Queries, one row a token: \"1 2; 3 4\", @FILE, or - for standard input.")),
-        "keys": option("-K", metavar="M", help=t("Keys, one row a token.")),
-        "values": option("-V", metavar="M", help=t("Values, one row a token.")),
-        "text": option("--text", metavar="TEXT", help=t("Start from words, like --text \"I like tea\", with small built-in weights that are shown.")),
-        "set_": options("--set", metavar="NAME=M", help=t("Any other input or setting of the model, like --set X=\"1 0; 0 1\" or --set eta=0.1.")),
-        "model": option("--model", metavar="NAME", help=t("The model; without it, the one whose inputs are given."), complete=model_names),
-        "causal": flag("--causal", help=t("A token sees itself and what came before.")),
-        "mask": option("--mask", metavar="M", help=t("Numbers that are added to the scaled scores: 0 = visible, -inf = hidden.")),
-        "scale": option("--scale", metavar="sqrt|none|NUMBER", help=t("Divide the scores by √d_k (sqrt, the default), not at all, or multiply them by a number.")),
-        "upstream": option("--upstream", metavar="M", help=t("The gradient at the output, in the output's shape.")),
-        "loss": option("--loss", metavar="TEXT", help=t("A loss instead: sum(O), O[1,1] + 2*O[1,2], 1/2*sum((O-T)^2), -ln A[1,2], cross_entropy(logits, T), nll(A, T), or a sum of such, each with a factor.")),
-        "verify": flag("--verify", help=t("Check every gradient against finite differences.")),
-        "step": options("--step", metavar="ID", help=t("Show only this step (can be given several times)."), complete=step_ids),
-        "expand": flag("--expand", help=t("Show the arithmetic of every cell.")),
-        "decimals": option("--decimals", metavar="N", help=t("Decimals to show, 0 to 15 (default: 3).")),
-        "carry": flag("--carry", help=t("Carry rounded values on, as one does on paper.")),
-        "rounding": option("--rounding", metavar="away|even", help=t("Where a 5 goes with --carry: away from zero (school) or to the even digit."), default="away"),
-        "exact": flag("--exact", help=t("Exact results like √2/2 and e^-1 (needs the extra attncli[exact]).")),
-        "format": option("--format", metavar="NAME", help=t("table, json, markdown, latex, csv, npz, html, svg or xlsx; by default as -o FILE ends, else table."), complete=format_names),
-        "output": option("-o", "--output", metavar="FILE", help=t("Write to this file instead of the screen.")),
-        "force": flag("--force", help=t("Write over a file that attncli did not write itself.")),
-        "layout": option("--layout", metavar="rows|columns", help=t("Tokens as rows (the default) or as columns, for input and output.")),
-        "full": flag("--full", help=t("Show large matrices whole.")),
-        "lang": option("--lang", metavar="en|zh", help=t("Language of everything shown.")),
-        "map_": options("--map", metavar="FROM=STEP,...", help=t('Names of the sheet that mean steps, like --map "attn_probs=A,ctx=O".')),
-    }  # fmt: skip
-
-
-def shared_by_reports(say: Say) -> dict[str, Declared]:
-    """The shared options, for commands whose result is a report: those come in fewer formats."""
-    help = say.text("table, json, markdown or csv; by default as -o FILE ends, else table.")
-    return {**shared(say), "format": option("--format", metavar="NAME", help=help)}
-
-
-def arithmetic_of(words: Mapping[str, Any]) -> dict[str, Any]:
-    """What --carry, --exact, --decimals and --rounding say, for `run`."""
-    from attncli.problems.settings import whole_number
-
-    rounding = words["rounding"] if words.get("rounding") is not None else "away"
-    if rounding not in ("away", "even"):
-        raise unknown(Message(N_("The rounding")), rounding, ["away", "even"])
-    if words.get("carry") and words.get("exact"):
-        raise InputError("--carry rounds every step and --exact rounds none. Give one of them.")
-    return {
-        "arithmetic": "hand" if words.get("carry") else "exact" if words.get("exact") else "floating",
-        "decimals": whole_number("--decimals", words.get("decimals"), 0, 15),
-        "rounding": rounding,
-    }
+def shared(*names: str) -> dict[str, Word]:
+    """The shared words of these names."""
+    return {name: SHARED[name] for name in names}
 
 
 # Help pages.
@@ -272,43 +313,28 @@ _TYPERS_OWN = (
 )
 
 
-def _page(command: Any, ctx: Any, say: Say) -> str:
+def _page(command: Any, ctx: typer.Context, say: Say) -> Iterator[str]:
     """The help page of a command or of a group: one layout in every language, as wide as the screen."""
-    return "\n".join(_lines(command, ctx, say)) + "\n"
-
-
-def _lines(command: Any, ctx: Any, say: Say) -> Iterator[str]:
     screen = min(width(), WIDTH)
-    group = hasattr(command, "list_commands") and command.list_commands(ctx)
+    names = command.list_commands(ctx) if hasattr(command, "list_commands") else []
     parameters = [param for param in command.get_params(ctx) if not param.hidden]
-    words = [param for param in parameters if param.param_type_name == "argument"]
-    named = [param for param in parameters if param.param_type_name == "option"]
-    yield _usage(ctx.command_path, [param.metavar for param in words], bool(group), say, screen)
+    arguments = [param for param in parameters if param.param_type_name == "argument"]
+    options = [param for param in parameters if param.param_type_name == "option"]
+    usage = [ctx.command_path, say.text("[OPTIONS]"), *(param.metavar for param in arguments)]
+    start = say.text("Usage: ")
+    yield wrap(" ".join([*usage, say.text("COMMAND …")] if names else usage), screen, start, " " * columns(start))
     yield ""
     yield wrap(command.help or "", screen, "  ", "  ")
-    yield from _section(say.text("Arguments:"), [(param.metavar, _said(param, say)) for param in words], screen)
-    yield from _section(say.text("Options:"), [(_names(param), _said(param, say)) for param in named], screen)
-    if group:
-        rows = [(name, command.get_command(ctx, name).help or "") for name in group]
-        yield from _section(say.text("Commands:"), rows, screen)
+    for title, rows in (
+        (say.text("Arguments:"), [(param.metavar, _said(param, say)) for param in arguments]),
+        (say.text("Options:"), [(_spec(param), _said(param, say)) for param in options]),
+        (say.text("Commands:"), [(name, command.get_command(ctx, name).help or "") for name in names]),
+    ):
+        if rows:
+            yield from ("", title, *definitions(rows, screen, "  "))
 
 
-def _usage(path: str, arguments: Sequence[str], group: bool, say: Say, screen: int) -> str:
-    words = [path, say.text("[OPTIONS]"), *arguments]
-    if group:
-        words.append(say.text("COMMAND …"))
-    start = say.text("Usage: ")
-    return wrap(" ".join(words), screen, start, " " * columns(start))
-
-
-def _section(title: str, rows: Sequence[tuple[str, str]], screen: int) -> Iterator[str]:
-    if rows:
-        yield ""
-        yield title
-        yield from definitions(rows, screen, "  ")
-
-
-def _names(option: Any) -> str:
+def _spec(option: Any) -> str:
     """-o, --output FILE"""
     names = ", ".join(sorted(option.opts, key=len))
     return names if option.is_flag or not option.metavar else f"{names} {option.metavar}"
@@ -320,55 +346,4 @@ def _said(parameter: Any, say: Say) -> str:
         text = say.text(text)
     if isinstance(parameter.default, str) and parameter.default:
         text += " " + say.text("[default: {value}]", value=parameter.default)
-    if parameter.required:
-        text += " " + say.text("[required]")
-    return text
-
-
-# What a shell may complete: silent where it cannot know.
-
-
-def starting(words: Iterable[str], incomplete: str) -> list[str]:
-    """The words that begin like this."""
-    return [word for word in words if word.startswith(incomplete)]
-
-
-def example_ids(incomplete: str) -> list[str]:
-    """Ids of the worked examples."""
-    from attncli.problems import library
-
-    return starting(library.ids(), incomplete)
-
-
-def model_names(incomplete: str) -> list[str]:
-    """Names of the models."""
-    from attncli import models
-
-    return starting(models.names(), incomplete)
-
-
-def format_names(incomplete: str) -> list[str]:
-    """Names of the output formats."""
-    from attncli import render
-
-    return starting(render.formats(), incomplete)
-
-
-def step_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Step ids of the problem that is named on the line, else those that attention and its relatives have."""
-    from attncli.core.message import AttnError
-    from attncli.problems.request import Stdin, problem_named
-
-    problem = ctx.params.get("problem") or ctx.params.get("exercise")
-    try:
-        graph = problem_named(problem, Stdin()).graph() if problem else None
-    except AttnError:
-        graph = None
-    return starting(graph.steps if graph is not None else _USUAL, incomplete)
-
-
-_USUAL = (
-    "X", "Q", "K", "V", "scores", "scaled", "masked", "row_max", "shifted", "exp", "row_sum", "A", "O", "G_V", "G_A",
-    "weighted", "row_dot", "deviation", "G_masked", "G_scaled", "G_scores", "G_Q", "G_K", "G_W_Q", "G_W_K", "G_W_V",
-    "G_X_Q", "G_X_K", "G_X_V", "G_X", "G_E", "E_new",
-)  # fmt: skip
+    return text + " " + say.text("[required]") if parameter.required else text

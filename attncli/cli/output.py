@@ -10,11 +10,21 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from attncli.core.message import N_, InputError, Language, Message, unknown
-from attncli.core.outputs import REPORT, RUN, check_output, write_whole
+from attncli.core.outputs import RUN, check_output, write_whole
 from attncli.locale import CODES, from_environment, language
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from attncli.core.report import Report
+    from attncli.problems.lesson import Lesson
+    from attncli.problems.problem import Run
+    from attncli.render.document import Block
+    from attncli.render.document import Say as Speaker
+    from attncli.render.view import View
 
 # Words.
 
@@ -39,25 +49,23 @@ class ClosedOutput(io.TextIOBase):
 class Say:
     """The language of one run of the command line, and its two outputs."""
 
-    def __init__(self, code: str, *, asked: bool, instead: str = "en", words: Sequence[str] = ()) -> None:
+    def __init__(self, code: str, instead: str = "en", words: Sequence[str] = ()) -> None:
         self.code = code
         #: The command line: which files it names is known from it.
         self.words = tuple(words)
         self.instead = instead if instead in CODES else "en"
-        self.asked = asked
         self._language: Language | None = None
 
     @classmethod
     def from_words(cls, words: Sequence[str], environment: Mapping[str, str]) -> Say:
         """The language named by --lang, else by ATTNCLI_LANG, else by the locale."""
-        usual = from_environment(environment)
-        code, asked = usual, bool(environment.get("ATTNCLI_LANG", "").strip())
-        for i, word in enumerate(words):
-            if word == "--lang" and i + 1 < len(words):
-                code, asked = words[i + 1], True
+        usual = code = from_environment(environment)
+        for word, after in zip(words, (*words[1:], None), strict=False):
+            if word == "--lang" and after is not None:
+                code = after
             elif word.startswith("--lang="):
-                code, asked = word.partition("=")[2], True
-        return cls(code, asked=asked, instead=usual, words=words)
+                code = word.partition("=")[2]
+        return cls(code, usual, words)
 
     def check(self) -> None:
         """Raise InputError if the language that was asked for does not exist."""
@@ -85,7 +93,7 @@ class Say:
     @staticmethod
     def fitted(text: str) -> str:
         """The text with other signs for those that standard output cannot show."""
-        from attncli.locale.glyphs import fitted
+        from attncli.locale.fit import fitted
 
         known = encoding()
         if known.lower().startswith("utf"):
@@ -166,37 +174,9 @@ def width(*, to_file: bool = False) -> int:
     return WIDTH
 
 
-def is_terminal(stream: Any) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether somebody looks at what goes there."""
     return stream is not None and bool(stream.isatty())
-
-
-class _Buffer(io.StringIO):
-    """Text kept back until all of it is there, with the encoding of the screen it is for."""
-
-    encoding = "utf-8"
-
-
-def console(*, to_file: bool = False) -> tuple[Any, io.StringIO]:
-    """A Rich console for standard output, or for a file, and the text it writes into."""
-    from rich.console import Console
-
-    buffer = _Buffer()
-    buffer.encoding = "utf-8" if to_file else encoding().lower()
-    colours = True if not to_file and is_terminal(sys.stdout) else None
-    # With a height too, Rich does not look at the environment again.
-    return Console(
-        file=buffer, width=width(to_file=to_file), height=25, force_terminal=colours, legacy_windows=False
-    ), buffer
-
-
-def printed(parts: Callable[[Any], Iterable[Any]], *, to_file: bool = False) -> str:
-    """The text of the parts that are made for a screen, or for a file."""
-    from attncli.render.terminal import print_parts, trimmed
-
-    screen, buffer = console(to_file=to_file)
-    print_parts(parts(screen), screen)
-    return trimmed(buffer.getvalue())
 
 
 class TypedLines:
@@ -240,131 +220,145 @@ class TypedLines:
             return "\N{REPLACEMENT CHARACTER}"
 
 
-# Formats and files.
+# Where a result goes.
 
 _ENDINGS = {
     ".json": "json", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".csv": "csv", ".npz": "npz",
     ".html": "html", ".htm": "html", ".svg": "svg", ".txt": "table", ".xlsx": "xlsx",
 }  # fmt: skip
 #: Formats of a report.
-_REPORTS = ("table", "json", "markdown", "csv")
+REPORTS = ("table", "json", "markdown", "csv")
 
 
-def format_of(format: str | None, target: str | None, known: Sequence[str]) -> str:
-    """The format that is asked for, or that the file's ending means: table, where it means none.
+class _Buffer(io.StringIO):
+    """Text kept back until all of it is there, with the encoding of the screen it is for."""
 
-    Raises
-    ------
-    InputError
-        It is none of these; the likely one is suggested.
+    encoding = "utf-8"
+
+
+class Output:
+    """Where the result of a command goes, as its options say: the screen, or the file of -o.
+
+    A file is UTF-8, without colours and as wide as nobody said otherwise, whatever the screen can show.
+
+    Parameters
+    ----------
+    words : of the command, by parameter name; of these format, output, force, expand and full are read
     """
-    if format is None:
-        meant = _ENDINGS.get(Path(target).suffix.lower(), "table") if target else "table"
+
+    def __init__(self, say: Say, words: Mapping[str, Any]) -> None:
+        self.say = say
+        self.words = words
+        self.target: str | None = words.get("output")
+        self.to_file = self.target is not None
+        self.language = language(say.code) if self.to_file else say.language
+        self.encoding = "utf-8" if self.to_file else encoding().lower()
+        self.width = width(to_file=self.to_file)
+
+    def format(self, known: Sequence[str], endings: Mapping[str, str] = _ENDINGS) -> str:
+        """The format that is asked for, or that the file's ending means: table, where it means none.
+
+        Raises
+        ------
+        InputError
+            It is none of these; the likely one is suggested.
+        """
+        asked = self.words.get("format")
+        if asked is not None:
+            if asked not in known:
+                raise unknown(Message(N_("The format")), asked, list(known))
+            return str(asked)
+        meant = endings.get(Path(self.target).suffix.lower(), "table") if self.target else "table"
         if meant not in known:
             raise InputError(
                 "-o {path}: this ending means {format}, which does not exist here. Choose another ending, or --format {choices}.",
-                path=target,
-                format=meant,
-                choices="|".join(known),
-            )
+                path=self.target, format=meant, choices="|".join(known),
+            )  # fmt: skip
         return meant
-    if format not in known:
-        raise unknown(Message(N_("The format")), format, list(known))
-    return format
 
+    def console(self) -> tuple[Console, io.StringIO]:
+        """A Rich console of this width, and the text it writes into."""
+        from rich.console import Console
 
-def report_format(format: str | None, target: str | None) -> str:
-    """The same for a report.
+        buffer = _Buffer()
+        buffer.encoding = self.encoding
+        colours = True if not self.to_file and is_terminal(sys.stdout) else None
+        # With a height too, Rich does not look at the environment again.
+        return Console(file=buffer, width=self.width, height=25, force_terminal=colours, legacy_windows=False), buffer
 
-    Raises
-    ------
-    InputError
-        Reports do not come in it.
-    """
-    return format_of(format, target, _REPORTS)
+    def printed(self, parts: Callable[[Console], Iterable[RenderableType]]) -> str:
+        """The text of the parts that are made for a console."""
+        from attncli.render.terminal import print_parts, trimmed
 
+        screen, buffer = self.console()
+        print_parts(parts(screen), screen)
+        return trimmed(buffer.getvalue())
 
-def language_of(say: Say, *, to_file: bool) -> Language:
-    """The language to write in: a file is UTF-8 whatever the screen can show."""
-    return language(say.code) if to_file else say.language
+    def blocks(self, blocks: Iterable[Block], said: Speaker) -> str:
+        """The text of blocks, as a table or on a screen."""
+        from attncli.render.terminal import Screen
 
+        return self.printed(lambda screen: Screen(said, width=screen.width, encoding=screen.encoding).printed(blocks))
 
-def show(say: Say, result: Any, words: Mapping[str, Any], lesson: Any = None) -> None:
-    """Write a run to the screen or to a file; with a lesson, as a worked example."""
-    from attncli import render
+    def view(self, run: Run, lesson: Lesson | None = None, format: str = "table") -> View:
+        """What is to be shown of a run, as the options say."""
+        from attncli.render.view import view
 
-    target = words.get("output")
-    format = format_of(words.get("format"), target, render.formats())
-    if target is not None:
-        check_output(target, RUN, inputs_of(say.words), force=True)  # before long work
-    render_run = render.printer(format)
-    render.check_size(result, format, expand=bool(words.get("expand")))
-    view = view_of(say, result, words, format, lesson, to_file=target is not None)
-    if format == "table" and target is None:
-        from attncli.render.terminal import print_view, trimmed
+        expand, full = (bool(self.words.get(name)) for name in ("expand", "full"))
+        room = self.width if format in ("table", "svg") else None
+        return view(run, self.language, expand=expand, layout=run.problem.layout, width=room, full=full, lesson=lesson)
 
-        screen, buffer = console()
-        print_view(view, screen)
-        say.out(trimmed(buffer.getvalue()))
-        return
-    content: str | bytes = render_run(view)
-    if target is not None:
-        data = content if isinstance(content, bytes) else content.encode("utf-8")
-        write_file(say, target, data, RUN, force=bool(words.get("force")))
-    elif isinstance(content, bytes):
-        if is_terminal(sys.stdout):
+    def show(self, run: Run, lesson: Lesson | None = None) -> None:
+        """Write a run; with a lesson, as a worked example."""
+        from attncli import render
+
+        format = self.format(render.formats())
+        if self.target is not None:
+            check_output(self.target, RUN, inputs_of(self.say.words), force=True)  # before long work
+        print_run = render.printer(format)
+        render.check_size(run, format, expand=bool(self.words.get("expand")))
+        view = self.view(run, lesson, format)
+        if format == "table" and self.target is None:
+            from attncli.render.terminal import RunScreen
+
+            self.say.out(self.printed(lambda screen: RunScreen(view, screen).parts()))
+            return
+        content = print_run(view)
+        if isinstance(content, bytes) and self.target is None and is_terminal(sys.stdout):
             raise InputError("{format} is not for a screen. Give a file: -o trace.{format}", format=format)
-        say.out_bytes(content)
-    else:
-        say.out(content)
+        self.write(content, RUN)
 
+    def write_report(self, report: Report, format: str = "table") -> None:
+        """Write what an experiment, a training or a continuation has found."""
+        from attncli.core.outputs import REPORT
+        from attncli.render import data
+        from attncli.render.document import say_in
+        from attncli.render.report import page
 
-def view_of(say: Say, result: Any, words: Mapping[str, Any], format: str, lesson: Any, *, to_file: bool) -> Any:
-    """What is to be shown of a run, as the options say."""
-    from attncli.render.view import view
+        said = say_in(self.language)
+        if format == "json":
+            text = data.report_json(report, self.language)
+        elif format == "csv":
+            text = data.report_csv(report, self.language)
+        elif format == "markdown":
+            from attncli.render.markdown import as_markdown
 
-    return view(
-        result,
-        language_of(say, to_file=to_file),
-        expand=bool(words.get("expand")),
-        layout=result.problem.layout,
-        width=width(to_file=to_file) if format in ("table", "svg") else None,
-        full=bool(words.get("full")),
-        lesson=lesson,
-    )
+            text = as_markdown(page(report), said)
+        else:
+            from attncli.render.text import plain_text
 
+            text = plain_text(page(report), said, width=self.width, encoding=self.encoding)
+        self.write(text, REPORT)
 
-def write_report(say: Say, report: Any, format: str, target: str | None, *, force: bool) -> None:
-    """Write what an experiment, a training or a continuation has found."""
-    text = _report_text(report, format, language_of(say, to_file=target is not None), to_file=target is not None)
-    write_text(say, text, target, REPORT, force=force)
-
-
-def _report_text(report: Any, format: str, language: Language, *, to_file: bool) -> str:
-    from attncli.render import data
-    from attncli.render.document import say_in
-    from attncli.render.report import page
-
-    if format == "json":
-        return data.report_json(report, language)
-    if format == "csv":
-        return data.report_csv(report, language)
-    if format == "markdown":
-        from attncli.render.markdown import as_markdown
-
-        return as_markdown(page(report), say_in(language))
-    from attncli.render.text import plain_text
-
-    known = "utf-8" if to_file else encoding().lower()
-    return plain_text(page(report), say_in(language), width=width(to_file=to_file), encoding=known)
-
-
-def write_text(say: Say, text: str, target: str | None, kind: str, *, force: bool) -> None:
-    """Write a text that is complete, to the screen or to a file."""
-    if target is None:
-        say.out(text)
-    else:
-        write_file(say, target, text.encode("utf-8", "replace"), kind, force=force)
+    def write(self, content: str | bytes, kind: str, example: str = "trace.md") -> None:
+        """Write what is complete."""
+        if self.target is not None:
+            data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+            write_file(self.say, self.target, data, kind, example=example, force=bool(self.words.get("force")))
+        elif isinstance(content, bytes):
+            self.say.out_bytes(content)
+        else:
+            self.say.out(content)
 
 
 def write_file(

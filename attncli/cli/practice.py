@@ -2,13 +2,15 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli.options import arguments, command_of, flag, option, shared, starting
-from attncli.cli.output import Say, TypedLines, printed, write_report
-from attncli.core.message import N_, InputError, Message, unknown
+import typer
+
+from attncli.cli.options import PlainCommand, Word, command_of, shared
+from attncli.cli.output import Output, Say, TypedLines
+from attncli.core.message import N_, InputError
 
 if TYPE_CHECKING:
     from attncli.practice.parts import Part
@@ -22,49 +24,48 @@ _ALSO: Mapping[str, tuple[str, ...]] = {
 }
 #: What only a session takes.
 _SESSION = ("stage", "from_scratch", "seed", "count", "student", "log")
-_FORMATS = ("table", "csv", "jsonl")
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainCommand:
     """The command."""
-    t = say.text
-    own = {
-        "words": arguments("[RECIPE|EXAMPLE|SKILL]", help=t("What to practise; without it, what is best for you next. Or: status, report, forget."), complete=_names, default=None),
-        "stage": option("--stage", metavar="1..4", help=t("How much is yours: 1 the last line only, 4 everything.")),
-        "from_scratch": flag("--from-scratch", help=t("Everything is yours, like --stage 4.")),
-        "seed": option("--seed", metavar="N", help=t("Number of the first set of numbers; the next ones follow.")),
-        "count": option("--count", metavar="N", help=t("How many exercises (default: 1 for a worked example; otherwise until you quit).")),
-        "student": option("--student", metavar="NAME", help=t("Who is practising, if several people share a log.")),
-        "log": option("--log", metavar="FILE", help=t("The practice log, if it is not in your data folder.")),
-        "format": option("--format", metavar="NAME", help=t("Format of the report: table, csv or jsonl.")),
-        "yes": flag("--yes", help=t("Delete without asking.")),
+    words = {
+        "words": Word("[RECIPE|EXAMPLE|SKILL]", N_("What to practise; without it, what is best for you next. Or: status, report, forget."), _names, many=True),
+        "stage": Word("--stage 1..4", N_("How much is yours: 1 the last line only, 4 everything.")),
+        "from_scratch": Word("--from-scratch", N_("Everything is yours, like --stage 4.")),
+        "seed": Word("--seed N", N_("Number of the first set of numbers; the next ones follow.")),
+        "count": Word("--count N", N_("How many exercises (default: 1 for a worked example; otherwise until you quit).")),
+        "student": Word("--student NAME", N_("Who is practising, if several people share a log.")),
+        "log": Word("--log FILE", N_("The practice log, if it is not in your data folder.")),
+        "format": Word("--format NAME", N_("Format of the report: table, csv or jsonl.")),
+        "yes": Word("--yes", N_("Delete without asking.")),
+        **shared("lang"),
     }  # fmt: skip
-    help = t("Practise: one line after another, marked at once, and what went wrong comes back. Also: practice status, practice report LOG..., practice forget.")  # fmt: skip
-    return command_of("practice", help, practice, say, (*own, "lang"), {**shared(say), **own})
+    help = N_("Practise: one line after another, marked at once, and what went wrong comes back. Also: practice status, practice report LOG..., practice forget.")  # fmt: skip
+    return command_of(say, "practice", help, practice, words)
 
 
-def _names(incomplete: str) -> list[str]:
+def _names(ctx: typer.Context) -> Iterable[str]:
     """Recipes, skills and worked examples, for the shell."""
     from attncli.practice.skills import SKILLS
     from attncli.problems import library
     from attncli.worksheets import recipes
 
-    return starting((*_ALSO, *recipes.names(), *SKILLS, *library.ids()), incomplete)
+    return (*_ALSO, *recipes.names(), *SKILLS, *library.ids())
 
 
-def practice(say: Say, *, words: list[str] | None, **given: Any) -> int:
+def practice(say: Say, **given: Any) -> int:
     """Practise, or look at what was practised."""
-    name, *more = words or [""]
+    name, *more = given["words"] or [""]
     takes = _ALSO.get(name, _SESSION)
     for parameter in (*_SESSION, "format", "yes"):
         if given[parameter] not in (None, False) and parameter not in takes:
             raise InputError(
                 "{option} does not go with practice {name}. See attncli practice --help.",
                 option=f"--{parameter.replace('_', '-')}",
-                name=name or "",
+                name=name,
             )
     if name == "report":
-        return _report(say, more, given["format"])
+        return _report(say, more, given)
     if more:
         raise InputError("“{word}” is one exercise too many. Practise one at a time.", word=more[0][:60])
     if name == "status":
@@ -117,9 +118,7 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     while not session.ended:
         assert session.exercise is not None
         line = ask(session.exercise.prompt)
-        if line is None:
-            line = "quit"
-        _show(say, session, session.take(line))
+        _show(say, session, session.take("quit" if line is None else line))
     return 0
 
 
@@ -128,11 +127,12 @@ def _show(say: Say, session: "Session", parts: Iterator["Part"]) -> None:
     from attncli.practice.parts import Text
     from attncli.render.exercise import ExerciseScreen
 
+    out = Output(say, {})
     for part in parts:
         assert session.exercise is not None
         exercise = session.exercise
         before = "\n" if isinstance(part, Text) and part.kind == "title" else ""
-        shown = printed(lambda screen: ExerciseScreen(exercise, say.language, screen).renderables(part))  # noqa: B023
+        shown = out.printed(lambda screen: ExerciseScreen(exercise, out.language, screen).renderables(part))  # noqa: B023
         if shown.strip() or before:
             say.out(before + shown)
 
@@ -145,24 +145,22 @@ def _status(say: Say, given: Mapping[str, Any]) -> int:
     from attncli.practice.report import status
 
     place = _place(given)
-    found = status(Progress.of(place, _student(given)), time.time(), str(place))
-    write_report(say, found, "table", None, force=False)
+    Output(say, {}).write_report(status(Progress.of(place, _student(given)), time.time(), str(place)))
     return 0
 
 
-def _report(say: Say, files: list[str], format: str | None) -> int:
+def _report(say: Say, files: list[str], given: Mapping[str, Any]) -> int:
     from attncli.practice.log import by_student, read_all
     from attncli.practice.report import csv_text, jsonl_text, report, rows
 
     if not files:
         raise InputError("Name the practice logs: attncli practice report LOG...")
-    chosen = "table" if format is None else format
-    if chosen not in _FORMATS:
-        raise unknown(Message(N_("The format")), chosen, list(_FORMATS))
+    out = Output(say, given)
+    chosen = out.format(("table", "csv", "jsonl"))
     entries = read_all([Path(file) for file in files])
     now = time.time()
     if chosen == "table":
-        write_report(say, report(entries, now), "table", None, force=False)
+        out.write_report(report(entries, now))
     else:
         found = rows(by_student(entries).values(), now)
         say.out(csv_text(found) if chosen == "csv" else jsonl_text(found))

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli.options import SHOWN, argument, arithmetic_of, command_of, flag, option, shared
-from attncli.cli.output import Say, format_of, inputs_of, language_of, report_format, show, write_file, write_report
+from attncli.cli.options import SHOWN, PlainCommand, Word, command_of, shared
+from attncli.cli.output import REPORTS, Output, Say, inputs_of, write_file
 from attncli.core.message import N_, InputError, Message, unknown
 
 if TYPE_CHECKING:
@@ -23,37 +23,36 @@ _ONE = N_("Training step {step}")
 _ONLY_STEP = ("expand", "decimals", "carry", "layout", "full")
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainCommand:
     """The command."""
-    t = say.text
-    own = {
-        "text": argument("[TEXT]", help=t("The text, @FILE, or - for standard input; a saved training brings its own."), default=None),
-        "steps": option("--steps", metavar="N", help=t("How many updates to make (default: 500).")),
-        "eta": option("--eta", metavar="NUMBER", help=t("The learning rate η (default: 0.05 for adam, 0.2 for sgd).")),
-        "optimizer": option("--optimizer", metavar="adam|sgd", help=t("How the numbers are updated (default: adam).")),
-        "split": option("--split", metavar="characters|words", help=t("How the text is cut into tokens (default: characters).")),
-        "context": option("--context", metavar="N", help=t("Tokens that are looked at together (default: 32, or the length of the text if it is shorter).")),
-        "d_model": option("--d-model", metavar="N", help=t("Numbers in a token's vector (default: 4).")),
-        "d_k": option("--d-k", metavar="N", help=t("Width of a head's queries and keys (default: 2).")),
-        "d_v": option("--d-v", metavar="N", help=t("Width of a head's values (default: 2).")),
-        "heads": option("--heads", metavar="N", help=t("Number of heads (default: 1).")),
-        "kv_heads": option("--kv-heads", metavar="N", help=t("Number of heads of keys and values (default: as many as heads).")),
-        "layers": option("--layers", metavar="N", help=t("Number of blocks; with 0, the default, there is causal attention and nothing else.")),
-        "d_ff": option("--d-ff", metavar="N", help=t("Width of the feed-forward sublayer of a block (0: no such sublayer).")),
-        "positions": option("--positions", metavar="none|sinusoidal|learned", help=t("What is added to the embeddings (default: sinusoidal; with --rotary: none).")),
-        "rotary": flag("--rotary", help=t("Turn queries and keys by their positions.")),
-        "norm": option("--norm", metavar="pre|post", help=t("Where the norms of a block are placed (default: pre).")),
-        "normalisation": option("--normalisation", metavar="layer|rms|none", help=t("Which norm (default: layer).")),
-        "activation": option("--activation", metavar="NAME", help=t("The activation of the feed-forward sublayer: relu, gelu, gelu_tanh, silu or swiglu (default: gelu).")),
-        "tied": flag("--tied", help=t("Use the embedding table for the logits too.")),
-        "seed": option("--seed", metavar="N", help=t("Seed of the first random numbers (default: 0).")),
-        "at": option("--step", metavar="K", help=t("Show step K in full, every number of it, instead of the whole training.")),
-        "load": option("--load", metavar="FILE", help=t("Go on with a saved training.")),
-        "save": option("--save", metavar="FILE", help=t("Save the training (.npz) when it is done.")),
+    words = {
+        "text": Word("[TEXT]", N_("The text, @FILE, or - for standard input; a saved training brings its own.")),
+        "steps": Word("--steps N", N_("How many updates to make (default: 500).")),
+        "eta": Word("--eta NUMBER", N_("The learning rate η (default: 0.05 for adam, 0.2 for sgd).")),
+        "optimizer": Word("--optimizer adam|sgd", N_("How the numbers are updated (default: adam).")),
+        "split": Word("--split characters|words", N_("How the text is cut into tokens (default: characters).")),
+        "context": Word("--context N", N_("Tokens that are looked at together (default: 32, or the length of the text if it is shorter).")),
+        "d_model": Word("--d-model N", N_("Numbers in a token's vector (default: 4).")),
+        "d_k": Word("--d-k N", N_("Width of a head's queries and keys (default: 2).")),
+        "d_v": Word("--d-v N", N_("Width of a head's values (default: 2).")),
+        "heads": Word("--heads N", N_("Number of heads (default: 1).")),
+        "kv_heads": Word("--kv-heads N", N_("Number of heads of keys and values (default: as many as heads).")),
+        "layers": Word("--layers N", N_("Number of blocks; with 0, the default, there is causal attention and nothing else.")),
+        "d_ff": Word("--d-ff N", N_("Width of the feed-forward sublayer of a block (0: no such sublayer).")),
+        "positions": Word("--positions none|sinusoidal|learned", N_("What is added to the embeddings (default: sinusoidal; with --rotary: none).")),
+        "rotary": Word("--rotary", N_("Turn queries and keys by their positions.")),
+        "norm": Word("--norm pre|post", N_("Where the norms of a block are placed (default: pre).")),
+        "normalisation": Word("--normalisation layer|rms|none", N_("Which norm (default: layer).")),
+        "activation": Word("--activation NAME", N_("The activation of the feed-forward sublayer: relu, gelu, gelu_tanh, silu or swiglu (default: gelu).")),
+        "tied": Word("--tied", N_("Use the embedding table for the logits too.")),
+        "seed": Word("--seed N", N_("Seed of the first random numbers (default: 0).")),
+        "at": Word("--step K", N_("Show step K in full, every number of it, instead of the whole training.")),
+        "load": Word("--load FILE", N_("Go on with a saved training.")),
+        "save": Word("--save FILE", N_("Save the training (.npz) when it is done.")),
+        **shared(*(name for name in SHOWN if name not in ("step", "exact"))),
     }  # fmt: skip
-    help = t("Train a small GPT on a text and show what it learned: the loss, the next token, who looks at whom, a continuation.")  # fmt: skip
-    names = (*own, *(name for name in SHOWN if name not in ("step", "exact")))
-    return command_of("train", help, train, say, names, {**shared(say), **own})
+    help = N_("Train a small GPT on a text and show what it learned: the loss, the next token, who looks at whom, a continuation.")  # fmt: skip
+    return command_of(say, "train", help, train, words)
 
 
 def train(say: Say, **words: Any) -> int:
@@ -62,14 +61,15 @@ def train(say: Say, **words: Any) -> int:
     from attncli.training.setup import MOST_STEPS, STEPS, state_of
     from attncli.training.trainer import Trainer
 
+    out = Output(say, words)
     at = whole_number("--step", words["at"], 1, MOST_STEPS)
     if at is None:
         _refuse_options_of_a_step(words)
-        chosen = report_format(words["format"], words["output"])
-    _check_places(say, words)
+        chosen = out.format(REPORTS)
+    _check_places(out)
     trainer = Trainer(state_of(words))
     if at is not None:
-        return _one_step(say, trainer, at, words)
+        return _one_step(out, trainer, at)
     steps = whole_number("--steps", words["steps"], 0, MOST_STEPS)
     steps = STEPS if steps is None else steps
     last = trainer.step + steps
@@ -79,7 +79,7 @@ def train(say: Say, **words: Any) -> int:
     found = report(trainer)  # which refuses numbers that are none, before they are saved
     if words["save"] is not None:
         _save(say, words, trainer.state)
-    write_report(say, found, chosen, words["output"], force=words["force"])
+    out.write_report(found, chosen)
     if stop.asked:
         say.error(_stopped(trainer, last, words["save"]))
     return stop.status
@@ -131,8 +131,9 @@ def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
     return stop
 
 
-def _one_step(say: Say, trainer: "Trainer", at: int, words: Mapping[str, Any]) -> int:
+def _one_step(out: Output, trainer: "Trainer", at: int) -> int:
     """Everything that step `at` calculates: forward, loss, gradients, update."""
+    say, words = out.say, out.words
     if words["steps"] is not None:
         raise InputError("--step shows a single step, so --steps would have no effect. Leave one of them out.")
     if at <= trainer.step:
@@ -149,32 +150,32 @@ def _one_step(say: Say, trainer: "Trainer", at: int, words: Mapping[str, Any]) -
         kept = words["save"] is not None
         say.error(_stopped(trainer, at - 1, words["save"]) if kept else _too_early(trainer.step, at))
         return stop.status
-    from attncli.locale import CODES, language
+    from attncli.locale import in_every_language
     from attncli.problems.problem import run
+    from attncli.problems.request import arithmetic_of
 
     problem = trainer.problem(trainer.window(trainer.step))
-    title = {code: Message(_ONE, step=at).text(language(code)) for code in CODES}
     layout = words["layout"] if words["layout"] is not None else "rows"
     if layout not in ("rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
-    result = run(problem.changed(title=title), **arithmetic_of(words))
-    show(say, result.changed(problem=result.problem.changed(layout=layout)), words)
+    result = run(problem.changed(title=in_every_language(Message(_ONE, step=at))), **arithmetic_of(words))
+    out.show(result.changed(problem=result.problem.changed(layout=layout)))
     return 0
 
 
-def _check_places(say: Say, words: Mapping[str, Any]) -> None:
+def _check_places(out: Output) -> None:
     """Before a long training: whether its files can go where they are to go."""
     from attncli import render
     from attncli.core.outputs import REPORT, RUN, TRAINING, check_output, check_place
     from attncli.training.report import TITLE
 
-    save, output = words["save"], words["output"]
-    inputs = inputs_of(say.words)
+    words = out.words
+    save, output, inputs = words["save"], words["output"], inputs_of(out.say.words)
     if output is not None:
         check_place(output)
         title = Message(TITLE) if words["at"] is None else Message(_ONE, step=words["at"])
-        text = title.text(language_of(say, to_file=True))
-        first = f"# {text}\n" if format_of(words["format"], output, render.formats()) == "markdown" else f"{text}\n"
+        text = title.text(out.language)
+        first = f"# {text}\n" if out.format(render.formats()) == "markdown" else f"{text}\n"
         kind = REPORT if words["at"] is None else RUN
         check_output(output, kind, inputs, first.encode(), force=words["force"])
     if save is None:

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli.options import argument, command_of, example_ids, flag, option, options, shared
-from attncli.cli.output import Say, is_terminal, language_of, width, write_file
+from attncli.cli.options import PlainCommand, Word, command_of, example_ids, shared
+from attncli.cli.output import Output, Say, is_terminal, width
 from attncli.core.message import N_, InputError, Message, unknown
-from attncli.locale.wrap import columns, definitions, wrap
+from attncli.locale.fit import columns, definitions, wrap
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Problem
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[a-zA-Z][\w-]*")
 
 
-def command(say: Say) -> Any:
+def command(say: Say) -> PlainCommand:
     """The command."""
-    t = say.text
-    own = {
-        "what": argument("[PROBLEM|EXAMPLE|RECIPE]", help=t("A problem file, the id of a worked example, or a recipe (--list shows them)."), complete=example_ids, default=None),
-        "output": option("-o", "--output", metavar="FILE|FOLDER", help=t("Where to write: .html (to print), .tex, .md, .txt or .toml (an empty sheet); for variants a folder.")),
-        "key": flag("--key", help=t("The answer key instead: what belongs in every box, how far apart right answers may be, and what each mistake would have given.")),
-        "variants": option("--variants", metavar="N", help=t("Number of sheets, with different numbers and equal effort.")),
-        "students": option("--students", metavar="FILE.csv", help=t("A sheet for every name in the column student; the same name gets the same sheet again.")),
-        "seed": option("--seed", metavar="TEXT", help=t("Seed of the numbers: the same seed gives the same numbers (default: 1).")),
-        "decimals": option("--decimals", metavar="D", help=t("Decimals to write.")),
-        "ask": options("--ask", metavar="ID", help=t("Ask for this step only (can be given several times).")),
-        "explain": flag("--explain", help=t("Say which mistakes the numbers of a recipe tell apart.")),
-        "list_": flag("--list", help=t("List the recipes.")),
-        "jobs": option("-j", "--jobs", metavar="N", help=t("Number of processes that make the sheets side by side (default: 1).")),
+    words = {
+        "what": Word("[PROBLEM|EXAMPLE|RECIPE]", N_("A problem file, the id of a worked example, or a recipe (--list shows them)."), example_ids),
+        "output": Word("-o, --output FILE|FOLDER", N_("Where to write: .html (to print), .tex, .md, .txt or .toml (an empty sheet); for variants a folder.")),
+        "key": Word("--key", N_("The answer key instead: what belongs in every box, how far apart right answers may be, and what each mistake would have given.")),
+        "variants": Word("--variants N", N_("Number of sheets, with different numbers and equal effort.")),
+        "students": Word("--students FILE.csv", N_("A sheet for every name in the column student; the same name gets the same sheet again.")),
+        "seed": Word("--seed TEXT", N_("Seed of the numbers: the same seed gives the same numbers (default: 1).")),
+        "decimals": Word("--decimals D", N_("Decimals to write.")),
+        "ask": Word("--ask ID", N_("Ask for this step only (can be given several times)."), many=True),
+        "explain": Word("--explain", N_("Say which mistakes the numbers of a recipe tell apart.")),
+        "list_": Word("--list", N_("List the recipes.")),
+        "jobs": Word("-j, --jobs N", N_("Number of processes that make the sheets side by side (default: 1).")),
+        **shared("force", "lang"),
     }  # fmt: skip
-    help = t("Print an exercise with boxes to fill in, its answer key, or variants for a whole class.")
-    return command_of("worksheet", help, worksheet, say, (*own, "force", "lang"), {**shared(say), **own})
+    help = N_("Print an exercise with boxes to fill in, its answer key, or variants for a whole class.")
+    return command_of(say, "worksheet", help, worksheet, words)
 
 
 def worksheet(say: Say, **words: Any) -> int:
@@ -103,7 +103,8 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
     from attncli.render.worksheet import page
     from attncli.worksheets.folder import answers_text
 
-    target = words["output"]
+    out = Output(say, words)
+    target = out.target
     ending = ".txt" if target is None else Path(target).suffix.lower()
     if ending not in (*SHEETS, ".toml"):
         raise InputError("-o {path}: a worksheet ends in .html, .tex, .md, .txt or .toml.", path=target)
@@ -126,12 +127,8 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
             from attncli.worksheets.powers import powers_of
 
             powers = powers_of(problem, asked)
-        language = language_of(say, to_file=target is not None)
-        text = sheet_printer(ending)([page(question, language, key, powers=powers or ())])
-    if target is None:
-        say.out(text)
-    else:
-        write_file(say, target, text.encode(), SHEET, example="sheet.html", force=words["force"])
+        text = sheet_printer(ending)([page(question, out.language, key, powers=powers or ())])
+    out.write(text, SHEET, "sheet.html")
     return 0
 
 

@@ -28,6 +28,11 @@ def language(code: str) -> Language:
         return Language(code, gettext.GNUTranslations(file).gettext)
 
 
+def in_every_language(message: Message) -> dict[str, str]:
+    """The sentence in each language, as files give a title."""
+    return {code: message.text(language(code)) for code in CODES}
+
+
 def from_environment(environment: Mapping[str, str]) -> str:
     """The language of ATTNCLI_LANG, else of the locale, else English."""
     wished = environment.get("ATTNCLI_LANG", "").strip()

@@ -11,7 +11,7 @@ from typing import Any
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, unknown
-from attncli.locale import CODES, language
+from attncli.locale import in_every_language
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import NOTHING, Problem, Run, run
 from attncli.problems.source import read_matrix, read_value
@@ -277,6 +277,22 @@ def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **o
         raise
 
 
+def arithmetic_of(words: Mapping[str, Any]) -> dict[str, Any]:
+    """What --carry, --exact, --decimals and --rounding say, for `run`."""
+    from attncli.problems.settings import whole_number
+
+    rounding = words["rounding"] if words.get("rounding") is not None else "away"
+    if rounding not in ("away", "even"):
+        raise unknown(Message(N_("The rounding")), rounding, ["away", "even"])
+    if words.get("carry") and words.get("exact"):
+        raise InputError("--carry rounds every step and --exact rounds none. Give one of them.")
+    return {
+        "arithmetic": "hand" if words.get("carry") else "exact" if words.get("exact") else "floating",
+        "decimals": whole_number("--decimals", words.get("decimals"), 0, 15),
+        "rounding": rounding,
+    }
+
+
 #: Options that change the problem that a file describes.
 _CHANGING = ("queries", "keys", "values", "set_", "model", "causal", "mask", "scale", "upstream", "loss", "layout")
 
@@ -324,7 +340,7 @@ def from_text(text: str) -> Problem:
         inputs={name: parse_matrix(matrix) for name, matrix in {"E": rows, **_WEIGHTS}.items()},
         texts={"text": plain},
         settings={"vocabulary": list(vocabulary.tokens), "split": split},
-        title={code: title.text(language(code)) for code in CODES},
+        title=in_every_language(title),
     )
 
 

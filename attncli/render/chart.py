@@ -13,8 +13,7 @@ from itertools import pairwise
 
 from attncli.core.record import Record
 from attncli.core.report import Maps, Plot, Span, Spans
-from attncli.locale.glyphs import fitted
-from attncli.locale.wrap import columns, padded, wrap
+from attncli.locale.fit import columns, fitted, padded, wrap
 from attncli.render.document import Said, Say
 from attncli.render.names import printable
 

@@ -8,8 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attncli.core.message import N_, Language, Listed, Message
-from attncli.locale.glyphs import fitted
-from attncli.locale.wrap import columns, wrap
+from attncli.locale.fit import columns, fitted, wrap
 from attncli.marking.explain import Named
 from attncli.marking.grading import MOST_LISTED, Picture
 from attncli.mistakes.catalogue import CATALOGUE, did

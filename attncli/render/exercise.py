@@ -11,7 +11,7 @@ import numpy as np
 from attncli.arithmetic import Value
 from attncli.core.graph import Trace, show_shape
 from attncli.core.message import N_, Language, Listed, Localized, Message
-from attncli.locale.wrap import wrap
+from attncli.locale.fit import wrap
 from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, Wanted, WholeExercise
 from attncli.practice.session import Exercise
 from attncli.problems.problem import Run

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from unicodedata import east_asian_width
 
 from attncli.core.message import N_, Message
-from attncli.locale.wrap import columns
+from attncli.locale.fit import columns
 from attncli.render.arithmetic import escaped
 from attncli.render.document import (
     Block,

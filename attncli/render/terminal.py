@@ -17,8 +17,7 @@ from rich.text import Text
 from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
-from attncli.locale.glyphs import fitted
-from attncli.locale.wrap import NO_BREAK, columns, wrap
+from attncli.locale.fit import NO_BREAK, columns, fitted, wrap
 from attncli.render import document
 from attncli.render.document import (
     Bars,

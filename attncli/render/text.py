@@ -8,8 +8,7 @@ from itertools import pairwise
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.core.report import Maps, Plot, Spans
-from attncli.locale.glyphs import fitted
-from attncli.locale.wrap import columns, padded, wrap
+from attncli.locale.fit import columns, fitted, padded, wrap
 from attncli.render.chart import drawn, shortened
 from attncli.render.document import (
     Block,

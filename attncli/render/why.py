@@ -2,14 +2,15 @@ r"""One number traced back to the inputs: a tree of arithmetic."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index
-from attncli.locale.glyphs import fitted
-from attncli.locale.wrap import wrap
+from attncli.locale.fit import fitted, wrap
 from attncli.render.names import cell_name
 from attncli.render.terminal import Lines
 from attncli.render.view import View, in_full
@@ -95,13 +96,18 @@ def fitted_name(view: View, id: str) -> str:
 
 
 def print_why(
-    view: View, id: str, index: Index, depth: int | None, console: Console, *, going_on: bool = False
+    view: View,
+    id: str,
+    index: Index,
+    depth: int | None,
+    console: Console,
+    further: Callable[[str], str] | None = None,
 ) -> None:
     """Print the tree of one cell, why there is a ≈ in it, and what was left out.
 
     Parameters
     ----------
-    going_on : nobody has said how deep; so say how to go deeper, where there is more
+    further : the command for another cell, where nobody has said how deep; so say how to go deeper, where there is more
     """
     why = Why(view, console)
     tree = why.tree(id, index, depth)
@@ -118,15 +124,16 @@ def print_why(
             N_("… and more, but the screen is too narrow. Go on from {cell}, or widen the window."), cell=cell
         )
         console.print(Text(fitted(view.say(text), why.encoding)), highlight=False)
-    if going_on and why.below is not None:
-        cell = cell_name(why.below[0], why.below[1], view.layout)
+    if further is not None and why.below is not None:
         text = Message(
-            N_("{depth} steps back. Further: --depth {deeper} (or all), or go on from a cell: attncli why … '{cell}'"),
+            N_("{depth} steps back. Further: --depth {deeper} (or all), or go on from a cell:"),
             depth=depth,
             deeper=2 * (depth or 1),
-            cell=cell,
         )
         console.print(Text(fitted(view.say(text), why.encoding), style="dim"), highlight=False)
+        cell = cell_name(why.below[0], why.below[1], view.layout)
+        # A command stays on one line, to be copied.
+        console.print(Text(f"  {further(cell)}", style="dim"), highlight=False, soft_wrap=True)
     if why.lines > MOST_LINES:
         console.print(
             Text(

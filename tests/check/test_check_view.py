@@ -11,7 +11,7 @@ import pytest
 from sheets import EXERCISE, RIGHT, WRONG, as_json, check, exercise_file
 
 from attncli import api
-from attncli.locale.wrap import columns as columns_of
+from attncli.locale.fit import columns as columns_of
 
 VIEW = """\
 What does “it” look at? · ann

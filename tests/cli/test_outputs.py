@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import refused, run
+from harness import on_terminal, refused, run
 
 FORWARD = ("forward", "-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4")
 #: A command, the same with other numbers, and the endings it writes.
@@ -106,3 +106,13 @@ def test_a_fault_of_ours_is_one_line_to_report(monkeypatch: pytest.MonkeyPatch) 
 def test_what_cannot_be_read_is_not_said_to_be_unwritable(tmp_path: Path) -> None:
     said = refused(["forward", str(tmp_path)], "folder")
     assert "written" not in said
+
+
+@pytest.mark.parametrize(
+    "words", [("check", "a1-pronoun", "A=0.269 0.731"), ("compare",), ("why", "a1-pronoun", "O", 1, 1)]
+)
+def test_a_file_has_no_colours_though_the_screen_has(words: tuple[object, ...], tmp_path: Path) -> None:
+    here, there = tmp_path / "on-terminal.txt", tmp_path / "in-a-pipe.txt"
+    on_terminal(*words, "-o", here, columns=60)
+    run(*words, "-o", there)
+    assert here.read_bytes() == there.read_bytes() and b"\x1b" not in here.read_bytes()

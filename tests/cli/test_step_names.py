@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,23 @@ def test_why_takes_brackets_names_of_rows_and_a_single_number() -> None:
     refused(["why", "a1", "A[1,3]"], "A[1,3] does not exist")
     refused(["why", "a1", "A[1,2"], "The step “A[1,2”")
     refused(["why", "nosuch", "A", "1", "2"], "nosuch")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("b6", "G_E", "3", "1", "--carry", "--decimals", "2"),
+        ("A[1,2]", "-Q", "1 2", "-K", "1 0; 0 1", "-V", "2 0; 0 4", "--set", "softcap=2", "--exact"),
+    ],
+)
+def test_why_ends_with_the_command_for_another_cell(words: tuple[str, ...]) -> None:
+    *_, command = run("why", *words, COLUMNS=30).out.splitlines()
+    attncli, *again = shlex.split(command)
+    assert attncli == "attncli"
+    ran = run(*again)
+    assert ran.status == 0 and not ran.err
+    options = {word for word in words if word.startswith("-")}
+    assert options == {word for word in again if word.startswith("-")}
 
 
 def test_why_goes_three_steps_back_and_says_how_to_go_on(tmp_path: Path) -> None:

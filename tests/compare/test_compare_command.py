@@ -11,7 +11,7 @@ import pytest
 from comparing import compare, data, shown
 
 from attncli.cost import presets
-from attncli.locale.wrap import columns as columns_of
+from attncli.locale.fit import columns as columns_of
 
 ALL = ["mha", "mqa", "gqa", "mla"]
 

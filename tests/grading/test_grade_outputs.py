@@ -21,7 +21,7 @@ import pytest
 from classroom import ANSWERS, NO_SCALE, OVER_COLUMNS, RIGHT, a_class, grade, json_lines
 from harness import Ran, command, environment, on_terminal, pieces, process, refused, run
 
-from attncli.locale.wrap import columns as columns_of
+from attncli.locale.fit import columns as columns_of
 from attncli.marking.grading import Picture
 from attncli.problems import library
 

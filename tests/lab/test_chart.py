@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attncli.locale.wrap import columns
+from attncli.locale.fit import columns
 from attncli.render.chart import Bar, Line, bars, curve, figure, plot, scale_of_shades, shades
 
 ENCODINGS = ("utf-8", "ascii", "gbk")

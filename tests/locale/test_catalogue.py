@@ -148,7 +148,7 @@ INTERNAL = {"ValueError", "TypeError", "AttributeError", "AssertionError", "OSEr
 
 
 def not_shown(tree: ast.AST) -> Iterator[ast.AST]:
-    """Docstrings, and what is said in errors for programmers."""
+    """Docstrings, what is said in errors for programmers, and what is typed as it stands."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.value
@@ -158,6 +158,8 @@ def not_shown(tree: ast.AST) -> Iterator[ast.AST]:
             and (node.func.id in INTERNAL or node.func.id == "warn")
         ):
             yield from ast.walk(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Word":
+            yield node.args[0]  # how an option is typed
 
 
 @pytest.mark.parametrize("path", catalogue.files(), ids=lambda path: path.relative_to(catalogue.CODE).as_posix())

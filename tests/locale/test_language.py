@@ -15,7 +15,7 @@ from saved import SAVED, with_file
 from attncli import lab
 from attncli.cli import output
 from attncli.core.message import Language
-from attncli.locale.wrap import columns
+from attncli.locale.fit import columns
 from attncli.problems import library
 
 

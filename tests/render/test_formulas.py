@@ -15,7 +15,7 @@ from samples import SAMPLES
 from attncli import models
 from attncli.core.matrix import as_matrix
 from attncli.core.terms import Term, cell, number
-from attncli.locale.glyphs import fitted
+from attncli.locale.fit import fitted
 from attncli.ops import registry
 from attncli.render.arithmetic import escaped, term_latex
 from attncli.render.equations import matrix

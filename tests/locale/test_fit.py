@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attncli.locale.wrap import columns, definitions, padded, wrap
+from attncli.locale.fit import columns, definitions, padded, wrap
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Lines of a width, for text in Latin and Chinese letters together.
+r"""A text as a screen can show it: broken into lines of a width, with signs that its encoding has.
 
 Chinese has no spaces between words: a line may end after any character, but not before a closing sign nor after an
 opening one. A Chinese character takes two columns of a terminal (Unicode Standard Annex 11, East Asian Width).
@@ -7,6 +7,7 @@ opening one. A Chinese character takes two columns of a terminal (Unicode Standa
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -28,16 +29,12 @@ def columns(text: str) -> int:
 
 @lru_cache(4096)
 def _columns_of(sign: str) -> int:
-    import unicodedata
-
     if unicodedata.category(sign) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if _is_wide(sign) else 1
 
 
 def _is_wide(sign: str) -> bool:
-    import unicodedata
-
     return unicodedata.east_asian_width(sign) in "WF"
 
 
@@ -116,3 +113,48 @@ def _cut(line: str, width: int) -> int:
         if used > width and position:
             return position
     return len(line)
+
+
+# Signs: ᵀ becomes ^T, √ becomes sqrt, only where it must.
+
+#: 10⁻⁸ and 2.5 · 10⁻⁶, which are 1e-8 and 2.5e-6 where no small digits are.
+_POWER = re.compile(r"(?:(\d+(?:\.\d+)?) · )?10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+
+#: A root of something without brackets: sqrtd_k could not be read.
+_ROOT = re.compile(r"√([\w.]+'?)")
+
+_PLAIN = {
+    "γ": "gamma", "β": "beta", "μ": "mu", "α": "alpha", "λ": "lambda", "π": "pi", "θ": "theta", "φ": "phi", "ω": "omega", "ρ": "rho", "δ": "delta", "τ": "tau", "Φ": "Phi", "Θ": "Theta", "Π": "prod", "≈": "~=", "±": "+-",
+    "ᵀ": "^T", "²": "^2", "−": "-", "∞": "inf", "√": "sqrt", "×": "*", "·": "*", "⊙": "(*)", "Σ": "sum", "η": "eta",
+    "Δ": "Delta", "σ": "sigma", "∂": "d", "→": "->", "…": "...", "“": '"', "”": '"', "‘": "'", "’": "'", "–": "-",
+    "✓": "ok", "✗": "x", "≤": "<=", "≥": ">=", "∛": "cbrt", "ε": "eps", "│": "|", "├": "|", "└": "`", "─": "-", "↑": "^",
+    **{sign: f"_{i}" for i, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")}, **{sign: f"^{i}" for i, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+    "，": ", ", "。": ". ", "；": "; ", "：": ": ", "（": " (", "）": ") ", "、": ", ", "\N{REPLACEMENT CHARACTER}": "?",
+}  # fmt: skip
+
+
+def fits(text: str, encoding: str) -> bool:
+    """Whether every sign of the text exists in this encoding."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def fitted(text: str, encoding: str) -> str:
+    """The text with every sign that the encoding lacks replaced by one that it has."""
+    if encoding.startswith("utf") or fits(text, encoding):
+        return text
+    if not fits("⁻⁸", encoding):
+        text = _POWER.sub(lambda found: f"{found[1] or 1}e-{found[2].translate(_DIGITS)}", text)
+    if not fits("√", encoding):
+        text = _ROOT.sub(r"√(\1)", text)
+    return "".join(_fitted_sign(sign, encoding) for sign in text)
+
+
+def _fitted_sign(sign: str, encoding: str) -> str:
+    if fits(sign, encoding):
+        return sign
+    return _PLAIN.get(sign) or sign.encode("ascii", "backslashreplace").decode("ascii")
