@@ -17,7 +17,7 @@ from typing import IO, Any
 from attncli.core.limits import MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
 from attncli.core.message import N_, AttnError, InputError, Message, closest, of_system
 from attncli.marking.ledger import BESIDE
-from attncli.marking.sheets import Submission
+from attncli.marking.sheets import Submission, column_names
 from attncli.problems.reading import as_text, open_bounded
 
 _ENDINGS = frozenset({".json", ".toml", ".npz"})
@@ -261,7 +261,7 @@ def _header(path: str, row: list[str] | Message | None) -> tuple[str, ...]:
         )
     if isinstance(row, Message):
         raise InputError("{where}: {what}", where=path, what=row)
-    names = tuple("student" if name.strip().casefold() == "student" else name.strip() for name in row)
+    names = column_names(row)
     if "student" not in names:
         raise InputError(
             "{path}: the first line names no column student, but: {names}. Name the columns there, with commas between them.",

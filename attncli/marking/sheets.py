@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attncli.core.limits import MOST_ARRAY_BYTES, MOST_SHEET_BYTES, MOST_TEXT_BYTES
+from attncli.core.limits import MOST_SHEET_BYTES, MOST_TEXT_BYTES
 from attncli.core.message import N_, AttnError, InputError, Listed, Message, unknown
 from attncli.core.record import Record
 from attncli.problems.answers import (
     Answer,
     Sheet,
     answer,
-    csv_text,
     renamed,
     sheet,
     sheet_data,
@@ -67,20 +67,13 @@ def sheet_of(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
             )
         if id.strip() in own:
             raise InputError("{id} is answered twice. Keep one.", id=id.strip()[:40])
-        own[id.strip()] = _answer(id.strip(), value, stdin)
+        own[id.strip()] = answer(value, str)
     if name is None and not own:
         raise InputError(
             "There is nothing to mark. Write answers, like {example}, or give a file of them.",
             example='A="0.330 0.670"',
         )
     return given.changed(answers={**given.answers, **own})
-
-
-def _answer(id: str, text: str, stdin: Stdin) -> Answer:
-    try:
-        return answer(text, str)
-    except AttnError as error:
-        raise error.at(id) from None
 
 
 def _read(name: str, stdin: Stdin) -> Sheet:
@@ -95,23 +88,45 @@ def _read(name: str, stdin: Stdin) -> Sheet:
             return sheet_from_arrays(arrays_from_npz(name))
         text = as_text(stdin() if name == "-" else read_bounded(name, MOST_TEXT_BYTES), where)
         if ending == ".csv":
-            sheets = csv_text(text, place) if text.strip() else []
-        elif ending == ".jsonl":
-            lines = [line for line in text.split("\n") if line.strip()]
-            if len(lines) > 1:
-                raise _several(name, len(lines))
-            sheets = [sheet(parse_json(line), place) for line in lines]
-        else:
-            return sheet(sheet_data(text, json=ending == ".json"), place)
-        if len(sheets) > 1:
-            raise _several(name, len(sheets))
-        return sheets[0] if sheets else Sheet(None, {})
+            return _only(name, list(_rows(text, place)))
+        if ending == ".jsonl":
+            return _only(name, [sheet(parse_json(line), place) for line in text.split("\n") if line.strip()])
+        return sheet(sheet_data(text, json=ending == ".json"), place)
     except AttnError as error:
         raise error.at(where) from None
 
 
-def _several(name: str, count: int) -> InputError:
-    return InputError("holds {count} sheets. Mark a class with: attncli grade PROBLEM {file}", count=count, file=name)
+def _only(name: str, sheets: Sequence[Sheet]) -> Sheet:
+    if len(sheets) > 1:
+        raise InputError(
+            "holds {count} sheets. Mark a class with: attncli grade PROBLEM {file}", count=len(sheets), file=name
+        )
+    return sheets[0] if sheets else Sheet(None, {})
+
+
+def _rows(text: str, place: Callable[[str], str]) -> Iterator[Sheet]:
+    """The rows of a CSV: the column student, and one column a step."""
+    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff")))
+    header = next(rows, None)
+    if not header:
+        if not text.strip():
+            return
+        raise InputError("The CSV is empty. Its first line names the columns: student, and a column for every step.")
+    for row in filter(None, rows):
+        notes = () if len(row) <= len(header) else (Message(N_("This row has more cells than there are columns.")),)
+        yield sheet(_row(column_names(header), row), place).changed(notes=notes)
+
+
+def column_names(header: Sequence[str]) -> tuple[str, ...]:
+    """The names of a CSV's columns: student in whatever case, and steps."""
+    return tuple("student" if name.strip().casefold() == "student" else name.strip() for name in header)
+
+
+def _row(header: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
+    """What stands in a row of a CSV, by the names of JSON and TOML."""
+    cells = dict(zip(header, row, strict=False))
+    claims = {key: cells.pop(key, None) for key in ("student", "problem")}
+    return {**claims, "answers": {name: text for name, text in cells.items() if name and text.strip()}}
 
 
 # Names.
@@ -223,42 +238,34 @@ class Submission(Record):
         AttnError
             It cannot be read; the message says why.
         """
-        if self.kind == "row":
-            return self._row()
-        if self.kind == "file" and self._ending == ".npz":
+        if self._is_arrays:
             return sheet_from_arrays(self._arrays(), self.name)
         data = self._data()
-        found, claimed = sheet(data), _student(data)
+        found, claimed = sheet(data), _as_name(data.get("student"))
         if not self.placed:
             return found.changed(student=claimed or self.name)
-        notes = found.notes
         if claimed and claimed.casefold() != self.name.casefold():
-            notes = (*notes, Message(_CLAIM, name=self.name, claimed=claimed[:_MOST_CLAIMED]))
-        return found.changed(student=self.name, notes=notes)
+            note = Message(_CLAIM, name=self.name, claimed=claimed[:_MOST_CLAIMED])
+            found = found.changed(notes=(*found.notes, note))
+        return found.changed(student=self.name)
 
     def student(self) -> str:
         """Whose it is, as far as that can be found out."""
-        try:
-            if self.kind == "row":
-                return self._row().student or self.name
-            if self.kind == "line" or (self.kind == "file" and not self.placed and self._ending != ".npz"):
-                return _student(self._data()) or self.name
-        except (AttnError, MemoryError, RecursionError, OSError):
-            pass
-        return self.name
+        return self.name if self.placed else _as_name(self._claim("student")) or self.name
 
     def problem(self) -> str | None:
         """The id of the problem that it says it answers."""
+        named = self._claim("problem")
+        return named.strip() or None if isinstance(named, str) else None
+
+    def _claim(self, key: str) -> Any:
+        if self._is_arrays:
+            return None
         try:
-            if self.kind == "row":
-                return dict(zip(self.header, self.cells, strict=False)).get("problem", "").strip() or None
-            if self.kind == "line" or (self.kind == "file" and self._ending != ".npz"):
-                data = self._data()
-                name = data.get("problem") if isinstance(data, dict) else None
-                return name if isinstance(name, str) and name else None
+            data = self._data()
         except (AttnError, MemoryError, RecursionError, OSError):
-            pass
-        return None
+            return None
+        return data.get(key) if isinstance(data, dict) else None
 
     def carried(self) -> Submission:
         """The same with the file's bytes in it, to be read where the file is not."""
@@ -272,26 +279,25 @@ class Submission(Record):
     def content_parts(self) -> tuple[object, ...]:
         """Everything that its result depends on, but for whose it is."""
         place = self.name if self.kind in ("file", "broken") else ""
-        return (
-            self.kind,
-            place,
-            self.text if self.kind == "line" else self._ending,
-            self.header,
-            self.cells,
-            self.content,
-            self.fault,
-        )
+        text = self.text if self.kind == "line" else self._ending
+        return self.kind, place, text, self.header, self.cells, self.content, self.fault
 
     @property
     def _ending(self) -> str:
         return Path(self.text).suffix.lower()
 
+    @property
+    def _is_arrays(self) -> bool:
+        return self.kind == "file" and self._ending == ".npz"
+
     def _data(self) -> Any:
-        """What stands in the line or file, by the names of JSON and TOML."""
+        """What stands in the line, row or file, by the names of JSON and TOML."""
         if self.fault is not None:
             raise InputError("{fault}", fault=self.fault)
         if self.kind == "line":
             return parse_json(self.text)
+        if self.kind == "row":
+            return _row(self.header, self.cells)
         return sheet_data(as_text(self._bytes(), self.text), json=self._ending != ".toml")
 
     def _bytes(self) -> bytes:
@@ -299,31 +305,13 @@ class Submission(Record):
 
     def _arrays(self) -> dict[str, Any]:
         import tempfile
-        import zipfile
 
-        data = self._bytes()
-        try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-        except (zipfile.BadZipFile, ValueError, NotImplementedError):
-            size = 0  # the reader below says what is wrong
-        if size > MOST_ARRAY_BYTES:
-            raise InputError("unpacks to more than {limit} bytes, the limit here.", limit=f"{MOST_ARRAY_BYTES:,}")
-        if self.content is None:
-            return arrays_from_npz(self.text)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "sheet.npz"
-            path.write_bytes(data)
+            path.write_bytes(self._bytes())
             return arrays_from_npz(str(path))
 
-    def _row(self) -> Sheet:
-        cells = dict(zip(self.header, self.cells, strict=False))
-        student = cells.pop("student", "").strip() or self.name
-        cells.pop("problem", None)
-        return Sheet(student, {name: answer(text) for name, text in cells.items() if name and text.strip()})
 
-
-def _student(data: Any) -> str | None:
-    """The student that a sheet names, or None."""
-    name = data.get("student") if isinstance(data, dict) else None
-    return str(name).strip() or None if isinstance(name, (str, int, float)) and not isinstance(name, bool) else None
+def _as_name(value: object) -> str | None:
+    """A student's name, where this can be one."""
+    return str(value).strip() or None if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -297,26 +295,3 @@ def renamed(given: Sheet, names: Mapping[str, str]) -> Sheet:
 def with_decimal_points(text: str) -> Matrix | None:
     """What was typed with points for its decimal commas, if that can be read."""
     return _answer(_DECIMAL_COMMA.sub(".", text), None).matrix
-
-
-def sheets_from_csv(lines: Iterable[str], place: Callable[[str], str] | None = None) -> Iterator[Sheet]:
-    """A row a student: the column student, and one column a step; `place` as for `answer`."""
-    reader = csv.reader(lines)
-    header = next(reader, None)
-    if not header:
-        raise InputError("The CSV is empty. Its first line names the columns: student, and a column for every step.")
-    names = [name.strip().lstrip("\ufeff") for name in header]
-    names = ["student" if name.casefold() == "student" else name for name in names]
-    for row in reader:
-        if not row:
-            continue
-        cells = dict(zip(names, row, strict=False))
-        student = cells.pop("student", None)
-        answers = {name: answer(text, place) for name, text in cells.items() if name and text.strip()}
-        notes = () if len(row) <= len(names) else (Message(N_("This row has more cells than there are columns.")),)
-        yield Sheet(student, answers, notes)
-
-
-def csv_text(text: str, place: Callable[[str], str] | None = None) -> list[Sheet]:
-    """All sheets of a CSV text."""
-    return list(sheets_from_csv(io.StringIO(text), place))
