@@ -10,6 +10,7 @@ import errno
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,12 @@ class Listed(Message):
 
     def __init__(self, things: Iterable[object], pair: str = N_("{one}, {another}")) -> None:
         super().__init__(pair, things=tuple(things))
+
+    @classmethod
+    def first(cls, things: Iterable[object], most: int) -> Listed:
+        """The first of several, and … where there are more."""
+        some = list(islice(things, most + 1))
+        return cls(some if len(some) <= most else [*some[:most], "…"])
 
     def text(self, language: Language = ENGLISH) -> str:
         things = self.fields["things"]

@@ -322,8 +322,7 @@ class Feedback:
             return parts[:_TOLD], _NOTHING
         if not cells:
             return (Message(N_("This does not follow from your lines above.")),), _NOTHING
-        names = [Message("[{cell}]", cell=Cell(cell)) for cell in cells[:_MOST_CELLS]]
-        shown = Listed([*names, *(["…"] if len(cells) > _MOST_CELLS else [])])
+        shown = Listed.first((Message("[{cell}]", cell=Cell(cell)) for cell in cells), _MOST_CELLS)
         if found.off is None or found.off > _NEARLY or entry.eps is not None:
             text = N_("No known mistake gives these numbers. Work out {cells} once more.")
         elif len(cells) == 1:

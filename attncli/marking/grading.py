@@ -110,17 +110,16 @@ class Grading:
         self.watched = watched
         how = order.language, order.layout, None if order.feedback is None else printers.page, order.names
         self.grader = SetGrader(order.problems, order.owners, *how) if order.problems else Grader(order.problem, *how)
-        self.picture = Picture(list(self.grader.marker.points))
-        self.names = FileNames()
-        self.counts: Counter[str] = Counter()
+        steps = list(self.grader.marker.points)
+        self.head, self.text_of, self.tail = printers.results(order.format, steps, order.language)
+        self.picture = Picture(steps)
         self.faults: list[str] = []
-
-    def submissions(self) -> Iterator[Submission | None]:
-        """The sheets, from the beginning; of a stream only the first time."""
-        order = self.order
-        others = (*(name for name in order.inputs if name not in order.sheets), order.output, order.feedback)
-        beside = frozenset(Path(name).resolve() for name in others if name)
-        return map(self.grader.whose, submissions(order.sheets, order.stdin, self.grader.knows, beside))
+        #: Sheets so far by student, names of pages that are taken, and the last of them.
+        self._counts: Counter[str] = Counter()
+        self._pages = FileNames()
+        self._page: str | None = None
+        #: What keeps other processes and open files, until it is closed.
+        self._open = ExitStack()
 
     def run(self, out: Callable[[str], object]) -> Picture:
         """Mark everything and write it, results as they come; the picture of the class.
@@ -132,58 +131,86 @@ class Grading:
         """
         order = self.order
         self._check_places()
-        with ExitStack() as stack:
-            if order.format in STREAMED:
-                self._streamed(out, stack)
-            elif order.format == "gradescope":
-                self._as_folders(self._not_empty(self._fresh(self.submissions(), stack)))
-            else:
-                for result in self._not_empty(self._fresh(self.submissions(), stack)):
+        with self._open:
+            waiting = self._not_empty(self._submissions())
+            if order.format == "gradescope":
+                self._write_folders(self._results(waiting))
+            elif order.format == "table":
+                for result in self._results(waiting):
                     self.picture.add(result)
-        self.picture.several = {name: count for name, count in self.counts.items() if count > 1}
+            elif order.output is not None:
+                self._write_file(order.output, waiting)
+            else:
+                head = self.head
+                for result in self._results(waiting):
+                    out(head + self.text_of(result))
+                    head = ""
+                out(self.tail)
+        self.picture.several = {name: count for name, count in self._counts.items() if count > 1}
         self._say_what_happened()
         return self.picture
 
     def _check_places(self) -> None:
         order = self.order
-        for option, place in (
-            ("-o", order.output if order.format == "gradescope" else None),
-            ("--feedback", order.feedback),
-        ):
-            if place is not None:
-                check_output(place, CLASS, order.sheets, option=option, force=True)
-        if order.output is not None and order.format in STREAMED and not Path(f"{order.output}{BESIDE}").exists():
+        if order.output is not None and order.format == "gradescope":
+            check_output(order.output, CLASS, order.sheets, force=True)
+        elif order.output is not None and order.format in STREAMED and not Path(f"{order.output}{BESIDE}").exists():
             check_output(order.output, CLASS, order.inputs, force=order.force)
         if order.feedback is not None:
+            check_output(order.feedback, CLASS, order.sheets, option="--feedback", force=True)
             make_folder(Path(order.feedback), "--feedback")
 
     def _say_what_happened(self) -> None:
-        several = self.picture.several
-        if several and self.order.format != "table":
-            names = Listed([*list(several)[:_MOST_NAMES], *(["…"] if len(several) > _MOST_NAMES else [])])
-            self.tell(
-                Message(N_("More than one sheet of the same student; all are kept and marked: {names}."), names=names)
-            )
+        if self.picture.several and self.order.format != "table":
+            names = Listed.first(self.picture.several, _MOST_NAMES)
+            text = N_("More than one sheet of the same student; all are kept and marked: {names}.")
+            self.tell(Message(text, names=names))
         if self.faults:
-            names = Listed([*self.faults[:_MOST_NAMES], *(["…"] if len(self.faults) > _MOST_NAMES else [])])
-            self.tell(
-                Message(
-                    N_(
-                        "attncli itself failed at sheets: {count} ({names}). They have no points; the reason stands in their results. Please report it (attncli {version})."
-                    ),
-                    count=len(self.faults),
-                    names=names,
-                    version=__version__,
-                )
+            names = Listed.first(self.faults, _MOST_NAMES)
+            text = N_(
+                "attncli itself failed at sheets: {count} ({names}). They have no points; the reason stands in their results. Please report it (attncli {version})."
             )
+            self.tell(Message(text, count=len(self.faults), names=names, version=__version__))
+
+    # Sheets.
+
+    def _submissions(self) -> Iterator[Submission | None]:
+        """The sheets, from the beginning; of a stream only the first time."""
+        order = self.order
+        others = (*(name for name in order.inputs if name not in order.sheets), order.output, order.feedback)
+        beside = frozenset(Path(name).resolve() for name in others if name)
+        return map(self.grader.whose, submissions(order.sheets, order.stdin, self.grader.knows, beside))
+
+    def _not_empty(self, waiting: Iterator[Submission | None]) -> Iterator[Submission | None]:
+        """The sheets, if there is one.
+
+        Raises
+        ------
+        InputError
+            There is no sheet; before a file is made.
+        """
+        first = next((sheet for sheet in waiting if sheet is not None), None)
+        if first is not None:
+            return chain([first], waiting)
+        raise InputError(
+            "There is no sheet in {places}. Give a folder of sheets, a .jsonl or .csv file, or - with JSON Lines on standard input.",
+            places=Listed([Message(N_("standard input")) if path == "-" else path for path in self.order.sheets]),
+        )
+
+    def _total(self) -> int | None:
+        """How many sheets there are, where all of them lie in files: these are read through once more."""
+        if not all(Path(path).is_file() or Path(path).is_dir() for path in self.order.sheets):
+            return None
+        return sum(sheet is not None for sheet in self._submissions())
 
     # Results.
 
-    def _fresh(self, waiting: Iterator[Submission | None], stack: ExitStack) -> Results:
+    def _results(self, waiting: Iterator[Submission | None]) -> Results:
         """Results of sheets that are marked now, in their order."""
-        return map(self._finished, self._marked(waiting, stack, 0))
+        return map(self._finished, self._marked(waiting))
 
-    def _marked(self, waiting: Iterator[Submission | None], stack: ExitStack, done: int) -> Results:
+    def _marked(self, waiting: Iterator[Submission | None], done: int = 0) -> Results:
+        """What marking comes to; `done` sheets have results from an earlier run."""
         order = self.order
 
         def left() -> int | None:
@@ -191,47 +218,32 @@ class Grading:
             return None if total is None else total - done
 
         results: Results = results_of(
-            self.grader, waiting, stack, jobs=order.jobs, dask=order.dask, left=left, tell=self.tell
+            self.grader, waiting, self._open, jobs=order.jobs, dask=order.dask, left=left, tell=self.tell
         )
         return results if self.watched is None else self.watched(results, done, self._total)
 
-    def _total(self) -> int | None:
-        """How many sheets there are, where all of them lie in files: these are read through once more."""
-        if not all(Path(path).is_file() or Path(path).is_dir() for path in self.order.sheets):
-            return None
-        return sum(sheet is not None for sheet in self.submissions())
-
     def _finished(self, result: Result) -> Result:
         """A new result with what concerns the student said, and counted; the student's page of feedback is written."""
-        again = self._another(result)
-        text = result.pop("feedback", None)
-        if self.order.feedback is not None:
-            self._page(result, text, again)
+        student, page = result["student"] or "", result.pop("feedback", None)
+        self._counts[student] += 1
+        again = None
+        if self._counts[student] > 1:
+            text = N_("This is sheet {number} of {student}; the earlier ones are kept and marked too.")
+            again = Message(text, number=self._counts[student], student=student[:60])
+            result["notes"] = [*result.get("notes", ()), again.text(self.order.language)]
         if "fault" in result:
-            self.faults.append(result["student"] or "")
+            self.faults.append(student)
+        if self.order.feedback is not None:
+            if page is None:
+                page = self.printers.unreadable(student, result.get("malformed") or result["fault"])
+            self._write_page(
+                student, page + ("" if again is None else self.printers.remark(again, self.order.language))
+            )
         return result
 
-    def _another(self, result: Result) -> Message | None:
-        """Say of a second sheet of a student that it is one; both are kept."""
-        student = result["student"] or ""
-        self.counts[student] += 1
-        if self.counts[student] == 1:
-            return None
-        said = Message(
-            N_("This is sheet {number} of {student}; the earlier ones are kept and marked too."),
-            number=self.counts[student],
-            student=student[:60],
-        )
-        result["notes"] = [*result.get("notes", ()), said.text(self.order.language)]
-        return said
-
-    def _page(self, result: Result, text: str | None, again: Message | None) -> None:
-        if text is None:
-            text = self.printers.unreadable(result["student"], result.get("malformed") or result["fault"])
-        if again is not None:
-            text += self.printers.remark(again, self.order.language)
-        folder, name = Path(self.order.feedback or ""), self.names.take(result["student"])
-        path = folder / f"{name}.md"
+    def _write_page(self, student: str, text: str) -> None:
+        self._page = self._pages.take(student)
+        path = self._page_path(self._page)
         check_output(str(path), FEEDBACK, option="--feedback", force=self.order.force)
         # Not beside and renamed: a page that was cut off is written again, since its result is not there yet.
         try:
@@ -240,87 +252,38 @@ class Grading:
             raise InputError(
                 "--feedback {path}: cannot be written ({reason}).", path=str(path), reason=of_system(error)
             ) from None
-        self.page = name
 
-    def _not_empty(self, results: Results) -> Results:
-        """The results, if there is one.
+    def _page_path(self, name: str) -> Path:
+        return Path(self.order.feedback or "") / f"{name}.md"
 
-        Raises
-        ------
-        InputError
-            There is no sheet.
-        """
-        first = next(results, None)
-        if first is None:
-            raise self._nothing()
-        return chain([first], results)
+    # A file of results, which an earlier run may have begun.
 
-    def _nothing(self) -> InputError:
-        return InputError(
-            "There is no sheet in {places}. Give a folder of sheets, a .jsonl or .csv file, or - with JSON Lines on standard input.",
-            places=Listed([Message(N_("standard input")) if path == "-" else path for path in self.order.sheets]),
-        )
-
-    # Formats.
-
-    def _streamed(self, out: Callable[[str], object], stack: ExitStack) -> None:
+    def _write_file(self, output: str, waiting: Iterator[Submission | None]) -> None:
         """Result by result, each whole and at once: what is done is not lost when the run is stopped."""
         order = self.order
-        head, text_of, tail = self._writer()
-        if order.output is None:
-            for number, result in enumerate(self._not_empty(self._fresh(self.submissions(), stack))):
-                out((head if number == 0 else "") + text_of(result))
-            out(tail)
-            return
-        waiting = self.submissions()
-        first = next((sheet for sheet in waiting if sheet is not None), None)
-        if first is None:
-            raise self._nothing()  # before a file is made
-        waiting = chain([first], waiting)
-        ledger = Ledger(order.output, self._fingerprint(), order.problem.id, head, order.inputs, force=order.force)
-        stack.callback(ledger.close)
+        ledger = Ledger(output, self._fingerprint(), order.problem.id, self.head, order.inputs, force=order.force)
+        self._open.callback(ledger.close)
         again = None if "-" in order.sheets else self._students_again
-        left = ledger.resume(self._known(waiting, ledger), again, self._seen)
-        said = ledger.said()
-        if said is not None:
-            self.tell(said)
+        left = ledger.resume(self._known(waiting, has_earlier=ledger.has_earlier), again, self._seen)
+        self._tell(ledger.said())
         if ledger.is_done:
             return
-        for one in self._in_turn(left, ledger, stack):
-            if isinstance(one, Kept):
-                ledger.add(ledger.text(one), one.sheet)
-                self._seen(one)
-            else:
-                sheet, result = one
-                print = "" if "fault" in result else sheet.print
-                page = self.page if order.feedback is not None else None
-                own = SheetKey(print, result["student"], self.counts[result["student"] or ""], page)
-                ledger.add(text_of(result).encode("utf-8", "replace"), own)
-        ledger.finish(tail)
-        said = ledger.said_at_the_end()
-        if said is not None:
-            self.tell(said)
+        self._write_in_turn(left, ledger)
+        ledger.finish(self.tail)
+        self._tell(ledger.said_at_the_end())
 
-    def _writer(self) -> tuple[str, Callable[[Result], str], str]:
-        return self.printers.results(self.order.format, list(self.grader.marker.points), self.order.language)
+    def _tell(self, message: Message | None) -> None:
+        if message is not None:
+            self.tell(message)
 
     def _fingerprint(self) -> str:
         order = self.order
-        return fingerprint(
-            __version__,
-            order.problem,
-            order.language.code,
-            self.grader.layout,
-            order.format,
-            dict(order.names),
-            *((order.problems, order.owners) if order.problems else ()),
-        )
+        variants = (order.problems, order.owners) if order.problems else ()
+        how = order.language.code, self.grader.layout, order.format, dict(order.names)
+        return fingerprint(__version__, order.problem, *how, *variants)
 
-    def _known(self, waiting: Iterator[Submission | None], ledger: Ledger) -> Pairs:
+    def _known(self, waiting: Iterator[Submission | None], *, has_earlier: bool) -> Pairs:
         """Each sheet with what it is known by: its bytes, and where an earlier run has left something whose it is."""
-        return self._named(waiting, ledger.has_earlier)
-
-    def _named(self, waiting: Iterator[Submission | None], earlier: bool) -> Pairs:
         counts: Counter[str] = Counter()
         names = FileNames()
         for found in waiting:
@@ -329,29 +292,29 @@ class Grading:
                 continue
             submission = found.carried()
             print = fingerprint(*submission.content_parts())
-            if not earlier:
+            if not has_earlier:
                 yield submission, SheetKey(print)
                 continue
             student = submission.student()
             counts[student] += 1
             page = names.take(student) if self.order.feedback is not None else None
-            if page is not None and not (Path(self.order.feedback or "") / f"{page}.md").is_file():
+            if page is not None and not self._page_path(page).is_file():
                 page = _MISSING  # marked again, and written
             yield submission, SheetKey(print, student, counts[student], page)
 
     def _students_again(self) -> Iterator[str]:
-        return (sheet.student() for sheet in self.submissions() if sheet is not None)
+        return (sheet.student() for sheet in self._submissions() if sheet is not None)
 
     def _seen(self, kept: Kept) -> None:
         """A result that stays is counted like one that was marked now."""
         student = kept.sheet.student or ""
-        self.counts[student] += 1
+        self._counts[student] += 1
         if self.order.feedback is not None:
-            self.names.take(student)
+            self._pages.take(student)
 
-    def _in_turn(self, pairs: Pairs, ledger: Ledger, stack: ExitStack) -> Iterator[Kept | tuple[SheetKey, Result]]:
+    def _write_in_turn(self, pairs: Pairs, ledger: Ledger) -> None:
         """Results that stay and results that are new, in the order of the sheets."""
-        order: deque[Kept | SheetKey] = deque()
+        order: deque[tuple[SheetKey, Kept | None]] = deque()
 
         def to_mark() -> Iterator[Submission | None]:
             for pair in pairs:
@@ -360,52 +323,51 @@ class Grading:
                     continue
                 submission, sheet = pair
                 kept = ledger.take(sheet)
-                order.append(sheet if kept is None else kept)
+                order.append((sheet, kept))
                 if kept is None:
                     yield submission
 
-        # Names and counts are taken in order: a result that stays comes before the next one is marked.
-        for result in self._marked(to_mark(), stack, ledger.kept):
-            while isinstance(order[0], Kept):
-                yield order.popleft()  # type: ignore[misc]
-            sheet = order.popleft()
-            assert isinstance(sheet, SheetKey)
-            yield sheet, self._finished(result)
-        while order:
-            kept = order.popleft()
-            assert isinstance(kept, Kept)
-            yield kept
+        def keep() -> None:
+            while order and (kept := order[0][1]) is not None:
+                ledger.add(ledger.text(kept), kept.sheet)
+                self._seen(kept)
+                order.popleft()
 
-    def _as_folders(self, results: Results) -> None:
+        for marked in self._marked(to_mark(), ledger.kept):
+            keep()  # names and counts are taken in the order of the sheets
+            sheet, _ = order.popleft()
+            result = self._finished(marked)
+            print = "" if "fault" in result else sheet.print
+            own = SheetKey(print, result["student"], self._counts[result["student"] or ""], self._page)
+            ledger.add(self.text_of(result).encode("utf-8", "replace"), own)
+        keep()
+
+    # Gradescope.
+
+    def _write_folders(self, results: Results) -> None:
         """DIR/STUDENT/results.json; for a single sheet DIR/results.json, where Gradescope's autograder looks for it."""
-        order, (_, text_of, _) = self.order, self._writer()
-        output = order.output or ""
-        alone = output.lower().endswith(".json")
-        folder = Path(output).parent if alone else Path(output)
+        output = self.order.output or ""
+        is_file = output.lower().endswith(".json")
+        folder, name = (Path(output).parent, Path(output).name) if is_file else (Path(output), "results.json")
         names = FileNames()
 
         def hand_back(place: Path, result: Result) -> None:
             make_folder(place, "-o")
-            path = str(place / (Path(output).name if alone else "results.json"))
-            check_output(path, CLASS, order.inputs, force=order.force)
-            write_whole(path, text_of(result).encode("utf-8"))
+            path = str(place / name)
+            check_output(path, CLASS, self.order.inputs, force=self.order.force)
+            write_whole(path, self.text_of(result).encode("utf-8"))
 
-        first: Result | None = None
-        for number, result in enumerate(results):
-            if number == 0:
-                first = result
-                continue
-            if alone:
-                raise InputError(
-                    "-o {path}: there are several sheets, and Gradescope's results are one file each. Give a folder: -o results",
-                    path=output,
-                )
-            if first is not None:
-                hand_back(folder / names.take(first["student"]), first)
-                first = None
-            hand_back(folder / names.take(result["student"]), result)
-        if first is not None:
+        first, second = next(results), next(results, None)
+        if second is None:
             hand_back(folder, first)
+        elif is_file:
+            raise InputError(
+                "-o {path}: there are several sheets, and Gradescope's results are one file each. Give a folder: -o results",
+                path=output,
+            )
+        else:
+            for result in chain((first, second), results):
+                hand_back(folder / names.take(result["student"]), result)
 
 
 class Picture:

@@ -28,6 +28,8 @@ from attncli.marking.sheets import Submission
 #: What a file of results has beside it.
 BESIDE = ".attncli"
 _BLOCK = 1 << 20
+#: Names that a message lists.
+_MOST_NAMES = 5
 
 #: A sheet and what it is known by.
 Pairs = Iterator[tuple[Submission, "SheetKey"] | None]
@@ -237,7 +239,7 @@ class Ledger:
             raise InputError(
                 "-o {path}: this file holds results of students whose sheets are not here: {names}. Give another name, or --force to start over.",
                 path=self.name,
-                names=Listed([student[:40] for student in gone[:5]] + (["…"] if len(gone) > 5 else [])),
+                names=Listed.first((student[:40] for student in gone), _MOST_NAMES),
             )
 
     def _entries(self, head: bytes) -> Iterator[Kept]:

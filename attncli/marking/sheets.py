@@ -172,9 +172,7 @@ def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
             raise InputError(
                 "--map: there is no “{name}” on this sheet. It has: {names}.",
                 name=name[:40],
-                names=Listed([*(one[:40] for one in has[:_MOST_NAMES]), *["…"] * (len(has) > _MOST_NAMES)])
-                if has
-                else "–",
+                names=Listed.first((one[:40] for one in has), _MOST_NAMES) if has else "–",
             )
         if id in given.answers and id != name and id not in names:
             raise InputError(

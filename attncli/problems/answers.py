@@ -241,8 +241,8 @@ def _outside(data: Mapping[str, Any]) -> tuple[Message, ...]:
     names = [str(name)[:40] for name in data if name not in RESERVED]
     if not names:
         return ()
-    listed = Listed(names[:_MOST_OUTSIDE] + ["…"] * (len(names) > _MOST_OUTSIDE))
-    return (Message(N_("Outside the table answers, and not read as an answer: {names}."), names=listed),)
+    text = N_("Outside the table answers, and not read as an answer: {names}.")
+    return (Message(text, names=Listed.first(names, _MOST_OUTSIDE)),)
 
 
 def sheet_data(text: str, *, json: bool) -> Any:
