@@ -21,8 +21,8 @@ from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, RIGHT, WRONG, Line, Rules, judge
 from attncli.marking.seeds import reconsidered
 from attncli.marking.slips import Against, cell_slips
-from attncli.mistakes import Mistake, mistakes_at
-from attncli.mistakes.catalogue import rank
+from attncli.mistakes import mistakes_at, rank
+from attncli.mistakes.mistake import Mistake
 
 #: Share of its numbers that a wrong calculation may be off by, where nothing else explains a line.
 _SHARE = 0.03

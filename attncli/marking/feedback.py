@@ -19,7 +19,7 @@ from attncli.marking.explain import Found, Named, order
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG
 from attncli.marking.papers import Paper, PaperEntry, precisions
 from attncli.marking.verdict import Verdict, Verdicts
-from attncli.mistakes.catalogue import did, without_vaguer
+from attncli.mistakes import did, without_vaguer
 from attncli.problems.problem import Problem
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from attncli.marking.judge import Line, Rules
 from attncli.marking.papers import Reader
 from attncli.marking.parts import parts_wrong
 from attncli.marking.seeds import carried_hull
-from attncli.mistakes.entry import instead
+from attncli.mistakes.mistake import instead
 from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constant, routes
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem

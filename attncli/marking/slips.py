@@ -16,7 +16,7 @@ from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.record import Record
 from attncli.marking.distance import off, reach
 from attncli.marking.judge import IMPRECISE, WRONG, Judged, Line, Rules, judge, judge_mixed
-from attncli.mistakes.entry import instead
+from attncli.mistakes.mistake import instead
 from attncli.mistakes.slips import POWERS, orders_exchanged
 
 

@@ -1,16 +1,26 @@
 """The mistakes people make: what is calculated instead, what it is called, and other ways that are right too.
 
 Each stands in the file of its subject, whole: its id, how often it was seen, its words, where it is made, and what is
-calculated instead.
+calculated instead. A file exports its MISTAKES.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from attncli.core.graph import Graph, Step
-from attncli.mistakes.catalogue import CATALOGUE, rank
-from attncli.mistakes.entry import Mistake
+from attncli.core.message import Message
+from attncli.mistakes import blocks, gradients, heads, masks, norms, positions, products, slips, softmax, training
+from attncli.mistakes.mistake import Mistake, MistakeKind, Wording
+from attncli.mistakes.norms import source_of
+
+_SUBJECTS = (products, masks, softmax, heads, norms, blocks, positions, gradients, training, slips)
+
+#: In the order in which they are named where they were seen equally often.
+CATALOGUE: Mapping[str, MistakeKind] = {kind.id: kind for subject in _SUBJECTS for kind in subject.MISTAKES}
+
+
+# --- where they are made ----------------------------------------------------------------------------------------------
 
 
 def mistakes_at(graph: Graph, step_id: str) -> list[Mistake]:
@@ -25,14 +35,61 @@ def mistakes_at(graph: Graph, step_id: str) -> list[Mistake]:
 
 
 def _made_at(graph: Graph, step: Step) -> Iterator[Mistake]:
-    places = {id: place for place, id in enumerate(graph.steps)}
-    for entry in CATALOGUE.values():
-        if entry.made is None or not {"", step.op.name}.intersection(entry.at):
+    places = {step_id: place for place, step_id in enumerate(graph.steps)}
+    for kind in CATALOGUE.values():
+        if kind.made is None or not {"", step.op.name}.intersection(kind.at):
             continue
-        for swap in entry.made(graph, step):
+        for swap in kind.made(graph, step):
             # What needs a number that is worked out only afterwards cannot be what somebody did.
-            if all(places.get(id, -1) < places[at] for at, one in swap.items() for id in one.inputs):
-                yield Mistake(entry.id, swap, {} if entry.alike is None else entry.alike(graph, step, swap))
+            if all(places.get(source, -1) < places[at] for at, one in swap.items() for source in one.inputs):
+                yield Mistake(kind.id, swap, {} if kind.alike is None else kind.alike(graph, step, swap))
 
 
-__all__ = ["Mistake", "mistakes_at"]
+def rank(mistake_id: str) -> tuple[int, int, int]:
+    """The likelier first: calculations before slips, the simple and the commoner first, else the catalogue's order."""
+    kind = CATALOGUE[mistake_id]
+    return kind.rank, -kind.seen, list(CATALOGUE).index(mistake_id)
+
+
+# --- what is said of them ---------------------------------------------------------------------------------------------
+
+
+def without_vaguer(mistake_ids: Sequence[str]) -> list[str]:
+    """Those that are worth a sentence beside the others: what another says more exactly is left out."""
+    return [mistake for mistake in mistake_ids if not CATALOGUE[mistake].vaguer_than.intersection(mistake_ids)]
+
+
+def did(mistake_id: str, graph: Graph | None = None, at: str = "") -> Message:
+    """What was done, as a sentence; of a known step in its own words."""
+    return Message(_words(mistake_id, graph, at).did)
+
+
+def look(mistake_id: str, graph: Graph | None = None, at: str = "") -> Message:
+    """What to look at again, without giving the answer away."""
+    return Message(_words(mistake_id, graph, at).look)
+
+
+def varies(mistake_id: str) -> bool:
+    """Whether the words depend on the step."""
+    return bool(CATALOGUE[mistake_id].elsewhere)
+
+
+def _words(mistake_id: str, graph: Graph | None, at: str) -> MistakeKind | Wording:
+    kind = CATALOGUE[mistake_id]
+    if not kind.elsewhere or graph is None or at not in graph.steps:
+        return kind
+    return kind.elsewhere.get(_kind(graph, at), kind)
+
+
+def _kind(graph: Graph, at: str) -> str:
+    """Whether a step multiplies by a number that is given, belongs to an RMS norm, or is the σ of a LayerNorm."""
+    step = graph.steps[at]
+    if step.op.name == "scale" and step.params.get("factor") is not None:
+        return "factor"
+    root = graph.steps.get(step.inputs[1]) if step.op.name == "standardise" else step
+    if root is None or root.op.name != "root_eps":
+        return ""
+    square = graph.steps.get(root.inputs[0])
+    if square is None or source_of(graph, square.inputs[0])[1]:
+        return "std" if root is step else ""
+    return "rms"

@@ -12,18 +12,18 @@ from typing import Any
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.message import N_
-from attncli.mistakes.entry import (
-    Entry,
+from attncli.mistakes.gradients import sum_of
+from attncli.mistakes.mistake import (
+    MistakeKind,
     Swaps,
     backward_of,
     instead,
-    number,
     passing,
     together,
     value_of,
     with_operands,
 )
-from attncli.mistakes.gradients import sum_of
+from attncli.ops.elementwise import numeral
 
 _RESIDUAL = N_("Look again at the residual connection: X + F, and its gradient goes both ways in full.")
 
@@ -43,7 +43,7 @@ def _no_way_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """Without a way past on the way forward, none on the way back."""
     joined, past = backward_of(graph, step.inputs[0]), backward_of(graph, step.inputs[0], step)
     if joined is None or joined.op.name != "sum_paths":
-        return {} if past is None else instead(past, lambda xp, g: xp.multiply(g, number(xp, 0.0)), past.inputs[0])
+        return {} if past is None else instead(past, lambda xp, g: xp.multiply(g, numeral(xp, 0.0)), past.inputs[0])
     kept = tuple(path for path in joined.inputs if past is None or path != past.id)
     return sum_of(joined, kept) if 0 < len(kept) < len(joined.inputs) else {}
 
@@ -176,9 +176,9 @@ def _with_norm(step: Step, x: str, norm: Norm) -> dict[str, Swap]:
     return instead(step, normed, *step.inputs, *norm.others)
 
 
-ENTRIES = (
-    Entry("norm-placement", 3, N_("You put the norm in another place of the sublayer."), N_("Look again at where the norm stands: behind the sum, LN(x + f(x)), or before the sublayer, x + f(LN(x))?"), ("residual", "product", "affine"), _placed, rank=1),
-    Entry("residual-missing", 0, N_("You left out what went in: the sublayer's output is added to its input."), _RESIDUAL, ("residual",), _left_out, _no_way_back),
-    Entry("residual-doubled", 1, N_("You added the sublayer's output to itself. It is added to what went in."), _RESIDUAL, ("residual",), _doubled, _twice_back),
-    Entry("residual-path-missing", 2, N_("You left out the gradient that goes past the sublayer."), _RESIDUAL, ("sum_paths",), _past_missing),
+MISTAKES = (
+    MistakeKind("norm-placement", 3, N_("You put the norm in another place of the sublayer."), N_("Look again at where the norm stands: behind the sum, LN(x + f(x)), or before the sublayer, x + f(LN(x))?"), ("residual", "product", "affine"), _placed, rank=1),
+    MistakeKind("residual-missing", 0, N_("You left out what went in: the sublayer's output is added to its input."), _RESIDUAL, ("residual",), _left_out, _no_way_back),
+    MistakeKind("residual-doubled", 1, N_("You added the sublayer's output to itself. It is added to what went in."), _RESIDUAL, ("residual",), _doubled, _twice_back),
+    MistakeKind("residual-path-missing", 2, N_("You left out the gradient that goes past the sublayer."), _RESIDUAL, ("sum_paths",), _past_missing),
 )  # fmt: skip

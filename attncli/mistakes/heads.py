@@ -10,7 +10,7 @@ from typing import TypeAlias
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.message import N_
-from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, together
+from attncli.mistakes.mistake import MistakeKind, Swaps, backward_of, instead, together
 from attncli.ops.layout import MERGE_HEADS, SPLIT_HEADS
 
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
@@ -46,17 +46,26 @@ def _has_choice(graph: Graph, step: Step) -> bool:
     return bool(step.params["heads"] > 1 and rows > 1)
 
 
+def _alone_and_alike(
+    wrong: Callable[[Step], Swaps], graph: Graph, step: Step, names: str, tail: str
+) -> Iterator[Swaps]:
+    """A mistake here, or by habit in all of these steps of the same part of the model."""
+    yield wrong(step)
+    ids = [f"{part_of(step.id)}{name}{tail}" for name in names]
+    # A key or value with a single head is cut the same way either way.
+    alike = [
+        graph.steps[step_id]
+        for step_id in ids
+        if step_id in graph.steps and graph.steps[step_id].params.get("heads", 1) > 1
+    ]
+    if step.id in ids and len(alike) > 1:
+        yield together(*map(wrong, alike))
+
+
 def _split_without_transpose(graph: Graph, step: Step) -> Iterator[Swaps]:
     """Heads cut out in memory order: here, or in queries, keys and values alike."""
-    if not _has_choice(graph, step):
-        return
-    yield _in_memory_order(step)
-    prefix = part_of(step.id)
-    ids = [f"{prefix}{name}_heads" for name in "QKV"]
-    # A key or value with a single head is cut the same way either way.
-    others = [graph.steps[id] for id in ids if id in graph.steps and graph.steps[id].params.get("heads", 1) > 1]
-    if step.phase == "forward" and step.id in ids and len(others) > 1:
-        yield together(*(_in_memory_order(other) for other in others))
+    if _has_choice(graph, step):
+        yield from _alone_and_alike(_in_memory_order, graph, step, "QKV", "_heads")
 
 
 def _merge_without_transpose(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -66,15 +75,16 @@ def _merge_without_transpose(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _memory_order_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """The gradient put together, or cut, in memory order too."""
-    backs = (
-        [backward_of(graph, graph.steps[id].inputs[0], graph.steps[id]) for id in swap]
-        if step.phase == "forward"
-        else []
-    )
-    return together(*(_in_memory_order(one) for one in backs if one is not None and one.op.name in _CUT_OR_JOINED))
+    backs = _ways_back(graph, step, swap)
+    return together(*(_in_memory_order(back) for back in backs if back.op.name in ("split_heads", "merge_heads")))
 
 
-_CUT_OR_JOINED = ("split_heads", "merge_heads")
+def _ways_back(graph: Graph, step: Step, swap: Swaps) -> Iterator[Step]:
+    """The gradients of what a mistake on the way forward was made with."""
+    for step_id in swap if step.phase == "forward" else ():
+        back = backward_of(graph, graph.steps[step_id].inputs[0], graph.steps[step_id])
+        if back is not None:
+            yield back
 
 
 def _orders(heads: int) -> list[tuple[int, ...]]:
@@ -127,23 +137,15 @@ def _tiled(graph: Graph, step: Step) -> Iterator[Swaps]:
     if group == 1 or graph.shape(step.inputs[0])[-3] == 1:
         return
 
-    def tiled(one: Step) -> dict[str, Swap]:
-        return instead(one, lambda xp, a: xp.concatenate([a] * group, -3), one.inputs[0])
+    yield from _alone_and_alike(_dealt_out, graph, step, "KV", "_shared")
 
-    yield tiled(step)
-    prefix = part_of(step.id)
-    both = [graph.steps[id] for id in (f"{prefix}K_shared", f"{prefix}V_shared") if id in graph.steps]
-    if step.id in {one.id for one in both} and len(both) > 1:
-        yield together(*(tiled(one) for one in both))
+
+def _dealt_out(step: Step) -> dict[str, Swap]:
+    return instead(step, lambda xp, a: xp.concatenate([a] * step.params["group"], -3), step.inputs[0])
 
 
 def _tiled_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    backs = (
-        [backward_of(graph, graph.steps[id].inputs[0], graph.steps[id]) for id in swap]
-        if step.phase == "forward"
-        else []
-    )
-    return together(*(_dealt(one) for one in backs if one is not None and one.op.name == "sum_kv_groups"))
+    return together(*(_dealt(back) for back in _ways_back(graph, step, swap) if back.op.name == "sum_kv_groups"))
 
 
 def _dealt(step: Step) -> dict[str, Swap]:
@@ -170,10 +172,10 @@ def _one_of_each(xp: Arithmetic, a: Value, only: int, group: int, heads: int) ->
     return xp.reshape(xp.slice(grouped, -2, only, only + 1), (*more, heads, rows, width))
 
 
-ENTRIES = (
-    Entry("split-without-transpose", 6, N_("You cut the heads out of consecutive {rows}. Each token's own {columns} are shared out: head 1 gets the first ones of every token."), _HEADS, ("split_heads",), _split_without_transpose, _memory_order_back),
-    Entry("merge-without-transpose", 3, N_("You put the heads one after another in memory order. They stand side by side: each token gets its own {row} of every head."), _HEADS, ("merge_heads",), _merge_without_transpose, _memory_order_back),
-    Entry("heads-reversed", 0, N_("You joined the heads in another order."), _HEADS, ("merge_heads",), _reversed, _reversed_back),
-    Entry("kv-heads-tiled", 4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS, ("repeat_kv", "sum_kv_groups"), _tiled, _tiled_back),
-    Entry("group-not-summed", 2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added."), ("sum_kv_groups",), _not_summed),
+MISTAKES = (
+    MistakeKind("split-without-transpose", 6, N_("You cut the heads out of consecutive {rows}. Each token's own {columns} are shared out: head 1 gets the first ones of every token."), _HEADS, ("split_heads",), _split_without_transpose, _memory_order_back),
+    MistakeKind("merge-without-transpose", 3, N_("You put the heads one after another in memory order. They stand side by side: each token gets its own {row} of every head."), _HEADS, ("merge_heads",), _merge_without_transpose, _memory_order_back),
+    MistakeKind("heads-reversed", 0, N_("You joined the heads in another order."), _HEADS, ("merge_heads",), _reversed, _reversed_back),
+    MistakeKind("kv-heads-tiled", 4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS, ("repeat_kv", "sum_kv_groups"), _tiled, _tiled_back),
+    MistakeKind("group-not-summed", 2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added."), ("sum_kv_groups",), _not_summed),
 )  # fmt: skip

@@ -17,7 +17,8 @@ from attncli.core.graph import Graph, Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray, as_matrix
 from attncli.core.message import N_
 from attncli.core.record import Record
-from attncli.mistakes.entry import Entry, Swaps, instead, number, passing
+from attncli.mistakes.mistake import MistakeKind, Swaps, instead, passing, together
+from attncli.ops.elementwise import numeral
 
 _MASK = N_("Look again at the mask: which places are hidden, and what number hides them.")
 _BIAS = N_("Look again at the numbers that the mask adds: which head they belong to, and that what is far away loses.")
@@ -93,14 +94,14 @@ def _masked(step: Step, hidden: BoolArray, value: float, never: BoolArray, bias:
 
     def masked(xp: Arithmetic, scores: Value) -> Value:
         others = scores if added is None else xp.add(scores, xp.constant(added))
-        found = xp.where(hidden, number(xp, value), others)
-        return xp.where(never, number(xp, -math.inf), found) if has_never else found
+        found = xp.where(hidden, numeral(xp, value), others)
+        return xp.where(never, numeral(xp, -math.inf), found) if has_never else found
 
     return instead(step, masked, step.inputs[0])
 
 
 def _left_out(graph: Graph, step: Step) -> Iterator[Swaps]:
-    yield passing(step, step.inputs[0])
+    yield passing(step)
     mask = _mask_of(graph, step)
     for _, others in mask.parts():
         if others.any():
@@ -138,16 +139,12 @@ def _of_empty_rows(graph: Graph, step: Step, hidden: BoolArray) -> dict[str, Swa
     """Weights of 0 in rows where nothing is left to be seen: 0/0 is written down by nobody."""
     if not hidden.all(-1).any():
         return {}
-    weights = [
-        other for other in graph.steps.values() if other.composite is not None and other.composite.source == step.id
-    ]
-    return {
-        id: swap for one in weights for id, swap in instead(one, _shares_or_nothing, *one.inputs[:2], step.id).items()
-    }
+    softmaxes = (other for other in graph.steps.values() if other.composite and other.composite.source == step.id)
+    return together(*(instead(last, _shares_or_nothing, *last.inputs[:2], step.id) for last in softmaxes))
 
 
 def _shares_or_nothing(xp: Arithmetic, power: Value, total: Value, scores: Value) -> Value:
-    return xp.where(xp.hidden(scores), number(xp, 0.0), xp.divide(power, total))
+    return xp.where(xp.hidden(scores), numeral(xp, 0.0), xp.divide(power, total))
 
 
 def _inverted(mask: Mask) -> Iterator[BoolArray]:
@@ -201,19 +198,19 @@ def _heads_exchanged(bias: FloatArray) -> FloatArray:
     return bias[::-1] if bias.ndim == 3 else bias
 
 
-ENTRIES = (
-    Entry("no-mask", 0, N_("You left the mask out."), _MASK, ("mask",), _left_out),
-    Entry("mask-as-zero", 3, N_("You set hidden scores to 0. But e^0 = 1, so hidden keys still get weight."), _MASK, ("mask",), partial(_set_to, 0.0)),
-    Entry("mask-tiny", 1, N_("You set hidden scores to a tiny number. It has to be a hugely negative one: −∞."), _MASK, ("mask",), partial(_set_to, 1e-9)),
-    Entry("mask-plus-infinity", 1, N_("You set hidden scores to +∞; that puts all weight on them. It has to be −∞."), _MASK, ("mask",), partial(_set_to, math.inf)),
-    Entry("mask-added-as-01", 2, N_("You added a matrix of 0 and 1. A mask that is added holds 0 and −∞."), _MASK, ("mask",), _added_as_01),
-    Entry("mask-inverted", 4, N_("You hid the keys that should be visible and showed the ones "
+MISTAKES = (
+    MistakeKind("no-mask", 0, N_("You left the mask out."), _MASK, ("mask",), _left_out),
+    MistakeKind("mask-as-zero", 3, N_("You set hidden scores to 0. But e^0 = 1, so hidden keys still get weight."), _MASK, ("mask",), partial(_set_to, 0.0)),
+    MistakeKind("mask-tiny", 1, N_("You set hidden scores to a tiny number. It has to be a hugely negative one: −∞."), _MASK, ("mask",), partial(_set_to, 1e-9)),
+    MistakeKind("mask-plus-infinity", 1, N_("You set hidden scores to +∞; that puts all weight on them. It has to be −∞."), _MASK, ("mask",), partial(_set_to, math.inf)),
+    MistakeKind("mask-added-as-01", 2, N_("You added a matrix of 0 and 1. A mask that is added holds 0 and −∞."), _MASK, ("mask",), _added_as_01),
+    MistakeKind("mask-inverted", 4, N_("You hid the keys that should be visible and showed the ones "
 "that should be hidden."), _MASK, ("mask",), partial(_hiding, _inverted)),
-    Entry("mask-diagonal", 2, N_("You hid the diagonal too. A token may see itself."), _MASK, ("mask",), partial(_hiding, _diagonal)),
-    Entry("mask-other-triangle", 1, N_("You hid the past and left the future visible."), _MASK, ("mask",), partial(_hiding, _other_triangle)),
-    Entry("mask-query-rows", 3, N_("You laid the mask over queries; it belongs over keys."), _MASK, ("mask",), partial(_hiding, _query_rows)),
-    Entry("mask-other-corner", 5, N_("You started the causal triangle at the other corner."), _MASK, ("mask",), partial(_hiding, _other_corner)),
-    Entry("bias-left-out", 0, N_("You hid what has to be hidden, but left out the numbers that the mask adds to the other scores."), _BIAS, ("mask",), partial(_bias, np.zeros_like)),
-    Entry("bias-sign", 0, N_("You reversed the sign of the numbers that the mask adds."), _BIAS, ("mask",), partial(_bias, np.negative)),
-    Entry("bias-of-another-head", 0, N_("You gave the heads each other's numbers."), _BIAS, ("mask",), partial(_bias, _heads_exchanged)),
+    MistakeKind("mask-diagonal", 2, N_("You hid the diagonal too. A token may see itself."), _MASK, ("mask",), partial(_hiding, _diagonal)),
+    MistakeKind("mask-other-triangle", 1, N_("You hid the past and left the future visible."), _MASK, ("mask",), partial(_hiding, _other_triangle)),
+    MistakeKind("mask-query-rows", 3, N_("You laid the mask over queries; it belongs over keys."), _MASK, ("mask",), partial(_hiding, _query_rows)),
+    MistakeKind("mask-other-corner", 5, N_("You started the causal triangle at the other corner."), _MASK, ("mask",), partial(_hiding, _other_corner)),
+    MistakeKind("bias-left-out", 0, N_("You hid what has to be hidden, but left out the numbers that the mask adds to the other scores."), _BIAS, ("mask",), partial(_bias, np.zeros_like)),
+    MistakeKind("bias-sign", 0, N_("You reversed the sign of the numbers that the mask adds."), _BIAS, ("mask",), partial(_bias, np.negative)),
+    MistakeKind("bias-of-another-head", 0, N_("You gave the heads each other's numbers."), _BIAS, ("mask",), partial(_bias, _heads_exchanged)),
 )  # fmt: skip

@@ -9,8 +9,9 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_
-from attncli.mistakes.entry import LINES, Entry, Swaps, Words, backward_of, instead, number, passing, together
 from attncli.mistakes.gradients import straight_through, sum_of
+from attncli.mistakes.mistake import LINES, MistakeKind, Swaps, Wording, backward_of, instead, passing, together
+from attncli.ops.elementwise import numeral
 from attncli.ops.rows import DIVIDE, ROW_MEAN_SQUARE
 
 _NORM = N_("Look again at the norm: minus the mean, over the root of the variance plus ε.")
@@ -23,10 +24,10 @@ _DOWN: Axes = (-2,)
 _ALL: Axes = (-2, -1)
 
 
-def source_of(graph: Graph, id: str) -> tuple[str, bool]:
+def source_of(graph: Graph, step_id: str) -> tuple[str, bool]:
     """What is normalised, and whether its mean was taken away: (X, true) for the centred step, (X, false) for X."""
-    step: Step | None = graph.steps.get(id)
-    return (step.inputs[0], True) if step is not None and step.op.name == "centre" else (id, False)
+    step: Step | None = graph.steps.get(step_id)
+    return (step.inputs[0], True) if step is not None and step.op.name == "centre" else (step_id, False)
 
 
 def _root_of(graph: Graph, step: Step) -> Step | None:
@@ -48,7 +49,7 @@ def _mean(xp: Arithmetic, a: Value, axes: Axes) -> Value:
     count = 1
     for axis in axes:
         count *= a.shape[axis]
-    return xp.divide(xp.sum(a, axes), number(xp, count))
+    return xp.divide(xp.sum(a, axes), numeral(xp, count))
 
 
 def _mean_of_squares(xp: Arithmetic, a: Value, axes: Axes) -> Value:
@@ -126,7 +127,7 @@ def _of_sample(graph: Graph, step: Step) -> Iterator[Swaps]:
     width = graph.shape(step.inputs[0])[-1]
     if centred and width > 1:
         yield instead(
-            step, lambda xp, a: xp.divide(xp.sum(xp.multiply(a, a), -1), number(xp, width - 1)), step.inputs[0]
+            step, lambda xp, a: xp.divide(xp.sum(xp.multiply(a, a), -1), numeral(xp, width - 1)), step.inputs[0]
         )
 
 
@@ -138,7 +139,7 @@ def _of_sample_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     width = graph.shape(step.inputs[0])[-1]
 
     def share(xp: Arithmetic, a: Value, g: Value) -> Value:
-        return xp.multiply(xp.multiply(xp.divide(number(xp, 2.0), number(xp, width - 1)), a), g)
+        return xp.multiply(xp.multiply(xp.divide(numeral(xp, 2.0), numeral(xp, width - 1)), a), g)
 
     return instead(back, share, *back.inputs)
 
@@ -205,12 +206,12 @@ def _divisor_back(id: str, graph: Graph, step: Step, swap: Swaps) -> Swaps:
 def _without_half(graph: Graph, slope: Step) -> dict[str, Swap]:
     """Where σ is no root, the half of a root's slope does not come back either."""
     half = graph.steps.get(slope.inputs[0])
-    return {} if half is None or half.op.name != "scale" else passing(half, half.inputs[0])
+    return {} if half is None or half.op.name != "scale" else passing(half)
 
 
 def _slope_without_root(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     """Without a root, σ grows as the variance does."""
-    return together(_without_half(graph, slope), passing(slope, slope.inputs[0]))
+    return together(_without_half(graph, slope), passing(slope))
 
 
 def _slope_beside_eps(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
@@ -224,7 +225,7 @@ def _slope_of_two_roots(graph: Graph, root: Step, slope: Step) -> dict[str, Swap
 
     def two(xp: Arithmetic, g: Value, v: Value) -> Value:
         once = xp.round_step(xp.divide(g, xp.round_step(_rooted_twice(xp, v, eps))))
-        return xp.divide(once, xp.multiply(number(xp, 2.0), xp.round_step(xp.sqrt(v))))
+        return xp.divide(once, xp.multiply(numeral(xp, 2.0), xp.round_step(xp.sqrt(v))))
 
     return instead(slope, two, slope.inputs[0], root.inputs[0])
 
@@ -234,7 +235,7 @@ def _slope_of_square(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     eps = _eps(root)
 
     def doubled(xp: Arithmetic, g: Value, v: Value) -> Value:
-        return xp.multiply(g, xp.multiply(number(xp, 2.0), xp.round_step(_not_rooted(xp, v, eps))))
+        return xp.multiply(g, xp.multiply(numeral(xp, 2.0), xp.round_step(_not_rooted(xp, v, eps))))
 
     return together(_without_half(graph, slope), instead(slope, doubled, slope.inputs[0], root.inputs[0]))
 
@@ -248,7 +249,7 @@ _SLOPES = {"not-square-rooted": _slope_without_root, "eps-outside-root": _slope_
 
 def _not_centred(graph: Graph, step: Step) -> Iterator[Swaps]:
     if step.op.name == "centre":
-        yield passing(step, step.inputs[0])
+        yield passing(step)
         return
     source, centred = source_of(graph, step.inputs[0])
     if not centred:
@@ -301,14 +302,14 @@ def _paths_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
         yield instead(step, straight_through, arriving, norm.inputs[1], *others)
 
 
-ENTRIES = (
-    Entry("sample-variance", 5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM, ("row_mean_square",), _of_sample, _of_sample_back),
-    Entry("eps-outside-root", 5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM, ("root_eps", "standardise"), partial(_divisor, "eps-outside-root"), partial(_divisor_back, "eps-outside-root"), {"rms": Words(N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE)}),
-    Entry("normalised-over-tokens", 4, N_("You normalised down each {column}. A norm works along each {row}: a token by itself."), LINES, ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _DOWN)),
-    Entry("normalised-over-all", 1, N_("You took one mean and one variance of the whole matrix. A norm works along each {row}: a token by itself."), N_("Look again at which numbers share a mean: those of one token."), ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _ALL)),
-    Entry("not-square-rooted", 1, N_("You divided by the variance. One divides by its square root."), _NORM, ("root_eps", "standardise"), partial(_divisor, "not-square-rooted"), partial(_divisor_back, "not-square-rooted"), {"std": Words(N_("You took the variance itself. σ is its square root."), _NORM), "rms": Words(N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE)}),
-    Entry("rooted-twice", 1, N_("You took the root twice: σ is a root already."), _NORM, ("root_eps", "standardise"), partial(_divisor, "rooted-twice"), partial(_divisor_back, "rooted-twice")),
-    Entry("variance-squared", 1, N_("You squared the variance. It is a mean of squares already, and one divides by its root."), _NORM, ("root_eps", "standardise"), partial(_divisor, "variance-squared"), partial(_divisor_back, "variance-squared")),
-    Entry("not-centred", 1, N_("You did not take the mean away; that is the rule of RMS normalisation."), _NORM, ("centre", "row_mean_square", "standardise"), _not_centred, _no_mean_back),
-    Entry("norm-paths-missing", 2, N_("You treated the mean and the variance as constants. They move with every entry of their {row}, so they send gradients back too."), N_("Look again at every place where X is used in the norm: directly, in the mean, and in the variance."), ("sum_paths",), _paths_missing),
+MISTAKES = (
+    MistakeKind("sample-variance", 5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM, ("row_mean_square",), _of_sample, _of_sample_back),
+    MistakeKind("eps-outside-root", 5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM, ("root_eps", "standardise"), partial(_divisor, "eps-outside-root"), partial(_divisor_back, "eps-outside-root"), {"rms": Wording(N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("normalised-over-tokens", 4, N_("You normalised down each {column}. A norm works along each {row}: a token by itself."), LINES, ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _DOWN)),
+    MistakeKind("normalised-over-all", 1, N_("You took one mean and one variance of the whole matrix. A norm works along each {row}: a token by itself."), N_("Look again at which numbers share a mean: those of one token."), ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _ALL)),
+    MistakeKind("not-square-rooted", 1, N_("You divided by the variance. One divides by its square root."), _NORM, ("root_eps", "standardise"), partial(_divisor, "not-square-rooted"), partial(_divisor_back, "not-square-rooted"), {"std": Wording(N_("You took the variance itself. σ is its square root."), _NORM), "rms": Wording(N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("rooted-twice", 1, N_("You took the root twice: σ is a root already."), _NORM, ("root_eps", "standardise"), partial(_divisor, "rooted-twice"), partial(_divisor_back, "rooted-twice")),
+    MistakeKind("variance-squared", 1, N_("You squared the variance. It is a mean of squares already, and one divides by its root."), _NORM, ("root_eps", "standardise"), partial(_divisor, "variance-squared"), partial(_divisor_back, "variance-squared")),
+    MistakeKind("not-centred", 1, N_("You did not take the mean away; that is the rule of RMS normalisation."), _NORM, ("centre", "row_mean_square", "standardise"), _not_centred, _no_mean_back),
+    MistakeKind("norm-paths-missing", 2, N_("You treated the mean and the variance as constants. They move with every entry of their {row}, so they send gradients back too."), N_("Look again at every place where X is used in the norm: directly, in the mean, and in the variance."), ("sum_paths",), _paths_missing),
 )  # fmt: skip

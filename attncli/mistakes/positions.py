@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic import Arithmetic, Value
+from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_
-from attncli.mistakes.entry import Entry, Swaps, backward_of, instead, passing, together, with_operands
+from attncli.mistakes.mistake import (
+    MistakeKind,
+    Swaps,
+    anywhere,
+    backward_of,
+    by_habit,
+    instead,
+    passing,
+    together,
+    ways,
+    with_operands,
+)
 from attncli.ops.positions import ROTATE, SINUSOID, positional_angles, usual_exponents
 
 _ANGLE = N_("Look again at the angle p/10000^(2i/d): which i belongs to which {column}?")
@@ -65,7 +76,7 @@ def _other_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
     yield from _waves(graph, step, lambda column: 2 * column if column % 2 == 0 else column - 1)
 
 
-def _waves(graph: Graph, step: Step, exponent: Any) -> Iterator[Swaps]:
+def _waves(graph: Graph, step: Step, exponent: Callable[[int], int]) -> Iterator[Swaps]:
     """Sine and cosine in turn, of angles whose exponent goes by the column."""
     angle = graph.steps.get(step.inputs[0])
     if angle is None or angle.op.name != "angle" or step.params["arrangement"] != "interleaved" or not _by_pairs(angle):
@@ -123,25 +134,22 @@ def _concatenated(graph: Graph, step: Step) -> Iterator[Swaps]:
         yield with_operands(step, SINUSOID, step.inputs, {"width": width, "arrangement": "concatenated"})
 
 
-def _none_added(graph: Graph, step: Step) -> Iterator[Swaps]:
-    yield passing(step, step.inputs[0])
-
-
 def _queries_only(graph: Graph, step: Step) -> Iterator[Swaps]:
     """Keys and values of the bare embeddings, where positions were added to them; both by habit, or this alone."""
     added = graph.steps.get(step.inputs[0])
     part = part_of(step.id)
     if added is None or added.op.name != "add_positions" or step.id.removeprefix(part) not in ("K", "V"):
         return
-    bare = {
-        one.id: with_operands(one, one.op, (added.inputs[0], *one.inputs[1:]), one.params)
-        for one in (graph.steps.get(f"{part}{name}") for name in "KV")
-        if one is not None and one.inputs[0] == added.id
-    }
-    if len(bare) > 1:
-        yield together(*bare.values())
-    if step.id in bare:
-        yield bare[step.id]
+    alike = [
+        other
+        for other in (graph.steps.get(f"{part}{name}") for name in "KV")
+        if other is not None and other.inputs[0] == added.id
+    ]
+
+    def bare(one: Step) -> dict[str, Swap]:
+        return with_operands(one, one.op, (added.inputs[0], *one.inputs[1:]), one.params)
+
+    yield from by_habit(bare, step, alike)
 
 
 # --- rotation ---------------------------------------------------------------------------------------------------------
@@ -189,37 +197,28 @@ def _exchanged_and_turned(
     return xp.concatenate([turned, xp.slice(a, -1, 2 * pairs, a.shape[-1])], -1) if rest else turned
 
 
-def _columns(xp: Arithmetic, a: Value, places: Any) -> Value:
+def _columns(xp: Arithmetic, a: Value, places: Indices) -> Value:
     return xp.swapaxes(xp.take(xp.swapaxes(a, -1, -2), places), -1, -2)
 
 
-def _habit(wrong: Any, graph: Graph, step: Step) -> Iterator[Swaps]:
-    """Here, or by habit in queries and keys alike."""
-    same = _turned_alike(graph, step)
-    if len(same) > 1 and step.phase == "forward":
-        yield together(*(wrong(other) for other in same))
-    yield wrong(step)
-
-
-def _turned_alike(graph: Graph, step: Step) -> list[Step]:
-    """The steps of this phase that are turned by the same angles."""
+def _habit(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Here, or by habit in queries and keys alike: whatever is turned by the same angles."""
     angle = step.inputs[1:]
-    return [
-        other
-        for other in graph.steps.values()
-        if other.op is step.op and other.phase == step.phase and other.inputs[1:] == angle
-    ]
+    same = (
+        one for one in graph.steps.values() if one.op is step.op and one.phase == step.phase and one.inputs[1:] == angle
+    )
+    return by_habit(wrong, step, same if step.phase == "forward" else ())
 
 
-def _habit_back(wrong: Any, graph: Graph, step: Step, swap: Swaps) -> Swaps:
+def _habit_back(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """The gradients of what was turned wrongly, turned back as wrongly."""
     if step.phase != "forward":
         return {}
-    backs = (backward_of(graph, graph.steps[id].inputs[0], graph.steps[id]) for id in swap)
+    backs = (backward_of(graph, graph.steps[step_id].inputs[0], graph.steps[step_id]) for step_id in swap)
     return together(*(wrong(back) for back in backs if back is not None and back.op is step.op))
 
 
-def _with_pairs(wrong: Any, pairing: str, graph: Graph, step: Step) -> Iterator[Swaps]:
+def _with_pairs(wrong: Callable[[Step], dict[str, Swap]], pairing: str, graph: Graph, step: Step) -> Iterator[Swaps]:
     """Where the pairing is another one than `pairing`, and there is more than one pair."""
     if step.params["pairing"] != pairing and graph.shape(step.inputs[1])[-1] > 1:
         yield from _habit(wrong, graph, step)
@@ -274,18 +273,18 @@ def _turned_keys(graph: Graph, weights: str) -> Step | None:
     return keys if keys is not None and keys.op is ROTATE else None
 
 
-ENTRIES = (
-    Entry("exponent-doubled", 4, N_("Your exponent is twice too large: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _doubled_exponents),
-    Entry("cos-exponent-odd", 4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE, ("sinusoid",), _odd_exponents),
-    Entry("position-exponents", 3, N_("You used another exponent. Here pair i of d {columns} has 2i/d, i counted from 0, for its sine and its cosine."), _ANGLE, ("angle", "sinusoid"), _other_exponents),
-    Entry("sin-cos-concatenated", 4, N_("You put all sines first and then all cosines. Here they take turns."), N_("Look again at the order of the {columns}."), ("sinusoid",), _concatenated),
-    Entry("positions-from-one", 0, N_("You counted positions from 1. The first one is 0."), N_("Look again at where counting starts."), ("angle",), _from_one, _from_one_alike),
-    Entry("base-changed", 1, N_("You used another base."), N_("Look again at the base of the angles."), ("angle",), _other_base, _other_base_alike),
-    Entry("no-positions", 0, N_("You left the positions out."), N_("Look again at what goes into the attention: the embedding plus where the token stands."), ("add_positions",), _none_added),
-    Entry("positions-on-queries-only", 1, N_("You added the positions for the queries only. Keys and values come from the same vectors."), N_("Look again at what K and V are made of: embeddings with positions."), ("product", "affine"), _queries_only),
-    Entry("half-split-pairs", 5, N_("You paired the first half of the {columns} with the second. Here neighbours form a pair."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "half"), partial(_habit_back, _other_pairing)),
-    Entry("adjacent-pairs", 5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "adjacent"), partial(_habit_back, _other_pairing)),
-    Entry("pairings-mixed", 2, N_("You mixed two ways of pairing: the angles of one and the exchange of the other."), N_("Look again at which two {columns} are turned together, and that both of them get the angle of their pair."), ("rotate",), _pairings_mixed, _pairings_mixed_back),
-    Entry("rotation-reversed", 3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ)."), ("rotate",), partial(_habit, _reversed), partial(_habit_back, _reversed)),
-    Entry("value-rotated", 1, N_("You turned the values too. What a token hands over does not depend on its place."), N_("Look again at what is turned by position: queries and keys, never values."), ("product",), _value_turned),
+MISTAKES = (
+    MistakeKind("exponent-doubled", 4, N_("Your exponent is twice too large: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _doubled_exponents),
+    MistakeKind("cos-exponent-odd", 4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE, ("sinusoid",), _odd_exponents),
+    MistakeKind("position-exponents", 3, N_("You used another exponent. Here pair i of d {columns} has 2i/d, i counted from 0, for its sine and its cosine."), _ANGLE, ("angle", "sinusoid"), _other_exponents),
+    MistakeKind("sin-cos-concatenated", 4, N_("You put all sines first and then all cosines. Here they take turns."), N_("Look again at the order of the {columns}."), ("sinusoid",), _concatenated),
+    MistakeKind("positions-from-one", 0, N_("You counted positions from 1. The first one is 0."), N_("Look again at where counting starts."), ("angle",), _from_one, _from_one_alike),
+    MistakeKind("base-changed", 1, N_("You used another base."), N_("Look again at the base of the angles."), ("angle",), _other_base, _other_base_alike),
+    MistakeKind("no-positions", 0, N_("You left the positions out."), N_("Look again at what goes into the attention: the embedding plus where the token stands."), ("add_positions",), ways(anywhere, passing)),
+    MistakeKind("positions-on-queries-only", 1, N_("You added the positions for the queries only. Keys and values come from the same vectors."), N_("Look again at what K and V are made of: embeddings with positions."), ("product", "affine"), _queries_only),
+    MistakeKind("half-split-pairs", 5, N_("You paired the first half of the {columns} with the second. Here neighbours form a pair."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "half"), partial(_habit_back, _other_pairing)),
+    MistakeKind("adjacent-pairs", 5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "adjacent"), partial(_habit_back, _other_pairing)),
+    MistakeKind("pairings-mixed", 2, N_("You mixed two ways of pairing: the angles of one and the exchange of the other."), N_("Look again at which two {columns} are turned together, and that both of them get the angle of their pair."), ("rotate",), _pairings_mixed, _pairings_mixed_back),
+    MistakeKind("rotation-reversed", 3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ)."), ("rotate",), partial(_habit, _reversed), partial(_habit_back, _reversed)),
+    MistakeKind("value-rotated", 1, N_("You turned the values too. What a token hands over does not depend on its place."), N_("Look again at what is turned by position: queries and keys, never values."), ("product",), _value_turned),
 )  # fmt: skip

@@ -1,18 +1,36 @@
-"""Operands of a product the wrong way round, or others in their place: projections, scores, outputs."""
+"""Operands of a product the wrong way round, or others in their place; and the factor that scores are divided by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Graph, Step, Swap, gradient_id, part_of
+from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_
-from attncli.mistakes.entry import Entry, Swaps, backward_of, passing, together, with_operands
+from attncli.mistakes.mistake import (
+    MistakeKind,
+    Swaps,
+    Wording,
+    anywhere,
+    backward_of,
+    by_habit,
+    forward,
+    instead,
+    passing,
+    ways,
+    where,
+    with_operands,
+)
+from attncli.ops.layout import HEADS_WIDTH
 
-TRANSPOSE = N_(
+_TRANSPOSE = N_(
     "Look again at which operand is transposed: the inner sizes must match, and each entry must "
     "be multiplied by its counterpart."
 )
+
+_FACTOR = N_("Look again at the formula of this step: one number multiplies every entry.")
 
 #: A product, and one to which a bias is added: what goes wrong in the product, the bias is added all the same.
 _PRODUCTS = ("product", "affine")
@@ -29,7 +47,7 @@ def _same(step: Step, a: str, b: str) -> dict[str, Swap]:
 
 def _slopes(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """The gradients of a product that was done otherwise, as automatic differentiation gives them."""
-    wrong, arriving = swap[step.id], f"{part_of(step.id)}G_{_name(step.id)}"
+    wrong, arriving = swap[step.id], gradient_id(step.id)
     if step.phase != "forward" or arriving not in graph:
         return {}
     a, b = wrong.inputs[:2]
@@ -37,15 +55,15 @@ def _slopes(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     of_a = ((b, arriving), turned_b, True) if turned_a else ((arriving, b), False, not turned_b)
     of_b = ((arriving, a), True, turned_a) if turned_b else ((a, arriving), not turned_a, False)
     found = dict[str, Swap]()
-    for id, (inputs, transpose_a, transpose_b) in ((a, of_a), (b, of_b)):
-        back = backward_of(graph, id, step)
+    for source, (inputs, transpose_a, transpose_b) in ((a, of_a), (b, of_b)):
+        back = backward_of(graph, source, step)
         if back is not None and back.op.name == "product":
             found |= with_operands(back, back.op, inputs, {"transpose_a": transpose_a, "transpose_b": transpose_b})
     return found
 
 
-def _name(id: str) -> str:
-    return id.removeprefix(part_of(id))
+def _name(step_id: str) -> str:
+    return step_id.removeprefix(part_of(step_id))
 
 
 def _is_scores(step: Step) -> bool:
@@ -61,16 +79,27 @@ def _is_output(step: Step) -> bool:
     return step.phase == "forward" and not (_is_scores(step) or _is_projection(step) or step.params.get("transpose_b"))
 
 
-def _swapped(graph: Graph, step: Step) -> Iterator[Swaps]:
-    yield _same(step, step.inputs[1], step.inputs[0])
+def _is_tied(step: Step) -> bool:
+    """Logits from a table that is used again."""
+    transposed = step.phase == "forward" and step.params.get("transpose_b")
+    return bool(transposed) and not (_is_scores(step) or _is_projection(step))
 
 
-# --- projections ------------------------------------------------------------------------------------------------------
+def _mixes_heads(step: Step) -> bool:
+    return step.phase == "forward" and _name(step.inputs[1]) == "W_O"
 
 
-def _weight_transposed(graph: Graph, step: Step) -> Iterator[Swaps]:
-    if _is_projection(step):
-        yield _other(step, *step.inputs[:2], transpose_b=not step.params.get("transpose_b"))
+def _transposed(**params: bool) -> Callable[[Step], dict[str, Swap]]:
+    """The product of the same two operands, transposed so."""
+    return lambda step: with_operands(step, step.op, step.inputs, params)
+
+
+def _weight_turned(step: Step) -> dict[str, Swap]:
+    return _transposed(transpose_b=not step.params.get("transpose_b"))(step)
+
+
+def _exchanged(step: Step) -> dict[str, Swap]:
+    return _same(step, step.inputs[1], step.inputs[0])
 
 
 def _wrong_weight(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -85,50 +114,18 @@ def _wrong_weight(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _of_other_sequence(graph: Graph, step: Step) -> Iterator[Swaps]:
     """Across two sequences, queries, keys or values of the wrong one; keys and values together by habit."""
-    part = part_of(step.id)
-    beside = {one: graph.steps.get(f"{part}{one}") for one in "QKV"}
-    name = _name(step.id)
-    if name not in beside or any(one is None or one.op.name not in _PRODUCTS for one in beside.values()):
+    beside = {name: graph.steps.get(part_of(step.id) + name) for name in "QKV"}
+    steps = [other for other in beside.values() if other is not None and other.op.name in _PRODUCTS]
+    if len(steps) < 3 or step not in steps:
         return
-    query, key, value = (one for one in beside.values() if one is not None)
+    query, key, value = steps
     asking, asked = query.inputs[0], key.inputs[0]
     if asking == asked or value.inputs[0] != asked or graph.axes(asking)[-1].size != graph.axes(asked)[-1].size:
         return
-    if name == "Q":
+    if step is query:
         yield _same(query, asked, query.inputs[1])
-        return
-    key_swap, value_swap = _same(key, asking, key.inputs[1]), _same(value, asking, value.inputs[1])
-    yield together(key_swap, value_swap)
-    yield key_swap if name == "K" else value_swap
-
-
-def _no_output_projection(graph: Graph, step: Step) -> Iterator[Swaps]:
-    if step.phase == "forward" and _name(step.inputs[1]) == "W_O":
-        yield passing(step, step.inputs[0])
-
-
-# --- scores and outputs -----------------------------------------------------------------------------------------------
-
-
-def _key_not_transposed(graph: Graph, step: Step) -> Iterator[Swaps]:
-    if _is_scores(step):
-        yield _other(step, *step.inputs[:2])
-
-
-def _table_not_transposed(graph: Graph, step: Step) -> Iterator[Swaps]:
-    """A table that is used again: the logits of a model that is tied."""
-    if step.phase == "forward" and step.params.get("transpose_b") and not (_is_scores(step) or _is_projection(step)):
-        yield _other(step, *step.inputs[:2])
-
-
-def _weights_transposed(graph: Graph, step: Step) -> Iterator[Swaps]:
-    if _is_output(step):
-        yield _other(step, *step.inputs[:2], transpose_a=True)
-
-
-def _value_transposed(graph: Graph, step: Step) -> Iterator[Swaps]:
-    if _is_output(step):
-        yield _other(step, *step.inputs[:2], transpose_b=True)
+    else:
+        yield from by_habit(lambda one: _same(one, asking, one.inputs[1]), step, (key, value))
 
 
 def _scores_for_weights(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -141,31 +138,110 @@ def _scores_for_weights(graph: Graph, step: Step) -> Iterator[Swaps]:
         source = before.inputs[0] if before is not None and before.op.name != "product" else None
 
 
-# --- on the way back --------------------------------------------------------------------------------------------------
-
-
 def _gradient_not_transposed(graph: Graph, step: Step) -> Iterator[Swaps]:
     """A transpose left out; where none belongs, one too many is the same confusion."""
     if step.phase != "backward":
         return
-    a, b = step.inputs
     if step.params.get("transpose_a") or step.params.get("transpose_b"):
-        yield _other(step, a, b)
+        yield _transposed()(step)
     else:
-        yield _other(step, a, b, transpose_a=True)
-        yield _other(step, a, b, transpose_b=True)
+        yield from (_transposed(transpose_a=True)(step), _transposed(transpose_b=True)(step))
 
 
-ENTRIES = (
-    Entry("weight-transposed", 4, N_("You multiplied by the transposed weight matrix."), TRANSPOSE, _PRODUCTS, _weight_transposed, _slopes),
-    Entry("wrong-weight", 2, N_("You multiplied by another projection's weight matrix."), N_("Look again at which of W_Q, W_K and W_V belongs here."), _PRODUCTS, _wrong_weight),
-    Entry("other-sequence", 0, N_("You worked from the other sequence. Across two sequences, queries come from the tokens that look, keys and values from those that are looked at."), N_("Look again at which sequence this is made of: the one that looks, or the one that is looked at?"), _PRODUCTS, _of_other_sequence),
-    Entry("key-not-transposed", 1, N_("You multiplied Q by K, without transposing K."), TRANSPOSE, _PRODUCTS, _key_not_transposed, _slopes),
-    Entry("operands-swapped", 2, N_("You multiplied the two matrices the other way round."), N_("Look again at the order of the product: it matters for matrices."), _PRODUCTS, _swapped, _slopes),
-    Entry("table-not-transposed", 0, N_("You multiplied by E itself. A logit compares a token's vector with one {row} of E, so it takes Eᵀ."), N_("Look again at how the logits use E: which way round must it be for one score a token of the vocabulary?"), _PRODUCTS, _table_not_transposed, _slopes),
-    Entry("weights-transposed", 1, N_("You multiplied the transposed weights by V."), TRANSPOSE, _PRODUCTS, _weights_transposed, _slopes),
-    Entry("value-transposed", 0, N_("You transposed V. Weight j belongs to {row} j of V, so V stays as it is."), TRANSPOSE, _PRODUCTS, _value_transposed, _slopes),
-    Entry("scores-for-weights", 1, N_("You multiplied scores by V; softmax was forgotten."), N_("Look again at what weighs the values: A, after softmax."), _PRODUCTS, _scores_for_weights),
-    Entry("no-output-projection", 5, N_("You stopped at the joined heads; W_O still mixes them."), N_("Look again at the last line: the joined heads times W_O."), _PRODUCTS, _no_output_projection),
-    Entry("gradient-not-transposed", 3, N_("A transpose is missing in this gradient (or there is one too many)."), TRANSPOSE, _PRODUCTS, _gradient_not_transposed),
+# --- the factor of the scores left out, taken twice, turned over, or taken of another width ---------------------------
+
+
+def _root(graph: Graph, step: Step) -> tuple[Matrix] | None:
+    """What the root is taken of, at a forward step that divides by one."""
+    root: Matrix | None = step.params.get("root")
+    return (root,) if root is not None and step.phase == "forward" else None
+
+
+def _scaled_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """The same factor on the way back."""
+    back = backward_of(graph, step.inputs[0], step)
+    if step.phase != "forward" or back is None or back.op is not step.op:
+        return {}
+    wrong = swap[step.id]
+    return {back.id: Swap(wrong.op, back.inputs, wrong.params)}
+
+
+def _by_d(step: Step, root: Matrix) -> dict[str, Swap]:
+    return instead(step, lambda xp, a: xp.divide(a, xp.constant(root)), *step.inputs)
+
+
+def _twice_by_root(step: Step, root: Matrix) -> dict[str, Swap]:
+    def twice(xp: Arithmetic, a: Value) -> Value:
+        by = xp.round_intermediate(xp.sqrt(xp.constant(root)))
+        return xp.divide(xp.round_step(xp.divide(a, by)), by)
+
+    return instead(step, twice, *step.inputs)
+
+
+def _inverted(step: Step, root: Matrix) -> dict[str, Swap]:
+    def times_root(xp: Arithmetic, a: Value) -> Value:
+        return xp.multiply(a, xp.round_intermediate(xp.sqrt(xp.constant(root))))
+
+    return instead(step, times_root, *step.inputs)
+
+
+def _of_model_width(graph: Graph, step: Step) -> Iterator[Swaps]:
+    return _of_widths(step, _root(graph, step), _model_widths(graph, step))
+
+
+def _of_part(graph: Graph, step: Step) -> Iterator[Swaps]:
+    return _of_widths(step, _root(graph, step), _parts_of_query(graph, step) - _model_widths(graph, step) - {1.0})
+
+
+def _of_widths(step: Step, root: tuple[Matrix] | None, widths: set[float]) -> Iterator[Swaps]:
+    """Divided by the roots of other widths."""
+    if root is not None:
+        for width in sorted(widths - {float(root[0].values)}):
+            yield with_operands(step, step.op, step.inputs, {"root": as_matrix(width)})
+
+
+def _model_widths(graph: Graph, step: Step) -> set[float]:
+    """With several heads, √d_model is taken of all of them together."""
+    bound = (graph.binding(step.id, name) for name in ("d_model", HEADS_WIDTH))
+    return {float(axis.size) for axis in bound if axis is not None}
+
+
+def _parts_of_query(graph: Graph, step: Step) -> set[float]:
+    """Widths around a query that is made of parts: its own, and each part's, also before it was multiplied."""
+    scores = graph.steps.get(step.inputs[0])
+    if scores is None or scores.op.name != "product":
+        return set()
+    query = graph.steps.get(scores.inputs[0])
+    if query is None or query.op.name not in ("join_columns", "product") or query.phase != "forward":
+        return set()
+    parts = query.inputs if query.op.name == "join_columns" else (query.id,)
+    steps = [graph.steps[part] for part in parts if part in graph.steps]
+    before = [one.inputs[0] for one in steps if one.op.name == "product" and one.params.get("transpose_b")]
+    return {float(graph.shape(source)[-1]) for source in (query.id, *parts, *before)}
+
+
+def _loses_scale(step: Step) -> bool:
+    """On the way back, and more than the −1 that a subtraction leaves behind: losing that is a slip of the sign."""
+    factor = step.params.get("factor")
+    return step.phase == "backward" and (factor is None or float(factor.values) != -1.0)
+
+
+MISTAKES = (
+    MistakeKind("weight-transposed", 4, N_("You multiplied by the transposed weight matrix."), _TRANSPOSE, _PRODUCTS, ways(where(_is_projection), _weight_turned), _slopes),
+    MistakeKind("wrong-weight", 2, N_("You multiplied by another projection's weight matrix."), N_("Look again at which of W_Q, W_K and W_V belongs here."), _PRODUCTS, _wrong_weight),
+    MistakeKind("other-sequence", 0, N_("You worked from the other sequence. Across two sequences, queries come from the tokens that look, keys and values from those that are looked at."), N_("Look again at which sequence this is made of: the one that looks, or the one that is looked at?"), _PRODUCTS, _of_other_sequence),
+    MistakeKind("key-not-transposed", 1, N_("You multiplied Q by K, without transposing K."), _TRANSPOSE, _PRODUCTS, ways(where(_is_scores), _transposed()), _slopes),
+    MistakeKind("operands-swapped", 2, N_("You multiplied the two matrices the other way round."), N_("Look again at the order of the product: it matters for matrices."), _PRODUCTS, ways(anywhere, _exchanged), _slopes),
+    MistakeKind("table-not-transposed", 0, N_("You multiplied by E itself. A logit compares a token's vector with one {row} of E, so it takes Eᵀ."), N_("Look again at how the logits use E: which way round must it be for one score a token of the vocabulary?"), _PRODUCTS, ways(where(_is_tied), _transposed()), _slopes),
+    MistakeKind("weights-transposed", 1, N_("You multiplied the transposed weights by V."), _TRANSPOSE, _PRODUCTS, ways(where(_is_output), _transposed(transpose_a=True)), _slopes),
+    MistakeKind("value-transposed", 0, N_("You transposed V. Weight j belongs to {row} j of V, so V stays as it is."), _TRANSPOSE, _PRODUCTS, ways(where(_is_output), _transposed(transpose_b=True)), _slopes),
+    MistakeKind("scores-for-weights", 1, N_("You multiplied scores by V; softmax was forgotten."), N_("Look again at what weighs the values: A, after softmax."), _PRODUCTS, _scores_for_weights),
+    MistakeKind("no-output-projection", 5, N_("You stopped at the joined heads; W_O still mixes them."), N_("Look again at the last line: the joined heads times W_O."), _PRODUCTS, ways(where(_mixes_heads), passing)),
+    MistakeKind("gradient-not-transposed", 3, N_("A transpose is missing in this gradient (or there is one too many)."), _TRANSPOSE, _PRODUCTS, _gradient_not_transposed),
+    MistakeKind("no-scale", 4, N_("You left out the division by √d_k."), N_("Look again at the scale: divide every score by √d_k."), ("scale",), ways(forward, passing), _scaled_alike, {"factor": Wording(N_("You left out the factor that every score is multiplied by."), _FACTOR)}),
+    MistakeKind("scale-by-d", 2, N_("You divided by d_k itself, or twice by its root."), N_("Look again at the scale: it is the square root of d_k, once."), ("scale",), ways(_root, _by_d, _twice_by_root), _scaled_alike),
+    MistakeKind("scale-by-model-width", 8, N_("You divided by the root of the model's width, not of d_k."), N_("Look again at which width d_k is: the number of columns of Q and K."), ("scale",), _of_model_width, _scaled_alike),
+    MistakeKind("scale-by-part", 0, N_("You divided by the root of another width. d_k counts every {column} that a query has, the part that is turned included."), N_("Look again at which width d_k is: the part with the content and the part that is turned, together."), ("scale",), _of_part, _scaled_alike),
+    MistakeKind("scale-inverted", 1, N_("You multiplied by √d_k where one divides."), N_("Look again at the scale: it makes scores smaller."), ("scale",), ways(_root, _inverted), _scaled_alike),
+    MistakeKind("gradient-scale-lost", 2, N_("You forgot the factor 1/√d_k on the way back."), N_("Look again at the scale: a factor on the way forward is the same factor on the way back."), ("scale",), ways(where(_loses_scale), passing), None, {"factor": Wording(N_("You left out the factor: every entry is multiplied by the same number here."), _FACTOR)}, vaguer_than=frozenset({"loss-factor-missing"})),
 )  # fmt: skip

@@ -12,7 +12,8 @@ from attncli.core.graph import Graph, Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray, as_matrix
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
-from attncli.mistakes.entry import backward_of, instead, number, passing, together, with_operands
+from attncli.mistakes.mistake import backward_of, instead, passing, together, with_operands
+from attncli.ops.elementwise import numeral
 
 #: How well a constant must be known to be one: so far, or so many units.
 _SURE = 0.25
@@ -261,10 +262,10 @@ def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
         return
 
     def filled(xp: Arithmetic, m: Value, *operands: Value) -> Value:
-        return xp.where(xp.hidden(m), number(xp, 0.0), arriving.op.compute(xp, *operands, **arriving.params))
+        return xp.where(xp.hidden(m), numeral(xp, 0.0), arriving.op.compute(xp, *operands, **arriving.params))
 
     def passed(xp: Arithmetic, m: Value, g: Value) -> Value:
-        return xp.where(xp.hidden(m), number(xp, 0.0), g)
+        return xp.where(xp.hidden(m), numeral(xp, 0.0), g)
 
     here = instead(handed_on, passed, mask, arriving.id)
     yield Route("where-fill", here, Message(_FILLED))

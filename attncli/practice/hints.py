@@ -9,7 +9,7 @@ from attncli.core.graph import Graph
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
 from attncli.marking.feedback import StepMark
-from attncli.mistakes.catalogue import look, varies, without_vaguer
+from attncli.mistakes import look, varies, without_vaguer
 from attncli.practice.parts import CellArithmetic, Formula, Part, Text
 
 #: The rung that gives the result, and costs the line.

@@ -13,7 +13,7 @@ from attncli.core.message import N_, Message
 from attncli.core.outputs import spreadsheet_text
 from attncli.core.record import Record
 from attncli.core.report import Column, Report, Table
-from attncli.mistakes.catalogue import CATALOGUE
+from attncli.mistakes import CATALOGUE
 from attncli.practice.log import DAY, LogEntry, Progress, Skill, by_student
 from attncli.practice.skills import SKILLS
 

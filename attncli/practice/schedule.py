@@ -182,7 +182,7 @@ def shows_alone(problem: Problem, mistake: str, stage: int) -> bool:
     """Whether a mistake, made anywhere, is marked wrong at a line that is asked for, and named, and nothing else with it
     but what always comes to the same numbers."""
     from attncli.marking.mark import Marker
-    from attncli.mistakes.entry import Mistake
+    from attncli.mistakes.mistake import Mistake
     from attncli.worksheets.certificate import ALWAYS_SAME, by_hand, wrong_sheets
 
     marker = Marker(problem)

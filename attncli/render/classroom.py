@@ -11,7 +11,7 @@ from attncli.core.message import N_, Language, Listed, Message
 from attncli.locale.fit import columns, fitted, wrap
 from attncli.marking.explain import Named
 from attncli.marking.grading import MOST_LISTED, Picture
-from attncli.mistakes.catalogue import CATALOGUE, did
+from attncli.mistakes import CATALOGUE, did
 from attncli.render.names import printable
 from attncli.render.numbers import points_text
 from attncli.render.sheet import for_the_author

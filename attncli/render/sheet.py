@@ -14,7 +14,7 @@ from attncli.core.matrix import BoolArray, FloatArray, Matrix
 from attncli.core.message import N_, Language, Listed, Message
 from attncli.marking.explain import Named
 from attncli.marking.feedback import Marked, StepMark
-from attncli.mistakes.catalogue import look, varies, without_vaguer
+from attncli.mistakes import look, varies, without_vaguer
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
 from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, Verdict, Verdicts
 from attncli.render.names import cell_name, printable, title_of

@@ -13,7 +13,7 @@ from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.feedback import Marked
 from attncli.marking.habits import BY_HEAD
 from attncli.marking.mark import Marker
-from attncli.mistakes.entry import Mistake
+from attncli.mistakes.mistake import Mistake
 from attncli.problems.answers import Answer, Sheet
 
 #: Mistakes that come to the same numbers always, or whenever some matrix is square: nobody can tell them apart.

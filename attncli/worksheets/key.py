@@ -15,7 +15,7 @@ from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.habits import Habit
 from attncli.marking.mark import Marker
 from attncli.marking.seeds import hull
-from attncli.mistakes.catalogue import did
+from attncli.mistakes import did
 from attncli.worksheets.certificate import Wrong, wrong_sheets
 
 

@@ -10,7 +10,8 @@ import pytest
 from mistake_graphs import graphs
 
 from attncli.core.graph import Graph
-from attncli.mistakes import Mistake, mistakes_at
+from attncli.mistakes import mistakes_at
+from attncli.mistakes.mistake import Mistake
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
 

@@ -8,8 +8,7 @@ import pytest
 from attncli.arithmetic import Value
 from attncli.arithmetic.hand import Hand
 from attncli.marking.mark import Marker
-from attncli.mistakes import mistakes_at
-from attncli.mistakes.catalogue import without_vaguer
+from attncli.mistakes import mistakes_at, without_vaguer
 from attncli.problems.answers import sheet
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem

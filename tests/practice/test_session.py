@@ -12,7 +12,7 @@ from rich.console import Console
 
 from attncli.core.message import Message
 from attncli.locale import language
-from attncli.mistakes.catalogue import did, look
+from attncli.mistakes import did, look
 from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, Wanted
 from attncli.practice.schedule import NextExercise, by_name
 from attncli.practice.session import WORDS

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Params, Step, Swap, part_of
-from attncli.core.matrix import as_matrix
+from attncli.arithmetic import Value
+from attncli.core.graph import Graph, Op, Params, Step, Swap, gradient_id, part_of
 from attncli.core.message import N_
 from attncli.core.record import Record
-from attncli.core.terms import Index, Term
+from attncli.core.terms import Index, Term, Values
 from attncli.ops.elementwise import IDENTITY
 
 #: What is calculated instead, by step id.
-Swaps: TypeAlias = "Mapping[str, Swap]"
+Swaps: TypeAlias = Mapping[str, Swap]
+#: (graph, step) -> what is calculated instead, in every way that people do it.
+Made: TypeAlias = Callable[[Graph, Step], Iterator[Swaps]]
+#: (graph, step, swap) -> the same mistake, made the same way, at other steps.
+Alike: TypeAlias = Callable[[Graph, Step, Swaps], Swaps]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-
 
 #: Of sums and means along the wrong lines, wherever they are taken.
 LINES = N_("Look again at which way you added up: along a {row}, never down a {column}.")
@@ -39,14 +41,14 @@ class Mistake(Record):
     alike: Swaps = _NOTHING
 
 
-class Words(Record):
+class Wording(Record):
     """What a mistake does, and where to look again, without the answer."""
 
     did: str
     look: str
 
 
-class Entry(Record):
+class MistakeKind(Record):
     """A mistake of the catalogue: all that is known of it, in one place.
 
     Parameters
@@ -55,9 +57,8 @@ class Entry(Record):
     seen : independent public threads or repositories it was found in
     did, look : what was done, and what to look at again, without giving the answer away
     at : names of the ops at whose steps it is made; "" for every step
-    made : (graph, step) -> what is calculated instead, in every way that people do it
-    alike : (graph, step, swap) -> the same mistake, made the same way, at other steps
-    elsewhere : other words, by the kind of step it is made at (see catalogue)
+    made, alike : what is calculated instead; the same at other steps
+    elsewhere : other words, by the kind of step it is made at (see `_kind`)
     rank : 0 a single wrong calculation; 1 another plan for several lines; 2 a slip of the pen, which teaches less
     vaguer_than : mistakes that say the same, only more exactly
     """
@@ -67,11 +68,14 @@ class Entry(Record):
     did: str
     look: str
     at: tuple[str, ...] = ()
-    made: Callable[[Graph, Step], Iterator[Swaps]] | None = None
-    alike: Callable[[Graph, Step, Swaps], Swaps] | None = None
-    elsewhere: Mapping[str, Words] = _NOTHING
+    made: Made | None = None
+    alike: Alike | None = None
+    elsewhere: Mapping[str, Wording] = _NOTHING
     rank: int = 0
     vaguer_than: frozenset[str] = frozenset()
+
+
+# --- what is calculated instead ---------------------------------------------------------------------------------------
 
 
 def instead(step: Step, compute: Callable[..., Value], *inputs: str, **params: Any) -> dict[str, Swap]:
@@ -83,30 +87,66 @@ def instead(step: Step, compute: Callable[..., Value], *inputs: str, **params: A
     return {step.id: Swap(Op("instead", compute, "", "", _no_terms, ""), inputs, params)}
 
 
+def _no_terms(step: Step, index: Index, values: Values) -> Term:
+    return Term("text", "?")
+
+
 def with_operands(step: Step, op: Op, inputs: Sequence[str], params: Params) -> dict[str, Swap]:
     """At this step, an op applied to other operands, or the other way round."""
     return {step.id: Swap(op, tuple(inputs), params)}
 
 
-def passing(step: Step, id: str) -> dict[str, Swap]:
-    """At this step, the numbers of `id` as they are."""
-    return with_operands(step, IDENTITY, (id,), {})
+def passing(step: Step, source: str | None = None) -> dict[str, Swap]:
+    """At this step, the numbers of `source` as they are; without one, those of the step's first operand."""
+    return with_operands(step, IDENTITY, (source or step.inputs[0],), {})
 
 
 def together(*swaps: Swaps) -> dict[str, Swap]:
     """Several steps done otherwise at once."""
-    return {id: swap for one in swaps for id, swap in one.items()}
+    return {step_id: swap for one in swaps for step_id, swap in one.items()}
 
 
-def number(xp: Arithmetic, value: float) -> Value:
-    """A plain number of the arithmetic."""
-    return xp.constant(as_matrix(float(value)))
+# --- where it is made -------------------------------------------------------------------------------------------------
 
 
-def backward_of(graph: Graph, id: str, use: Step | None = None) -> Step | None:
-    """The step of the gradient of `id`; of the path through `use`, where `id` is used more than once."""
-    part = part_of(id)
-    gradient = f"{part}G_{id.removeprefix(part)}"
+def ways(
+    found: Callable[[Graph, Step], tuple[Any, ...] | None], *wrong: Callable[..., Swaps]
+) -> Callable[[Graph, Step], Iterator[Swaps]]:
+    """Where `found` finds what the mistake needs, each of these ways to make it: `way(step, *what was found)`."""
+
+    def made(graph: Graph, step: Step) -> Iterator[Swaps]:
+        needed = found(graph, step)
+        if needed is not None:
+            yield from (way(step, *needed) for way in wrong)
+
+    return made
+
+
+def where(condition: Callable[[Step], object]) -> Callable[[Graph, Step], tuple[()] | None]:
+    """For `ways`: the steps that meet a condition; nothing else is needed."""
+    return lambda graph, step: () if condition(step) else None
+
+
+#: For `ways`: every step of these ops; of the way forward, or of the way back.
+anywhere = where(lambda step: True)
+forward = where(lambda step: step.phase == "forward")
+backward = where(lambda step: step.phase == "backward")
+
+
+def by_habit(wrong: Callable[[Step], Swaps], step: Step, others: Iterable[Step]) -> Iterator[Swaps]:
+    """A mistake at one step, and before that at all of `others` alike, where it is one of several."""
+    every = list(others)
+    if len(every) > 1 and step in every:
+        yield together(*map(wrong, every))
+    yield wrong(step)
+
+
+# --- the way back -----------------------------------------------------------------------------------------------------
+
+
+def backward_of(graph: Graph, source: str, use: Step | None = None) -> Step | None:
+    """The step of the gradient of `source`; of the path through `use`, where it is used more than once."""
+    gradient = gradient_id(source)
     if use is not None:
         for mark in (use.id.removeprefix(part_of(use.id)), use.id.replace(".", "_")):
             if f"{gradient}_{mark}" in graph.steps:
@@ -120,7 +160,3 @@ def value_of(graph: Graph, gradient: str) -> str | None:
     name = gradient.removeprefix(part)
     value = part + name.removeprefix("G_")
     return value if name.startswith("G_") and value in graph else None
-
-
-def _no_terms(step: Step, index: Index, values: Mapping[str, Any]) -> Term:
-    return Term("text", "?")

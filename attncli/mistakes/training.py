@@ -1,29 +1,62 @@
-"""Another logarithm, another number that it is taken of, another share of the mean, or a factor left out."""
+"""Where training begins and ends: tokens and their table, the loss, and one step against the gradient."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from functools import partial
+
+import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
-from attncli.mistakes.entry import Entry, Swaps, instead, number, passing, together, with_operands
-from attncli.ops.elementwise import IDENTITY, SCALE
+from attncli.mistakes.mistake import MistakeKind, Swaps, instead, passing, together, with_operands
+from attncli.ops.elementwise import IDENTITY, SCALE, numeral
+from attncli.ops.embedding import added_up, rows_named
 from attncli.ops.losses import NEGATIVE_LOG, WEIGHTED_TOTAL
 
+_REPEATED = N_("Look again at tokens that occur more than once.")
 _MEAN = N_("Look again at what the loss is a mean over.")
 
 #: Other bases that a logarithm is taken to: of bits, and of a calculator's key “log”.
 _BASES = (2.0, 10.0)
+
+# --- tokens, their ids, and the table that they look up and send gradients back to ------------------------------------
+
+
+def _ids_from_one(graph: Graph, step: Step) -> Iterator[Swaps]:
+    ids = as_matrix(np.asarray(step.params["ids"]) + 1.0)
+    yield instead(step, lambda xp: xp.constant(ids))
+
+
+def _one_each(later: bool, graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Of every id only the gradient of its last token, or of its first."""
+    yield instead(step, _added_once, *step.inputs, count=step.params["count"], later=later)
+
+
+def _added_once(xp: Arithmetic, rows_of: Value, ids: Value, count: int, later: bool) -> Value:
+    rows = rows_named(xp, ids, count)
+    same = rows[..., :, None] == rows[..., None, :]
+    lost = (np.triu(same, 1) if later else np.tril(same, -1)).any(-1)
+    return added_up(xp, xp.where(lost[..., None], numeral(xp, 0.0), rows_of), rows, count)
+
+
+def _look_up_alone(graph: Graph, step: Step) -> Iterator[Swaps]:
+    for path in step.inputs:
+        if graph.steps[path].op.name == "scatter_add":
+            yield passing(step, path)
+
+
+# --- another logarithm, or one of another number ----------------------------------------------------------------------
 
 
 def _other_log(graph: Graph, step: Step) -> Iterator[Swaps]:
     for base in _BASES:
 
         def to_base(xp: Arithmetic, *operands: Value, base: float = base) -> Value:
-            return xp.divide(step.op.compute(xp, *operands, **step.params), xp.log(number(xp, base)))
+            return xp.divide(step.op.compute(xp, *operands, **step.params), xp.log(numeral(xp, base)))
 
         yield instead(step, to_base, *step.inputs)
 
@@ -40,7 +73,7 @@ def _of_logit(graph: Graph, step: Step) -> Iterator[Swaps]:
 
     operands = (probabilities.composite.source, *picked.inputs[1:])
     yield instead(step, lambda xp, z, y: NEGATIVE_LOG.compute(xp, xp.round_step(logit(xp, z, y))), *operands)
-    yield instead(step, lambda xp, z, y: xp.subtract(number(xp, 0.0), logit(xp, z, y)), *operands)
+    yield instead(step, lambda xp, z, y: xp.subtract(numeral(xp, 0.0), logit(xp, z, y)), *operands)
     yield instead(step, logit, *operands)
 
 
@@ -66,7 +99,7 @@ def _summed(step: Step) -> dict[str, Swap]:
 def _not_shared(graph: Graph, step: Step) -> Iterator[Swaps]:
     """Added up, and not divided by how many there are."""
     if step.op.name == "batch_share":
-        yield passing(step, step.inputs[0])
+        yield passing(step)
     elif step is _mean_of_loss(graph):
         yield _summed(step)
 
@@ -74,7 +107,7 @@ def _not_shared(graph: Graph, step: Step) -> Iterator[Swaps]:
 def _not_shared_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     loss = _mean_of_loss(graph)
     if step.op.name == "average":
-        return together(*(passing(share, share.inputs[0]) for share in _shares(graph)))
+        return together(*(passing(share) for share in _shares(graph)))
     return {} if loss is None else _summed(loss)
 
 
@@ -88,7 +121,7 @@ def _twice(graph: Graph, step: Step) -> dict[str, Swap]:
     count = step.params["count"] if step.op.name == "batch_share" else graph.shape(step.inputs[0])[-2]
 
     def again(xp: Arithmetic, a: Value) -> Value:
-        return xp.divide(xp.round_step(step.op.compute(xp, a, **step.params)), number(xp, count))
+        return xp.divide(xp.round_step(step.op.compute(xp, a, **step.params)), numeral(xp, count))
 
     return instead(step, again, step.inputs[0])
 
@@ -175,10 +208,50 @@ def _no_factor_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     return backs
 
 
-ENTRIES = (
-    Entry("log-base", 0, N_("You took a logarithm to another base. The loss uses the natural one, ln."), N_("Look again at the logarithm: ln, to the base e; log₂ and log₁₀ are other numbers."), ("negative_log", "log_loss"), _other_log),
-    Entry("loss-of-logit", 2, N_("You took the logit for the probability. The loss is −ln of what softmax makes of it."), N_("Look again at what the logarithm is taken of: a probability, between 0 and 1."), ("negative_log",), _of_logit),
-    Entry("batch-factor-missing", 1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), _MEAN, ("average", "batch_share"), _not_shared, _not_shared_alike),
-    Entry("mean-taken-twice", 1, N_("You divided by the number of tokens twice. The mean takes 1/N once, and so does its gradient."), _MEAN, ("average", "batch_share"), _shared_twice, _shared_twice_alike),
-    Entry("loss-factor-missing", 0, N_("You left out a factor in front of a part of the loss. It counts in the loss, and in the gradient that comes from that part."), N_("Look again at the numbers that stand in front of the parts of the loss."), ("weighted_total", "scale", "identity"), _no_factor, _no_factor_alike),
+# --- a step of training: uphill, or with means that nobody corrected --------------------------------------------------
+
+
+def _uphill(graph: Graph, step: Step) -> Iterator[Swaps]:
+    eta = step.params["eta"]
+    if step.op.name == "update":
+        yield instead(step, lambda xp, a, g: xp.add(a, xp.round_step(xp.multiply(xp.constant(eta), g))), *step.inputs)
+        return
+    eps = step.params["eps"]
+
+    def added(xp: Arithmetic, a: Value, mean: Value, square: Value) -> Value:
+        size = xp.round_step(xp.add(xp.round_step(xp.sqrt(square)), xp.constant(eps)))
+        return xp.add(a, xp.round_step(xp.multiply(xp.constant(eta), xp.round_step(xp.divide(mean, size)))))
+
+    yield instead(step, added, *step.inputs)
+
+
+def _uncorrected(graph: Graph, step: Step) -> Iterator[Swaps]:
+    """The running mean left as it is: here, or by habit in both of a parameter's means."""
+    if step.op.name == "adam_update":
+        means = [graph.steps.get(mean) for mean in step.inputs[1:]]
+        if all(one is not None and one.op.name == "unbiased" for one in means):
+            bare = [one.inputs[0] for one in means if one is not None]
+            yield with_operands(step, step.op, (step.inputs[0], *bare), step.params)
+        return
+    both: dict[str, Swap] = {}
+    for after in graph.steps.values():
+        if after.op.name == "adam_update" and step.id in after.inputs:
+            both |= together(*(passing(graph.steps[mean]) for mean in after.inputs[1:]))
+    if len(both) > 1:
+        yield both
+    yield passing(step)
+
+
+MISTAKES = (
+    MistakeKind("ids-from-one", 1, N_("You counted the ids from 1. The first entry of the vocabulary is number 0."), N_("Look again at where counting starts."), ("encode",), _ids_from_one),
+    MistakeKind("output-head-missing", 1, N_("You took only the look-up's part. The same table also makes the logits, and sends a gradient back from there too."), N_("Look again at every place where the table E is used: at the beginning and at the end."), ("sum_paths",), _look_up_alone),
+    MistakeKind("gradient-overwritten", 4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), _REPEATED, ("scatter_add",), partial(_one_each, True)),
+    MistakeKind("first-gradient-only", 1, N_("A repeated token kept only its first gradient. Repeated tokens add up."), _REPEATED, ("scatter_add",), partial(_one_each, False)),
+    MistakeKind("log-base", 0, N_("You took a logarithm to another base. The loss uses the natural one, ln."), N_("Look again at the logarithm: ln, to the base e; log₂ and log₁₀ are other numbers."), ("negative_log", "log_loss"), _other_log),
+    MistakeKind("loss-of-logit", 2, N_("You took the logit for the probability. The loss is −ln of what softmax makes of it."), N_("Look again at what the logarithm is taken of: a probability, between 0 and 1."), ("negative_log",), _of_logit),
+    MistakeKind("batch-factor-missing", 1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), _MEAN, ("average", "batch_share"), _not_shared, _not_shared_alike),
+    MistakeKind("mean-taken-twice", 1, N_("You divided by the number of tokens twice. The mean takes 1/N once, and so does its gradient."), _MEAN, ("average", "batch_share"), _shared_twice, _shared_twice_alike),
+    MistakeKind("loss-factor-missing", 0, N_("You left out a factor in front of a part of the loss. It counts in the loss, and in the gradient that comes from that part."), N_("Look again at the numbers that stand in front of the parts of the loss."), ("weighted_total", "scale", "identity"), _no_factor, _no_factor_alike),
+    MistakeKind("no-bias-correction", 0, N_("You left out Adam's correction: m and v began at 0 and are too small at first, so they are divided by 1 − βᵗ."), N_("Look again at what Adam divides by 1 − βᵗ before its step."), ("unbiased", "adam_update"), _uncorrected),
+    MistakeKind("update-sign", 0, N_("You took a step uphill: it has to be subtracted, not added."), N_("Look again at the sign of the step: against the gradient."), ("update", "adam_update"), _uphill),
 )  # fmt: skip
