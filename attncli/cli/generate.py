@@ -8,7 +8,7 @@ from attncli.core.message import N_, InputError, Message
 
 if TYPE_CHECKING:
     from attncli.training.generate import WrittenToken
-    from attncli.training.trainer import TrainingState
+    from attncli.training.spec import TrainingState
 
 
 def command(say: Say) -> PlainCommand:
@@ -25,7 +25,7 @@ def command(say: Say) -> PlainCommand:
         **REPORT_FORMAT,
         **shared("output", "force", "decimals", "full", "lang"),
     }  # fmt: skip
-    help = N_("Let a saved training write on, token by token, with keys and values kept in a cache.")
+    help = N_("Let a saved training continue a text, token by token, with keys and values kept in a cache.")
     return command_of(say, "generate", help, generate, words)
 
 

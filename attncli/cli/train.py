@@ -13,7 +13,8 @@ from attncli.cli.output import REPORTS, Output, Say, inputs_of, write_file
 from attncli.core.message import N_, InputError, Message, unknown
 
 if TYPE_CHECKING:
-    from attncli.training.trainer import Stop, Trainer, TrainingState
+    from attncli.training.spec import TrainingState
+    from attncli.training.trainer import Stop, Trainer
 
 #: A name for a saved training.
 _EXAMPLE = "training.npz"
@@ -58,7 +59,7 @@ def command(say: Say) -> PlainCommand:
 def train(say: Say, **words: Any) -> int:
     """Train, and show what came of it; where it was stopped, what came of it until then."""
     from attncli.problems.settings import whole_number
-    from attncli.training.setup import MOST_STEPS, STEPS, state_of
+    from attncli.training.spec import MOST_STEPS, STEPS
     from attncli.training.trainer import Trainer
 
     out = Output(say, words)
@@ -67,7 +68,7 @@ def train(say: Say, **words: Any) -> int:
         _refuse_options_of_a_step(words)
         chosen = out.format(REPORTS)
     _check_places(out)
-    trainer = Trainer(state_of(words))
+    trainer = Trainer(_state(words))
     if at is not None:
         return _one_step(out, trainer, at)
     steps = whole_number("--steps", words["steps"], 0, MOST_STEPS)
@@ -83,6 +84,17 @@ def train(say: Say, **words: Any) -> int:
     if stop.asked:
         say.error(_stopped(trainer, last, words["save"]))
     return stop.status
+
+
+def _state(words: Mapping[str, Any]) -> "TrainingState":
+    """A new training, or a saved one to go on with."""
+    from attncli.training.spec import begun, continued
+
+    if words["load"] is None:
+        return begun(words)
+    from attncli.training.saved import load  # which brings pydantic with it
+
+    return continued(load(words["load"]), words)
 
 
 def _too_early(step: int, at: int) -> Message:

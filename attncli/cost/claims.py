@@ -85,7 +85,7 @@ def _smaller(variant: str, name: str, sizes: Sizes, times: Fraction) -> Finding:
 def _multi_query(models: Sequence[Named]) -> Claim:
     return Claim(
         "mqa-cache",
-        Message("MQA's cache is smaller by the number of heads, n_h."),
+        Message("MQA's cache is smaller by a factor of n_h, the number of heads."),
         tuple(_smaller("mqa", name, sizes, Fraction(sizes.heads)) for name, sizes in models),
         Message(
             "Holds at all sizes: d_h and l are the same on both sides and cancel. Only the cache shrinks so far; the table above says by how much the parameters and multiply-adds do."
@@ -96,7 +96,7 @@ def _multi_query(models: Sequence[Named]) -> Claim:
 def _grouped(models: Sequence[Named]) -> Claim:
     return Claim(
         "gqa-cache",
-        Message("GQA's cache is smaller by the query heads that share a group, n_h/n_g."),
+        Message("GQA's cache is smaller by a factor of n_h/n_g, the query heads that share a group."),
         tuple(_smaller("gqa", name, sizes, Fraction(sizes.heads, sizes.kv_heads)) for name, sizes in models),
         Message("Holds at all sizes. With n_g = 1 it is MQA's claim, with n_g = n_h nothing is saved."),
     )
@@ -120,7 +120,7 @@ def _tenth(models: Sequence[Named]) -> Claim:
         Message("MLA's cache is about a tenth of MHA's."),
         tuple(findings),
         Message(
-            "A matter of n_h: MLA's cache does not depend on it, MHA's grows with it. “About” is taken as {least} to {most}.",
+            "It depends on n_h: MHA's cache grows with it, MLA's does not. “About” here means {least} to {most}.",
             least=least,
             most=most,
         ),

@@ -12,8 +12,7 @@ from attncli.core.record import Record
 from attncli.core.report import Column, Report, Table
 from attncli.problems.problem import Problem, Run, run
 from attncli.problems.settings import LARGEST_SEED, number, whole_number
-from attncli.training.spec import MOST_CELLS, Spec
-from attncli.training.trainer import TrainingState
+from attncli.training.spec import MOST_CELLS, Spec, TrainingState
 
 #: Tokens that are written where nothing is said.
 _LENGTH, _TRACED = 20, 3
@@ -265,7 +264,7 @@ def report(
         "temperature": choice.temperature,
         "top": choice.top,
     }
-    title = Message("Writing on, one token after another")
+    title = Message("Continuing a text, one token at a time")
     return Report("generate", title, choice.seed, settings, (said[0], _table(tokens, spec), *said[1:]))
 
 
@@ -281,7 +280,7 @@ def _table(tokens: Sequence[WrittenToken], spec: Spec) -> Table:
             Column("cached", Message("in the cache"), [token.cached for token in tokens]),
             Column("token", "token", [shown(token.text) for token in tokens]),
             Column("probability", Message("its probability"), probabilities, joined=True),
-            Column("other", Message("else"), [shown(spec.tokens[other]) for other, _ in others]),
+            Column("other", Message("runner-up"), [shown(spec.tokens[other]) for other, _ in others]),
             Column("other_probability", Message("its probability"), [share for _, share in others], joined=True),
         ),
     )

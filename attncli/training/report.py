@@ -53,8 +53,8 @@ def _opening(trainer: Trainer) -> Message:
     spec = trainer.spec
     listed = [f"{shown(token)} = {number}" for number, token in enumerate(spec.tokens[:_LISTED])]
     return Message(
-        "The text has {tokens} tokens, {different} different ones: {listed}. For every token the model is to say which one"
-        " follows. {parameters} numbers are learned; they began at random (seed {seed}).",
+        "The text has {tokens} tokens, {different} of them different: {listed}. For every token the model has to say which one"
+        " comes next. It learns {parameters} numbers, which began at random (seed {seed}).",
         tokens=len(trainer.ids),
         different=len(spec.tokens),
         listed=", ".join([*listed, "…"] if len(spec.tokens) > _LISTED else listed),
@@ -73,8 +73,8 @@ def _curve(trainer: Trainer, loss: float) -> Iterator[Message | Plot | Table]:
         yield _plot(losses, len(trainer.spec.tokens), guess)
     yield Message(
         "The loss is the mean of −ln p, with p the probability of the token that really follows. It went from {first}"
-        " before step 1 to {last} after step {steps}; e to the power of minus the loss is {chance}, about how surely the right"
-        " token is named now.",
+        " before step 1 to {last} after step {steps}; e^(−loss) is {chance}: about how sure the model now is of the"
+        " right token.",
         first=losses[0],
         last=loss,
         steps=len(losses),
@@ -102,9 +102,9 @@ def _plot(losses: FloatArray, count: int, guess: float) -> Plot:
     """The curve; of many steps the means of a few side by side, because every window of the text has a loss of its own."""
     parts = np.array_split(losses, min(_POINTS, len(losses)))
     title = Message(
-        "The loss over the steps; whoever guesses blindly among {count} tokens has {guess}"
+        "The loss over the steps; blind guessing among {count} tokens has {guess}"
         if len(parts) == len(losses)
-        else "The loss over the steps, as means of {size} steps; whoever guesses blindly among {count} tokens has {guess}",
+        else "The loss over the steps, as means of {size} steps; blind guessing among {count} tokens has {guess}",
         size=len(parts[0]),
         count=count,
         guess=guess,
@@ -168,7 +168,7 @@ def _continued(trainer: Trainer) -> Message:
     spec, first = trainer.spec, int(trainer.ids[0])
     tokens = written(trainer.state, [first], min(_WRITTEN, trainer.length), Sampling())
     return Message(
-        "It writes on from “{prompt}”: {text}",
+        "Starting from “{prompt}” it writes: {text}",
         prompt=shown(spec.tokens[first]),
         text=joined([spec.tokens[first], *(token.text for token in tokens)], spec.split),
     )

@@ -16,8 +16,8 @@ from attncli.models.updates import REMEMBERED
 from attncli.models.vocabulary import MOST, printable
 from attncli.problems.reading import as_text, complaint, plain_json
 from attncli.problems.source import arrays_from_npz
-from attncli.training.spec import Spec, as_plain
-from attncli.training.trainer import Trainer, TrainingState
+from attncli.training.spec import Spec, TrainingState, as_plain
+from attncli.training.trainer import Trainer
 
 _META, _LOSSES = "meta", "losses"
 
@@ -126,7 +126,7 @@ def _spec(meta: _Meta) -> Spec:
     for i, token in enumerate(meta.spec.tokens):
         if len(token) > 1 if meta.spec.split == "characters" else token != "".join(token.split()):
             raise InputError(
-                "meta.spec.tokens.{place}: “{token}” can be no token where split is {split}.",
+                "meta.spec.tokens.{place}: “{token}” cannot be a token where split is {split}.",
                 place=i,
                 token=token[:40],
                 split=meta.spec.split,

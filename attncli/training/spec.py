@@ -1,4 +1,4 @@
-"""What is trained: the sizes and settings of a GPT, its vocabulary, and its first numbers."""
+"""What is trained: the sizes and settings of a GPT as they are written, its vocabulary, its first numbers; and where it stands."""
 
 from __future__ import annotations
 
@@ -9,17 +9,38 @@ from typing import Any
 import numpy as np
 
 from attncli import models
+from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import FloatArray
-from attncli.core.message import InputError, LimitError
+from attncli.core.message import AttnError, InputError, LimitError, Message, unknown
 from attncli.core.record import Record
 from attncli.models.model import Argument
-from attncli.models.vocabulary import Vocabulary
+from attncli.models.vocabulary import MOST, Vocabulary, printable
+from attncli.problems.reading import as_text, read_bounded
+from attncli.problems.request import Stdin
+from attncli.problems.settings import LARGEST_SEED, number, whole_number
 
 #: Numbers that may be learned: what a laptop trains in minutes.
 MOST_PARAMETERS = 2_000_000
 #: Numbers that one step may hold at once, its gradients included: 400 MB.
 MOST_CELLS = 50_000_000
+#: Updates that are made where nothing is said, and at most.
+STEPS, MOST_STEPS = 500, 1_000_000
 
+#: What may be written for the fields of a spec: whole numbers between two, and words.
+_COUNTS = {
+    "context": (1, 4096), "d_model": (1, 1024), "d_k": (1, 1024), "d_v": (1, 1024), "heads": (1, 64), "kv_heads": (1, 64),
+    "layers": (0, 48), "d_ff": (0, 4096), "seed": (0, LARGEST_SEED),
+}  # fmt: skip
+_CHOICES = {
+    "split": ("characters", "words"),
+    "positions": ("sinusoidal", "none", "learned"),
+    "norm": ("pre", "post"),
+    "normalisation": ("layer", "rms", "none"),
+    "activation": ("gelu", "relu", "gelu_tanh", "silu", "swiglu"),
+    "optimizer": ("adam", "sgd"),
+}
+#: The learning rate where nothing is said.
+_ETA = {"adam": 0.05, "sgd": 0.2}
 
 #: With 0 layers the model names the widths of a single head; several stand side by side.
 _BARE = {"W_Q": "heads·d_k", "W_K": "kv_heads·d_k", "W_V": "kv_heads·d_v"}
@@ -39,8 +60,8 @@ class Spec(Record):
     """
 
     tokens: tuple[str, ...]
-    split: str
-    context: int
+    split: str = "characters"
+    context: int = 32
     d_model: int = 4
     d_k: int = 2
     d_v: int = 2
@@ -83,25 +104,16 @@ class Spec(Record):
 
     def settings(self) -> dict[str, Any]:
         """The settings of the model `gpt`: those that its calculation asks for, since it refuses others."""
-        idle = {
-            "norm": self.layers == 0,
-            "normalisation": self.layers == 0,
-            "activation": self.layers == 0 or self.d_ff == 0,
-        }
-        found = {
-            "vocabulary": list(self.tokens),
-            "split": self.split,
-            "layers": self.layers,
-            "positions": self.positions,
-            "tied": self.tied,
-            "heads": self.heads,
-            "kv_heads": self.kv_heads,
-            "rotary": self.rotary,
-            "norm": self.norm,
-            "normalisation": self.normalisation,
-            "activation": self.activation,
-        }
-        return {name: value for name, value in found.items() if not idle.get(name)}
+        idle: set[str] = set()
+        if not self.layers:
+            idle = {"norm", "normalisation", "activation"}
+        elif not self.d_ff:
+            idle = {"activation"}
+        names = (
+            *("split", "layers", "positions", "tied", "heads", "kv_heads"),
+            *("rotary", "norm", "normalisation", "activation"),
+        )
+        return {"vocabulary": list(self.tokens), **{name: getattr(self, name) for name in names if name not in idle}}
 
     def learning(self, t: int) -> dict[str, Any]:
         """The settings of the update number t, counted from 1; plain gradient descent does not count."""
@@ -118,8 +130,8 @@ class Spec(Record):
         """
         if self.heads % self.kv_heads:
             raise InputError(
-                "{heads} query heads cannot share {kv_heads} heads of keys and values evenly. Write --kv-heads with a"
-                " number that divides {heads}.",
+                "{heads} query heads cannot share {kv_heads} heads of keys and values evenly. Give --kv-heads a number that"
+                " divides {heads}.",
                 heads=self.heads,
                 kv_heads=self.kv_heads,
             )
@@ -128,18 +140,18 @@ class Spec(Record):
         if self.rotary and not self._has_output_projection():
             raise InputError("--rotary turns the heads of a block. Write --layers 1 or --heads 2 with it.")
         if self.rotary and self.d_k % 2:
-            raise InputError("--rotary turns pairs of columns. Write an even --d-k, like {even}.", even=self.d_k + 1)
+            raise InputError("--rotary turns columns in pairs. Write an even --d-k, like {even}.", even=self.d_k + 1)
         count = self.size()
         if count > MOST_PARAMETERS:
             raise LimitError(
-                "{count} numbers would have to be learned; the limit is {limit}. Take smaller sizes.",
+                "{count} numbers would have to be learned; the limit is {limit}. Choose smaller sizes.",
                 count=f"{count:,}",
                 limit=f"{MOST_PARAMETERS:,}",
             )
         cells = self.cells(self.context)
         if cells > MOST_CELLS:
             raise LimitError(
-                "One step would hold about {count} numbers at once; the limit is {limit}. Take a smaller --context ({context}"
+                "One step would hold about {count} numbers at once; the limit is {limit}. Choose a smaller --context ({context}"
                 " here), or fewer heads or layers.",
                 count=f"{cells:,}",
                 limit=f"{MOST_CELLS:,}",
@@ -201,7 +213,9 @@ class Spec(Record):
             return False
         if name in ("gamma", "beta"):
             last = part != "final" or self.norm == "pre"
-            return self.layers > 0 and last and (self.normalisation == "layer" or (name == "gamma" and self._norms()))
+            return (
+                self.layers > 0 and last and self.normalisation in (("layer", "rms") if name == "gamma" else ("layer",))
+            )
         if part.endswith("ffn"):
             return self.d_ff > 0 and (name != "W_gate" or self.activation == "swiglu")
         if part:
@@ -214,9 +228,6 @@ class Spec(Record):
             "W_out": not self.tied,
         }
         return uses.get(name, True)
-
-    def _norms(self) -> bool:
-        return self.normalisation != "none"
 
 
 def diverged(step: int, eta: float) -> InputError:
@@ -253,8 +264,115 @@ def first_numbers(spec: Spec) -> dict[str, FloatArray]:
 
 def as_plain(spec: Spec) -> dict[str, Any]:
     """The fields of a spec, for a file."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in _fields(spec).items()}
+    return {**{name: getattr(spec, name) for name in Spec._fields}, "tokens": list(spec.tokens)}
 
 
-def _fields(spec: Spec) -> Mapping[str, Any]:
-    return {name: getattr(spec, name) for name in Spec._fields}
+class TrainingState(Record):
+    """Where a training stands.
+
+    Parameters
+    ----------
+    spec : what is trained
+    text : what it is trained on
+    step : updates that were made
+    numbers : the parameters by name; `memory`: what Adam remembers, by the names of the graph
+    losses : the loss before every update
+    """
+
+    spec: Spec
+    text: str
+    step: int
+    numbers: Mapping[str, FloatArray]
+    memory: Mapping[str, FloatArray]
+    losses: tuple[float, ...]
+
+
+def begin(spec: Spec, text: str) -> TrainingState:
+    """A training before its first step."""
+    return TrainingState(spec, text, 0, first_numbers(spec.checked()), {}, ())
+
+
+def begun(words: Mapping[str, Any]) -> TrainingState:
+    """A new training.
+
+    Parameters
+    ----------
+    words : the options of `attncli train`, by parameter name
+
+    Raises
+    ------
+    InputError
+        There is no text, or something is written that does not work.
+    """
+    if words["text"] is None:
+        raise InputError("There is no text to learn. Write one, like: attncli train 我喜欢数学")
+    text = text_of(words["text"])
+    given: dict[str, Any] = {name: _choice(name, words[name]) for name in _CHOICES if words[name] is not None}
+    for name, (least, most) in _COUNTS.items():
+        if words[name] is not None:
+            given[name] = whole_number(f"--{name.replace('_', '-')}", words[name], least, most)
+    given["eta"] = _eta(words["eta"], _ETA[given.get("optimizer", "adam")])
+    given.setdefault("kv_heads", given.get("heads", 1))
+    if words["rotary"]:
+        given.setdefault("positions", "none")  # the heads know the positions already
+    pieces = text.split(" ") if given.get("split") == "words" else list(text)
+    spec = Spec(tuple(dict.fromkeys(pieces)), rotary=bool(words["rotary"]), tied=bool(words["tied"]), **given)
+    return begin(spec.changed(context=min(spec.context, max(1, len(pieces) - 1))), text)
+
+
+def continued(state: TrainingState, words: Mapping[str, Any]) -> TrainingState:
+    """A saved training that goes on, with what its options change: the text and the learning rate.
+
+    Raises
+    ------
+    InputError
+        They say what is settled already, or something that does not work.
+    """
+    spec = state.spec
+    for name in Spec._fields:
+        if name not in ("tokens", "eta", "optimizer") and words[name] not in (None, False):
+            raise _settled(name)
+    if words["optimizer"] is not None and _choice("optimizer", words["optimizer"]) != spec.optimizer:
+        raise _settled("optimizer")
+    text = state.text if words["text"] is None else text_of(words["text"])
+    return state.changed(spec=spec.changed(eta=_eta(words["eta"], spec.eta)), text=text)
+
+
+def _settled(name: str) -> InputError:
+    return InputError(
+        "The saved training fixes --{option}. Leave it out, or start a new training without --load.",
+        option=name.replace("_", "-"),
+    )
+
+
+def _choice(name: str, given: str) -> str:
+    if given not in _CHOICES[name]:
+        raise unknown(Message("--{option}:", option=name.replace("_", "-")), given, _CHOICES[name])
+    return given
+
+
+def _eta(given: str | None, usual: float) -> float:
+    eta = usual if given is None else number("--eta", given, 0.0, 1e6)
+    if eta == 0:
+        raise InputError("--eta: with a learning rate of 0 nothing is learned. Write a number above 0, like 0.05.")
+    return eta
+
+
+def text_of(word: str) -> str:
+    """The text itself, from a file (@FILE), or from standard input (-); runs of white space are one space."""
+    if word == "-" or (word.startswith("@") and len(word) > 1):
+        where = Message("standard input") if word == "-" else word[1:]
+        try:
+            word = as_text(Stdin()() if word == "-" else read_bounded(word[1:], MOST_TEXT_BYTES), where)
+        except AttnError as error:
+            raise error.at(where) from None
+    text = " ".join(word.split())
+    if not text:
+        raise InputError("The text is empty. Write at least two tokens, like: attncli train 我喜欢数学")
+    if len(text) > MOST:
+        raise InputError(
+            "The text has {count} characters; the limit is {limit}. Give the beginning of it.",
+            count=len(text),
+            limit=MOST,
+        )
+    return printable(text)

@@ -5,49 +5,23 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attncli.core.graph import Trace
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import InputError
-from attncli.core.record import Record
 from attncli.models.class_losses import one_hot
 from attncli.models.updates import BETAS, CORRECTIONS, REMEMBERED, correction
 from attncli.problems.problem import Problem
-from attncli.training.spec import Spec, diverged, first_numbers
+from attncli.training.spec import TrainingState, diverged
 
 #: The loss that a GPT is trained with, over targets that are given beside it.
 LOSS = "cross_entropy(logits, targets)"
-
-
-class TrainingState(Record):
-    """Where a training stands.
-
-    Parameters
-    ----------
-    spec : what is trained
-    text : what it is trained on
-    step : updates that were made
-    numbers : the parameters by name; `memory`: what Adam remembers, by the names of the graph
-    losses : the loss before every update
-    """
-
-    spec: Spec
-    text: str
-    step: int
-    numbers: Mapping[str, FloatArray]
-    memory: Mapping[str, FloatArray]
-    losses: tuple[float, ...]
-
-
-def begin(spec: Spec, text: str) -> TrainingState:
-    """A training before its first step."""
-    return TrainingState(spec, text, 0, first_numbers(spec.checked()), {}, ())
 
 
 class Trainer:
@@ -71,7 +45,7 @@ class Trainer:
         self.memory = dict(state.memory)
         self.losses = list(state.losses)
         #: The round that the text is gone through at present, and the order of its places.
-        self._order: tuple[int, Any] | None = None
+        self._order: tuple[int, NDArray[np.int_]] | None = None
         self.graph = self.problem(self.window(self.step)).graph()
         #: Which step of an update gives every parameter, and everything that Adam remembers, its next numbers.
         self._updated = {id: f"{id}_new" for id in self.numbers}
@@ -80,7 +54,7 @@ class Trainer:
         for id in self._remembered:
             self.memory.setdefault(id, np.zeros(self.graph.shape(id)))
         self._unchanging = self._unchanging_steps()
-        self._of_window: dict[int, dict[str, Any]] = {}
+        self._of_window: dict[int, dict[str, FloatArray]] = {}
 
     @property
     def state(self) -> TrainingState:
@@ -154,7 +128,7 @@ class Trainer:
             if id in self.graph
         }
 
-    def _here(self, start: int) -> dict[str, Any]:
+    def _here(self, start: int) -> dict[str, FloatArray]:
         """What another window changes: the ids and the targets."""
         if start not in self._of_window:
             tokens = self.ids[start : start + self.length]

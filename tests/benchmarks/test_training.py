@@ -8,8 +8,8 @@ import bare_gpt
 import numpy as np
 import pytest
 
-from attncli.training.spec import Spec
-from attncli.training.trainer import Trainer, begin
+from attncli.training.spec import Spec, begin
+from attncli.training.trainer import Trainer
 
 #: Steps a second that the blog's GPT is to make at least on one quiet core.
 LEAST = 2000

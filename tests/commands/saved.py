@@ -15,8 +15,8 @@ _folder = tempfile.TemporaryDirectory(prefix="attncli-tests-")
 def path() -> Path:
     """Where the file is."""
     from attncli.training.saved import as_bytes
-    from attncli.training.spec import Spec
-    from attncli.training.trainer import Trainer, begin
+    from attncli.training.spec import Spec, begin
+    from attncli.training.trainer import Trainer
 
     trainer = Trainer(begin(Spec(tuple("我喜欢数学"), "characters", 4, heads=2), "我喜欢数学"))
     for _ in trainer.run(60):

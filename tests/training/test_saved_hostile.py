@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from attncli.core.message import AttnError, InputError
 from attncli.training.saved import as_bytes, load
-from attncli.training.spec import Spec
-from attncli.training.trainer import Trainer, TrainingState, begin
+from attncli.training.spec import Spec, TrainingState, begin
+from attncli.training.trainer import Trainer
 
 
 def small(steps: int = 2) -> TrainingState:

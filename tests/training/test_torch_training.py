@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attncli.training.spec import Spec
-from attncli.training.trainer import Trainer, TrainingState
+from attncli.training.spec import Spec, TrainingState
+from attncli.training.trainer import Trainer
 
 _FILE = Path(__file__).parents[1] / "reference" / "torch_training.json"
 CASES = json.loads(_FILE.read_text("utf-8"))["cases"]

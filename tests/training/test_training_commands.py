@@ -304,7 +304,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "a learning rate in quotes": ({"eta": "0.05"}, "meta: spec.eta: found “0.05”, expected a number"),
     "a token of two characters": (
         {"tokens": ["我", "喜欢", "欢", "数", "学"]},
-        "“喜欢” can be no token where split is characters",
+        "“喜欢” cannot be a token where split is characters",
     ),
     "a setting of another kind": (
         {"tied": "perhaps"},

@@ -17,8 +17,8 @@ from attncli.core.message import InputError
 from attncli.problems.problem import run
 from attncli.training.generate import Sampling, chosen, softmax, without_cache, written
 from attncli.training.saved import as_bytes, load
-from attncli.training.spec import Spec
-from attncli.training.trainer import Trainer, TrainingState, begin
+from attncli.training.spec import Spec, TrainingState, begin
+from attncli.training.trainer import Trainer
 
 FEW = settings(max_examples=25, deadline=None)
 
