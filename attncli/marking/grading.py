@@ -329,7 +329,7 @@ class Grading:
 
         def keep() -> None:
             while order and (kept := order[0][1]) is not None:
-                ledger.add(ledger.text(kept), kept.sheet)
+                ledger.copy(kept)
                 self._seen(kept)
                 order.popleft()
 

@@ -12,8 +12,8 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,9 +56,8 @@ class Kept(Record):
     """A result of an earlier run: of which sheet, and where its text stands."""
 
     sheet: SheetKey
-    size: int
-    text: str
     start: int
+    size: int
 
 
 def fingerprint(*things: object) -> str:
@@ -110,7 +109,7 @@ class Ledger:
         self.head = head.encode("utf-8", "replace")
         #: Results that stay where they are, and those whose sheets are not there any more.
         self.kept = self.left = 0
-        self.is_new_work = self.was_whole = self.is_done = False
+        self._is_new_work = self._was_whole = self.is_done = False
         self._file: IO[bytes]
         self._old: IO[bytes] | None = None
         self._beside: IO[bytes] | None = None
@@ -130,7 +129,8 @@ class Ledger:
                     "-o {path}: another attncli is writing to this file. Wait until it is done, or give another name.",
                     path=self.name,
                 )
-            self._check(force)
+            if self.has_earlier and not force:
+                self._check_problem()
             self._file = _opened(self.path)
             if force:
                 self._cut(self._file, 0)
@@ -157,21 +157,16 @@ class Ledger:
     @property
     def has_earlier(self) -> bool:
         """Whether an earlier run has left something that may be taken over."""
-        return self._beside is not None and self.path.stat().st_size > 0
+        return self._beside is not None and self.path.is_file() and self.path.stat().st_size > 0
 
-    def _check(self, force: bool) -> None:
+    def _check_problem(self) -> None:
         """Refuse results that nobody knows any more what they belong to."""
-        if force or self._beside is None or not self.path.is_file() or not self.path.stat().st_size:
-            return
         head = self._first()
         if head is None or head.get("problem") != self.problem:
-            raise self._other()
-
-    def _other(self) -> InputError:
-        return InputError(
-            "-o {path}: this file holds something other than the results of these sheets. Give another name, or --force to start over.",
-            path=self.name,
-        )
+            raise InputError(
+                "-o {path}: this file holds something other than the results of these sheets. Give another name, or --force to start over.",
+                path=self.name,
+            )
 
     def _first(self) -> dict[str, Any] | None:
         """What the file beside says of the work, or None."""
@@ -194,48 +189,53 @@ class Ledger:
         again : gives the names of all students; None for a stream, which cannot be had twice
         seen : called with every result that stays
         """
-        self._is_stream = again is None
-        head = self._first() if self.has_earlier else None
-        if head is None or self.path.stat().st_size < len(str(head.get("head")).encode("utf-8", "replace")):
+        first = self._first() if self.has_earlier else None
+        head = b"" if first is None else str(first.get("head", "")).encode("utf-8", "replace")
+        if first is None or self.path.stat().st_size < len(head):
             self._begin()
             return sheets
-        entries = self._entries(str(head.get("head", "")).encode("utf-8", "replace"))
-        if head["work"] != self.work:
-            rest = list(entries)
-            first = None if again else next((pair for pair in sheets if pair is not None), None)
-            self._check_class(rest, _students(first, again))
-            self.is_new_work = True
+        entries = self._entries(head)
+        if first["work"] != self.work:
+            known = list(entries)
+            pair, sheets = (None, sheets) if again else _peeked(sheets)
+            self._check_class(known, pair, again)
+            self._is_new_work = True
             self._begin()
-            return sheets if first is None else chain([first], sheets)
+            return sheets
         at = len(self.head)
         for entry in entries:
-            pair = next((pair for pair in sheets if pair is not None), None)
+            pair, rest = _peeked(sheets)
             if pair is None or not _same(pair[1], entry):
-                rest = [entry, *entries]
+                known = [entry, *entries]
                 if again or not self.kept:
-                    self._check_class(rest, _students(pair, again))
-                self._set_aside(rest, at)
+                    self._check_class(known, pair, again)
+                self._set_aside(known, at)
                 self._go_on(at)
-                return sheets if pair is None else chain([pair], sheets)
+                return rest
+            next(rest)
             seen(entry)
             self.kept += 1
             at = entry.start + entry.size
-        pair = next((pair for pair in sheets if pair is not None), None)
-        if pair is None and self.was_whole:
-            self.is_done = True
-            return iter(())
-        self._go_on(at)
-        return sheets if pair is None else chain([pair], sheets)
+        pair, sheets = _peeked(sheets)
+        self.is_done = pair is None and self._was_whole
+        if not self.is_done:
+            self._go_on(at)
+        return sheets
 
-    def _check_class(self, entries: list[Kept], students: Iterator[str]) -> None:
+    def _check_class(
+        self,
+        entries: Sequence[Kept],
+        pair: tuple[Submission, SheetKey] | None,
+        again: Callable[[], Iterator[str]] | None,
+    ) -> None:
         """Refuse to drop the results of students whose sheets are not there any more: it may be another class.
 
         Of a stream nobody knows who is still to come; there one student in common will do.
         """
+        present = set(again() if again else [] if pair is None else [pair[1].student or ""])
         before = dict.fromkeys(entry.sheet.student or "" for entry in entries)
-        present = set(students)
         gone = [student for student in before if student not in present]
-        if gone and (not self._is_stream or len(gone) == len(before)):
+        if gone and (again or len(gone) == len(before)):
             raise InputError(
                 "-o {path}: this file holds results of students whose sheets are not here: {names}. Give another name, or --force to start over.",
                 path=self.name,
@@ -254,27 +254,25 @@ class Ledger:
         with self.path.open("rb") as file:
             if file.read(len(head)) != head[: self.path.stat().st_size]:
                 raise self._changed(1)
-            place, number = self._beside.tell(), 1
-            while True:
+            place = self._beside.tell()
+            for number in count(1):
                 self._beside.seek(place)
-                line = self._beside.readline()
+                data = _read(self._beside.readline())
                 place = self._beside.tell()
-                data = _read(line)
                 if isinstance(data, dict) and "done" in data:
                     tail = file.read(_BLOCK).decode("utf-8", "replace")
-                    self.was_whole = tail == data["done"]
+                    self._was_whole = tail == data["done"]
                     if not data["done"].startswith(tail):
                         raise self._changed(number)
                 if not isinstance(data, list) or len(data) != 6:
                     return
-                start = file.tell()
-                found = file.read(data[4])
-                if len(found) < data[4]:
+                *key, size, print = data
+                start, found = file.tell(), file.read(size)
+                if len(found) < size:
                     return  # cut off
-                if fingerprint(found) != data[5]:
+                if fingerprint(found) != print:
                     raise self._changed(number)
-                yield Kept(SheetKey(*data[:4]), data[4], data[5], start)
-                number += 1
+                yield Kept(SheetKey(*key), start, size)
 
     def _changed(self, number: int) -> InputError:
         return InputError(
@@ -303,12 +301,6 @@ class Ledger:
             return None
         self.left -= 1
         return found.popleft()
-
-    def text(self, kept: Kept) -> bytes:
-        """The text of a result that was taken."""
-        assert self._old is not None
-        self._old.seek(kept.start)
-        return self._old.read(kept.size)
 
     # Writing.
 
@@ -354,6 +346,12 @@ class Ledger:
             entry = [sheet.print, sheet.student, sheet.number, sheet.page, len(text), fingerprint(text)]
             self._put(self._beside, json.dumps(entry).encode() + b"\n")
 
+    def copy(self, kept: Kept) -> None:
+        """Write a result that was taken."""
+        assert self._old is not None
+        self._old.seek(kept.start)
+        self.add(self._old.read(kept.size), kept.sheet)
+
     def finish(self, tail: str) -> None:
         """Everything is there."""
         self._put(self._file, tail.encode())
@@ -370,44 +368,30 @@ class Ledger:
 
     def said(self) -> Message | None:
         """What to say before work begins, where an earlier run has left something."""
-        if self.is_new_work:
-            return Message(
-                N_(
-                    "{path}: the exercise, a setting, the language or attncli itself has changed since these results were written. Every sheet is marked again."
-                ),
-                path=self.name,
+        if self._is_new_work:
+            text = N_(
+                "{path}: the exercise, a setting, the language or attncli itself has changed since these results were written. Every sheet is marked again."
             )
-        if self.is_done:
-            return Message(
-                N_("{path} holds the results of all these sheets already; nothing has changed since."), path=self.name
-            )
-        if self._index or self.was_whole:
-            return Message(
-                N_("{path} holds results of an earlier run. What is new or has changed is marked; the rest stays."),
-                path=self.name,
-            )
-        if self.kept:
-            return Message(
-                N_("{path} holds {count} results of an earlier run that was interrupted; going on after them."),
-                path=self.name,
-                count=self.kept,
-            )
-        return None
+        elif self.is_done:
+            text = N_("{path} holds the results of all these sheets already; nothing has changed since.")
+        elif self._index or self._was_whole:
+            text = N_("{path} holds results of an earlier run. What is new or has changed is marked; the rest stays.")
+        elif self.kept:
+            text = N_("{path} holds {count} results of an earlier run that was interrupted; going on after them.")
+        else:
+            return None
+        return Message(text, path=self.name, count=self.kept)
 
     def said_at_the_end(self) -> Message | None:
         """What to say of results whose sheets are not there any more."""
-        if not self.left:
-            return None
-        return Message(
-            N_("{path}: old results taken out, since their sheets have changed or are gone: {count}."),
-            path=self.name,
-            count=self.left,
-        )
+        text = N_("{path}: old results taken out, since their sheets have changed or are gone: {count}.")
+        return Message(text, path=self.name, count=self.left) if self.left else None
 
 
-def _students(pair: tuple[Submission, SheetKey] | None, again: Callable[[], Iterator[str]] | None) -> Iterator[str]:
-    """The students that there are now, as far as they can be known."""
-    return again() if again else iter([] if pair is None else [pair[1].student or ""])
+def _peeked(sheets: Pairs) -> tuple[tuple[Submission, SheetKey] | None, Pairs]:
+    """The next sheet, waited for where it has to be, and all from it on."""
+    pair = next((pair for pair in sheets if pair is not None), None)
+    return pair, sheets if pair is None else chain([pair], sheets)
 
 
 def _same(sheet: SheetKey, entry: Kept) -> bool:
