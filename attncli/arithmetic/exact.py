@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic import Arithmetic, Indices, Value
+from attncli.arithmetic import Arithmetic, Indices, Number, Value
 from attncli.arithmetic.expression import FLOATS, Operations, evaluate
-from attncli.arithmetic.floating import FLOATING
+from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.shorten import Shortener, length
 from attncli.core.matrix import BoolArray, FloatArray, Matrix
 from attncli.core.message import N_, InputError, LimitError, Message
@@ -32,8 +32,8 @@ _LONG = 60
 _WHAT_TO_DO = N_("Leave out --exact, or use a smaller example with rounder numbers.")
 
 
-class Exact:
-    """Object arrays of SymPy numbers."""
+class Exact(Floating):
+    """Object arrays of SymPy numbers; what only moves numbers about is as for floats."""
 
     name = "exact"
 
@@ -61,23 +61,23 @@ class Exact:
         self._shortener = Shortener(sympy)
         self._until = float("inf")
         self._together = 0
-        self.exp = self._each(lambda number: sympy.exp(number, evaluate=not self._is_long(number)))
-        self.log = self._each(sympy.log)
-        half = sympy.Rational(1, 2)
-        self.sqrt = self._each(lambda number: sympy.Pow(number, half, evaluate=not self._is_long(number)))
-        self.tanh = self._each(sympy.tanh)
-        self.erf = self._each(sympy.erf)
-        self.sin = self._each(sympy.sin)
-        self.cos = self._each(sympy.cos)
-        self.positive = self._each(lambda number: sympy.Integer(0) if self._size(number) <= 0 else number)
-        self.is_positive = self._each(lambda number: sympy.Integer(1 if self._size(number) > 0 else 0))
+        half, zero, one = sympy.Rational(1, 2), sympy.Integer(0), sympy.Integer(1)
+        of_one = {
+            "exp": lambda number: sympy.exp(number, evaluate=not self._is_long(number)),
+            "sqrt": lambda number: sympy.Pow(number, half, evaluate=not self._is_long(number)),
+            "positive": lambda number: zero if self._size(number) <= 0 else number,
+            "is_positive": lambda number: one if self._size(number) > 0 else zero,
+            **{name: getattr(sympy, name) for name in ("log", "tanh", "erf", "sin", "cos")},
+        }
+        of_arrays = {name: getattr(np, name) for name in ("matmul", "add", "subtract", "multiply", "divide")}
+        for name, function in {**of_arrays, **{name: np.frompyfunc(f, 1, 1) for name, f in of_one.items()}}.items():
+            setattr(self, name, self._giving_array(function))
 
-    def _each(self, function: Callable[[Number], Number]) -> Callable[[Value], Value]:
-        elementwise = np.frompyfunc(function, 1, 1)
-        return lambda a: self._array(elementwise(a))
+    def _giving_array(self, function: Callable[..., Value]) -> Callable[..., Value]:
+        """The function with an object array for its result, also where NumPy would unwrap a single number."""
+        return lambda *operands: self._array(function(*operands))
 
     def _array(self, value: Value | Number) -> Value:
-        """An object array, also where NumPy would unwrap a single number."""
         if isinstance(value, np.ndarray):
             return value
         out = np.empty((), dtype=object)
@@ -167,9 +167,6 @@ class Exact:
                 fix=Message(_WHAT_TO_DO),
             )
 
-    def round_intermediate(self, value: Value) -> Value:
-        return value
-
     def recording(self, cells: Sequence[int]) -> Arithmetic:
         return self
 
@@ -186,21 +183,6 @@ class Exact:
     def context(self) -> AbstractContextManager[Any]:
         return self._limited()
 
-    def matmul(self, a: Value, b: Value) -> Value:
-        return self._array(np.matmul(a, b))
-
-    def add(self, a: Value, b: Value) -> Value:
-        return self._array(np.add(a, b))
-
-    def subtract(self, a: Value, b: Value) -> Value:
-        return self._array(np.subtract(a, b))
-
-    def multiply(self, a: Value, b: Value) -> Value:
-        return self._array(np.multiply(a, b))
-
-    def divide(self, a: Value, b: Value) -> Value:
-        return self._array(np.divide(a, b))
-
     def max(self, a: Value, axis: int) -> Value:
         """The largest, decided by 30 digits; equal to 30 digits is equal."""
         rows = np.moveaxis(a, axis, -1)
@@ -213,20 +195,11 @@ class Exact:
         self._check_time()
         return self._digits.of(number)
 
-    def sum(self, a: Value, axis: int | tuple[int, ...]) -> Value:
-        return np.add.reduce(a, axis, keepdims=True)
-
-    def where(self, condition: BoolArray, a: Value, b: Value) -> Value:
+    def where(self, condition: BoolArray, a: Value, b: Value) -> Value:  # type: ignore[override]
         return np.where(condition, self._exactly(a), self._exactly(b))
 
     def _exactly(self, value: Value) -> Value:
         return value if isinstance(value, np.ndarray) else self._array(self.sympy.sympify(value))
-
-    def swapaxes(self, a: Value, first: int, second: int) -> Value:
-        return np.swapaxes(a, first, second)
-
-    def take(self, a: Value, rows: Indices) -> Value:
-        return FLOATING.take(a, rows)
 
     def scatter_add(self, a: Value, rows: Indices, count: int) -> Value:
         sheets = a.shape[:-2] if rows.ndim == 1 else (max(len(a), len(rows)),)
@@ -234,18 +207,6 @@ class Exact:
         place: Any = (..., rows, slice(None)) if rows.ndim == 1 else (np.arange(len(out))[:, None], rows)
         np.add.at(out, place, a)
         return out
-
-    def concatenate(self, parts: Sequence[Value], axis: int) -> Value:
-        return np.concatenate(parts, axis)
-
-    def slice(self, a: Value, axis: int, start: int, stop: int) -> Value:
-        return FLOATING.slice(a, axis, start, stop)
-
-    def repeat(self, a: Value, count: int, axis: int) -> Value:
-        return np.repeat(a, count, axis)
-
-    def reshape(self, a: Value, shape: tuple[int, ...]) -> Value:
-        return np.reshape(a, shape)
 
     def hidden(self, a: Value) -> BoolArray:
         return np.asarray(a == -self.sympy.oo, dtype=np.bool_)
@@ -273,7 +234,7 @@ def _too_many_digits(text: str) -> LimitError:
             fix=Message(_WHAT_TO_DO),
         )
     return LimitError(
-        "An exact result has grown past fractions of {limit} digits, too long to read. {fix}",
+        "The fractions of an exact result have grown past {limit} digits, too long to read. {fix}",
         limit=MAX_DIGITS,
         fix=Message(_WHAT_TO_DO),
     )
@@ -283,9 +244,6 @@ def _digits(number: Number) -> float:
     """Decimal digits of the longer part of a fraction, without writing it out."""
     return float(max(abs(int(number.p)).bit_length(), int(number.q).bit_length()) * 0.30103)
 
-
-#: A number of SymPy, or of mpmath: libraries without types, loaded only where somebody asks for exact results.
-Number: TypeAlias = Any
 
 #: Digits that are worked out, and those that count: what is smaller is 0.
 WORKED_OUT = 60

@@ -64,6 +64,9 @@ FLOATS: Operations = {
 }
 
 
+ALLOWED = Message(N_("Write numbers like -0.5, 1/3, √2, e^-1 or -inf."))
+
+
 class EntryError(InputError):
     """This is not a number."""
 
@@ -97,6 +100,37 @@ def parse_entry(text: str) -> tuple[float, int, Expression]:
     if math.isnan(value):
         raise EntryError("“{text}” is not a number: it has no value. Write −∞ as -inf.", text=shown(text))
     return value, EXACT, entry
+
+
+def entries_in(piece: str) -> list[str]:
+    """The entries in a run of text without commas: cut at spaces, but not inside brackets or around an operator."""
+    parts = piece.split()
+    if not any(sign in piece for sign in "+-*/^()√"):
+        return parts
+    words: list[str] = []
+    together: list[str] = []
+    depth = 0
+    for part in parts:
+        if together and depth == 0 and not _goes_on(together, part):
+            words.append("".join(together))
+            together = []
+        if together and _is_part_of_number(together[-1][-1], ".)∞") and _is_part_of_number(part[0], ".(∞√"):
+            together.append(" ")  # (1 2) is not (12)
+        together.append(part)
+        depth = max(depth + part.count("(") - part.count(")"), 0)
+    return [*words, "".join(together)] if together else words
+
+
+def _is_part_of_number(sign: str, others: str) -> bool:
+    return sign in others or (sign.isascii() and sign.isalnum())
+
+
+def _goes_on(together: list[str], part: str) -> bool:
+    """Whether an entry continues after a space: 1 / 3 and 1 - 2 do, 1 -2 does not."""
+    before = together[-1]
+    if before[-1] in "+-*/^√":
+        return len(together) > 1 or len(before) > 1 or before in "-+√"
+    return part[0] in "*/^" or part in ("+", "-")
 
 
 def shown(text: str) -> str:
@@ -344,8 +378,7 @@ def _text(entry: Expression, needed: int) -> str:
     return f"({text})" if _TIGHT[kind] < needed else text
 
 
-ALLOWED = Message(N_("Write numbers like -0.5, 1/3, √2, e^-1 or -inf."))
-
+# --- Guaranteed bounds of a written number ----------------------------------------------------------------------------
 
 #: lo ≤ value ≤ hi
 Bounds: TypeAlias = tuple[float, float]
@@ -379,9 +412,9 @@ def _out(lo: float, hi: float, times: int = 1) -> Bounds:
     return (-math.inf if math.isnan(lo) else lo), (math.inf if math.isnan(hi) else hi)
 
 
-def _exp(value: float) -> float:
+def _or_infinity(function: Callable[..., float], *parts: float) -> float:
     try:
-        return math.exp(value)
+        return function(*parts)
     except OverflowError:
         return math.inf
 
@@ -390,13 +423,7 @@ def _power(base: Bounds, exponent: Bounds) -> Bounds:
     """Bounds of a power, from its corners: with a positive base, exponent · log(base) is largest and smallest there."""
     if base[0] <= 0:
         return _whole_power(base, exponent)
-    corners = []
-    for x, y in product(base, exponent):
-        try:
-            corners.append(math.pow(x, y))
-        except OverflowError:
-            corners.append(math.inf)
-    lo, hi = _out(*_hull(corners), _ULPS)
+    lo, hi = _out(*_hull(_or_infinity(math.pow, x, y) for x, y in product(base, exponent)), _ULPS)
     return max(lo, 0.0), hi
 
 
@@ -409,19 +436,15 @@ def _whole_power(base: Bounds, exponent: Bounds) -> Bounds:
         return 1.0, 1.0
     if base[1] >= 0 and power < 0:
         return _LINE
-    size = _power_of_size(max(-base[0], base[1]), power), _power_of_size(min(-base[0], abs(base[1])), power)
+    size = (
+        _or_infinity(math.pow, max(-base[0], base[1]), power),
+        _or_infinity(math.pow, min(-base[0], abs(base[1])), power),
+    )
     lo, hi = _out(min(size), max(size), _ULPS)
     lo = max(lo, 0.0)
     if base[1] >= 0:
         return (-hi if power % 2 else 0.0), hi
     return (-hi, -lo) if power % 2 else (lo, hi)
-
-
-def _power_of_size(size: float, power: float) -> float:
-    try:
-        return math.pow(size, power)
-    except OverflowError:
-        return math.inf
 
 
 _BOUNDS: Operations = {
@@ -435,6 +458,6 @@ _BOUNDS: Operations = {
     "*": lambda a, b: _out(*_hull(x * y for x, y in product(a, b))),
     "/": lambda a, b: _LINE if b[0] <= 0 <= b[1] else _out(*_hull(x / y for x, y in product(a, b))),
     "sqrt": lambda a: _LINE if a[0] < 0 else _out(math.sqrt(a[0]), math.sqrt(a[1])),
-    "exp": lambda a: _out(_exp(a[0]), _exp(a[1]), _ULPS),
+    "exp": lambda a: _out(_or_infinity(math.exp, a[0]), _or_infinity(math.exp, a[1]), _ULPS),
     "^": _power,
 }

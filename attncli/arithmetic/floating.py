@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -114,6 +114,15 @@ class Floating:
         return np.repeat(a, count, axis)
 
 
+def _recorded(function: Callable[..., Value]) -> Any:
+    """An operation of two arrays, entry by entry, that writes into the block."""
+
+    def method(self: Recording, a: Value, b: Value) -> Value:
+        return function(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
+
+    return method
+
+
 class Recording(Floating):
     """Float64 that writes its results side by side into one block.
 
@@ -137,17 +146,10 @@ class Recording(Floating):
         heads = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         return np.matmul(a, b, out=self._place((*heads, a.shape[-2], b.shape[-1])))
 
-    def add(self, a: Value, b: Value) -> Value:  # type: ignore[override]
-        return np.add(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
-
-    def subtract(self, a: Value, b: Value) -> Value:  # type: ignore[override]
-        return np.subtract(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
-
-    def multiply(self, a: Value, b: Value) -> Value:  # type: ignore[override]
-        return np.multiply(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
-
-    def divide(self, a: Value, b: Value) -> Value:  # type: ignore[override]
-        return np.divide(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
+    add = _recorded(np.add)
+    subtract = _recorded(np.subtract)
+    multiply = _recorded(np.multiply)
+    divide = _recorded(np.divide)
 
     def exp(self, a: Value) -> Value:  # type: ignore[override]
         return np.exp(a, out=self._place(a.shape))

@@ -49,10 +49,7 @@ _TURN = 2 * math.pi
 _FAR = 2.0**30
 #: Multiples of 1/2^10 whose sizes add up to 2^33 at most, and whole numbers up to 2^53, are added and multiplied
 #: exactly in every order: (steps per unit of a factor, largest size of a sum of products).
-_GRIDS = (
-    (np.asarray(1.0), np.asarray(2.0**53)),
-    (np.asarray(2.0**10), np.asarray(2.0**33)),
-)
+_GRIDS = ((np.asarray(1.0), np.asarray(2.0**53)), (np.asarray(2.0**10), np.asarray(2.0**33)))
 # Constants as arrays, which NumPy takes up faster than Python's numbers.
 #: Distance below which a value is a tie to somebody, twice as wide as `round_decimal` has it: relative, and with the half.
 _TIE_RELATIVE = np.asarray(8 * _EPS)
@@ -85,6 +82,16 @@ class Interval:
         return inside
 
 
+def _each_end(function: Callable[..., FloatArray]) -> Callable[..., Interval]:
+    """A function that keeps order and rounds nothing, on both bounds; points stay points."""
+
+    def on_both(a: Interval, *where: Any) -> Interval:
+        lo = function(a.lo, *where)
+        return Interval(lo, lo if a.lo is a.hi else function(a.hi, *where))
+
+    return on_both
+
+
 class IntervalArithmetic:
     """Interval arithmetic on float64 pairs.
 
@@ -94,6 +101,15 @@ class IntervalArithmetic:
     """
 
     name = "interval"
+
+    positive = staticmethod(_each_end(FLOATING.positive))
+    is_positive = staticmethod(_each_end(FLOATING.is_positive))
+    max = staticmethod(_each_end(FLOATING.max))
+    swapaxes = staticmethod(_each_end(FLOATING.swapaxes))
+    take = staticmethod(_each_end(FLOATING.take))
+    slice = staticmethod(_each_end(FLOATING.slice))
+    repeat = staticmethod(_each_end(FLOATING.repeat))
+    reshape = staticmethod(_each_end(FLOATING.reshape))
 
     def __init__(self, decimals: int | None = None) -> None:
         self.decimals = decimals
@@ -206,7 +222,7 @@ class IntervalArithmetic:
         return _with_infinities(low, high, hi, a, b)
 
     def subtract(self, a: Interval, b: Interval) -> Interval:
-        return self.add(a, _mapped(b, np.negative) if b.lo is b.hi else Interval(-b.hi, -b.lo))
+        return self.add(a, _negative(b))
 
     def multiply(self, a: Interval, b: Interval) -> Interval:
         if a.lo is a.hi and b.lo is b.hi:
@@ -261,30 +277,16 @@ class IntervalArithmetic:
         return Interval(_put(low, 0.0, a.lo == 1), _put(high, 0.0, a.hi == 1))
 
     def tanh(self, a: Interval) -> Interval:
-        lo, hi = np.tanh(a.lo), np.tanh(a.hi)
-        low = lo - (np.abs(lo) * _TRANSCENDENTAL + _TINY)
-        high = hi + (np.abs(hi) * _TRANSCENDENTAL + _TINY)
-        low, high = np.where(a.lo >= 0, np.maximum(low, 0.0), low), np.where(a.hi <= 0, np.minimum(high, 0.0), high)
-        return Interval(np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0))
+        return _sigmoid(a, np.tanh)
 
     def erf(self, a: Interval) -> Interval:
-        lo, hi = FLOATING.erf(a.lo), FLOATING.erf(a.hi)
-        low = lo - (np.abs(lo) * _TRANSCENDENTAL + _TINY)
-        high = hi + (np.abs(hi) * _TRANSCENDENTAL + _TINY)
-        low, high = np.where(a.lo >= 0, np.maximum(low, 0.0), low), np.where(a.hi <= 0, np.minimum(high, 0.0), high)
-        return Interval(np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0))
+        return _sigmoid(a, FLOATING.erf)
 
     def sin(self, a: Interval) -> Interval:
         return _wave(a, np.sin, 0.25, 0.0)
 
     def cos(self, a: Interval) -> Interval:
         return _wave(a, np.cos, 0.0, 1.0)
-
-    def positive(self, a: Interval) -> Interval:
-        return _mapped(a, FLOATING.positive)
-
-    def is_positive(self, a: Interval) -> Interval:
-        return _mapped(a, FLOATING.is_positive)
 
     def sqrt(self, a: Interval) -> Interval:
         """√a; the whole line where a may be negative."""
@@ -297,19 +299,10 @@ class IntervalArithmetic:
             return Interval(np.where(negative, -np.inf, low), np.where(negative, np.inf, high))
         return Interval(low, high)
 
-    def max(self, a: Interval, axis: int) -> Interval:
-        return _mapped(a, lambda x: np.maximum.reduce(x, axis, keepdims=True))
-
     def where(self, condition: BoolArray, a: Value, b: Value) -> Interval:
         (a_lo, a_hi), (b_lo, b_hi) = _ends(a), _ends(b)
         lo = np.where(condition, a_lo, b_lo)
         return Interval(lo, lo if a_lo is a_hi and b_lo is b_hi else np.where(condition, a_hi, b_hi))
-
-    def swapaxes(self, a: Interval, first: int, second: int) -> Interval:
-        return _mapped(a, lambda x: x.swapaxes(first, second))
-
-    def take(self, a: Interval, rows: Indices) -> Interval:
-        return _mapped(a, lambda x: FLOATING.take(x, rows))
 
     def concatenate(self, parts: Sequence[Interval], axis: int) -> Interval:
         lo = np.concatenate([part.lo for part in parts], axis)
@@ -317,21 +310,21 @@ class IntervalArithmetic:
             return Interval(lo, lo)
         return Interval(lo, np.concatenate([part.hi for part in parts], axis))
 
-    def slice(self, a: Interval, axis: int, start: int, stop: int) -> Interval:
-        return _mapped(a, lambda x: FLOATING.slice(x, axis, start, stop))
-
-    def repeat(self, a: Interval, count: int, axis: int) -> Interval:
-        return _mapped(a, lambda x: np.repeat(x, count, axis))
-
-    def reshape(self, a: Interval, shape: tuple[int, ...]) -> Interval:
-        return _mapped(a, lambda x: x.reshape(shape))
-
     def hidden(self, a: Interval) -> BoolArray:
         marks: BoolArray = np.equal(a.hi, -np.inf)
         return marks
 
     def plain(self, a: Interval) -> FloatArray:
         return a.lo if a.lo is a.hi else a.lo + (a.hi - a.lo) / 2
+
+
+def _sigmoid(a: Interval, function: Map) -> Interval:
+    """Bounds of a function that rises from −1 to 1 and has the sign of its argument."""
+    lo, hi = function(a.lo), function(a.hi)
+    low = lo - (np.abs(lo) * _TRANSCENDENTAL + _TINY)
+    high = hi + (np.abs(hi) * _TRANSCENDENTAL + _TINY)
+    low, high = np.where(a.lo >= 0, np.maximum(low, 0.0), low), np.where(a.hi <= 0, np.minimum(high, 0.0), high)
+    return Interval(np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0))
 
 
 def _wave(a: Interval, function: Map, peak: float, at_zero: float) -> Interval:
@@ -367,10 +360,9 @@ def _put(target: FloatArray, value: FloatArray | float, where: BoolArray) -> Flo
     return target
 
 
-def _mapped(a: Interval, function: Map) -> Interval:
-    """A function that keeps order and rounds nothing, on both bounds; points stay points."""
-    lo = function(a.lo)
-    return Interval(lo, lo if a.lo is a.hi else function(a.hi))
+def _negative(a: Interval) -> Interval:
+    lo = -a.hi
+    return Interval(lo, lo if a.lo is a.hi else -a.lo)
 
 
 def _ends(value: Value) -> Ends:

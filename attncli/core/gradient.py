@@ -184,19 +184,15 @@ class Backward:
             target = f"{target}_{mark}"
             way = mark.replace("_", ".") if mark.count("_") > 1 else default_symbol(mark)
             symbol = f"{symbol}^{{({way})}}"
-        before = set(graph.steps)
         rule = step.composite.rule if step.composite is not None else step.op.backward[position]
         assert rule is not None
         rule(graph, step, self.done[step.id], target)
         if graph.shape(target) != graph.shape(step_id):
             raise ValueError(f"the rule of {step.op.name!r} writes {target!r} in another shape than {step_id!r}")
-        self._dress(set(graph.steps) - before, target, symbol)
+        graph.steps[target] = graph.steps[target].changed(
+            symbol=symbol
+        )  # helper steps of a rule have symbols of their own
         self.paths[step_id].append(target)
-
-    def _dress(self, written: set[str], target: str, symbol: str) -> None:
-        """Give the gradient its symbol (helper steps of a rule have their own)."""
-        if target in written:
-            self.graph.steps[target] = self.graph.steps[target].changed(symbol=symbol)
 
     def _join(self, step_id: str) -> None:
         paths, target = self.paths[step_id], gradient_id(step_id)

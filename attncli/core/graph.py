@@ -17,7 +17,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.core.matrix import FloatArray, Matrix
-from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError
+from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError, unknown
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term, Values
 
@@ -166,6 +166,38 @@ class Trace(Mapping[str, Value]):
     def steps(self) -> list[Step]:
         """The steps that were evaluated, in order."""
         return [step for step in self.graph.steps.values() if step.id in self.numbers]
+
+
+class Lost(Record):
+    """The first cell that is NaN, or infinite without being hidden; `overflow`: everything it came from was finite."""
+
+    step: Step
+    index: tuple[int, ...]
+    value: float
+    overflow: bool
+
+
+def first_not_finite(trace: Trace) -> Lost | None:
+    """The first step with such a cell; None where all numbers are what they should be, and for exact ones.
+
+    A score that a mask hides is −∞, and so is what follows from it; −∞ that comes from nothing hidden is too large a
+    number.
+    """
+    for step in trace.steps:
+        values = trace[step.id]
+        if values.dtype != np.float64 or np.isfinite(values).all():
+            continue
+        operands = [trace[step_id] for step_id in step.inputs]
+        hidden = any(np.isneginf(operand).any() for operand in operands)
+        wrong = np.isnan(values) | (np.isinf(values) if not hidden else np.isposinf(values))
+        if wrong.any():
+            index: tuple[int, ...] = tuple(map(int, np.argwhere(wrong)[0]))
+            return Lost(step, index, float(values[index]), bool(np.isinf(values[index])) and _finite(operands))
+    return None
+
+
+def _finite(operands: list[Value]) -> bool:
+    return all(bool((np.isfinite(operand) | np.isneginf(operand)).all()) for operand in operands)
 
 
 class Graph:
@@ -344,8 +376,6 @@ class Graph:
         """
         if step_id in self:
             return step_id
-        from attncli.core.message import unknown
-
         raise unknown(Message(N_("The step")), step_id, [*self.inputs, *self.steps])
 
     def needed(self, targets: Sequence[str], swap: Mapping[str, Swap] | None = None) -> set[str]:
@@ -538,22 +568,6 @@ def _fix_for_axes(count: int) -> Message:
     return Message(N_("Write one block per head, separated by “|”, like “1 2; 3 4 | 5 6; 7 8”."))
 
 
-__all__ = [
-    "Axis",
-    "CompositeRule",
-    "Graph",
-    "Input",
-    "InputError",
-    "Op",
-    "Step",
-    "Swap",
-    "Trace",
-    "default_symbol",
-    "part_of",
-    "show_shape",
-]
-
-
 # --- Names ------------------------------------------------------------------------------------------------------------
 
 
@@ -591,35 +605,3 @@ def show_shape(shape: Sequence[int]) -> str:
 def count_axes(count: int) -> Message:
     """“2 axes”."""
     return Message(N_("1 axis")) if count == 1 else Message(N_("{count} axes"), count=count)
-
-
-class Lost(Record):
-    """The first cell that is NaN, or infinite without being hidden; `overflow`: everything it came from was finite."""
-
-    step: Step
-    index: tuple[int, ...]
-    value: float
-    overflow: bool
-
-
-def first_not_finite(trace: Trace) -> Lost | None:
-    """The first step with such a cell; None where all numbers are what they should be, and for exact ones.
-
-    A score that a mask hides is −∞, and so is what follows from it; −∞ that comes from nothing hidden is too large a
-    number.
-    """
-    for step in trace.steps:
-        values = trace[step.id]
-        if values.dtype != np.float64 or np.isfinite(values).all():
-            continue
-        operands = [trace[step_id] for step_id in step.inputs]
-        hidden = any(np.isneginf(operand).any() for operand in operands)
-        wrong = np.isnan(values) | (np.isinf(values) if not hidden else np.isposinf(values))
-        if wrong.any():
-            index: tuple[int, ...] = tuple(map(int, np.argwhere(wrong)[0]))
-            return Lost(step, index, float(values[index]), bool(np.isinf(values[index])) and _finite(operands))
-    return None
-
-
-def _finite(operands: list[Value]) -> bool:
-    return all(bool((np.isfinite(operand) | np.isneginf(operand)).all()) for operand in operands)

@@ -35,12 +35,14 @@ class Matrix(Record):
     decimals : int array of the same shape: decimals each cell was written with, or `EXACT`; None: full float64
     entries : the expressions cell by cell in row-major order; None: the float64 values themselves
     blank : bool array of the same shape: cells left open (answers only); None: no blanks
+    text : what was typed, where its commas may have been meant as decimal commas
     """
 
     values: FloatArray
     decimals: NDArray[np.int_] | None = None
     entries: tuple[Expression, ...] | None = None
     blank: BoolArray | None = None
+    text: str | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Self
 
 
@@ -157,6 +158,21 @@ class AttnError(Exception):
         return type(self)(N_("{where}: {what}"), where=where, what=self.message)
 
 
+class placed:
+    """`with placed(where):` an error inside says the place it happened in."""
+
+    def __init__(self, where: Message | str) -> None:
+        self.where = where
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, AttnError):
+            raise error.at(self.where) from None
+
+
 class InputError(AttnError):
     """What was given cannot be read or does not make sense."""
 
@@ -189,7 +205,7 @@ class LimitError(InputError):
 MOST_CHOICES = 30
 
 
-def closest(word: str, known: list[str] | tuple[str, ...]) -> str | None:
+def closest(word: str, known: Sequence[str]) -> str | None:
     """The known word that `word` was probably meant to be, or None."""
     from difflib import get_close_matches
 
@@ -201,10 +217,9 @@ def closest(word: str, known: list[str] | tuple[str, ...]) -> str | None:
     return next((name for name in known if len(word) > 1 and name.casefold().startswith(word.casefold())), None)
 
 
-def unknown(what: Message, word: str, known: list[str] | tuple[str, ...]) -> InputError:
+def unknown(what: Message, word: str, known: Sequence[str], most: int = MOST_CHOICES) -> InputError:
     """The error for a word that is not among the known ones, with the likely one suggested."""
-    likely = closest(word, known)
-    choices = ", ".join(known[:MOST_CHOICES]) + (", …" if len(known) > MOST_CHOICES else "")
+    likely, choices = closest(word, known), Listed.first(known, most)
     if likely is None:
         return InputError(
             "{what} “{word}” does not exist. Choose from: {choices}.", what=what, word=word, choices=choices

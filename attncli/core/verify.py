@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
 import numpy as np
 
 from attncli.core.graph import Graph, gradient_id
@@ -14,6 +17,14 @@ MOST_ENTRIES = 5000
 #: Relative error up to which a gradient counts as confirmed; central differences in float64 reach about 1e-10.
 TOLERANCE = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
+
+#: From the inputs that are moved, by id.
+Loss: TypeAlias = Callable[[Mapping[str, FloatArray]], float]
+
+
+_UNROUNDED = N_(
+    "The gradients were checked before rounding: rounded ones would differ from the measured slopes by the rounding alone."
+)
 
 
 class GradientCheck(Record):
@@ -54,8 +65,12 @@ class Verification(Record):
         return all(checked.ok for checked in self.checked)
 
 
-def verify(graph: Graph) -> Verification:
+def verify(graph: Graph, *, rounded: bool = False) -> Verification:
     """Check the gradient of every differentiable input of a graph that has its backward steps.
+
+    Parameters
+    ----------
+    rounded : the gradients are shown as carried on with rounded numbers, and what is checked are others
 
     The slope is (L(x+h) − L(x−h)) / 2h with h = ∛ε·max(1, |x|), the step that balances the error of the
     formula, h², against that of rounding, ε/h (Press et al., Numerical Recipes, 3rd ed., section 5.7). What that does
@@ -76,31 +91,28 @@ def verify(graph: Graph) -> Verification:
         )
     trace = graph.evaluate()
     arriving = trace[gradient_id(graph.output)]
-    loss = _Loss(graph, arriving)
-    size = abs(loss(None, None)) + float(np.abs(arriving * np.nan_to_num(trace[graph.output])).sum())
+    loss = _loss_of(graph, arriving)
+    size = abs(loss({})) + float(np.abs(arriving * np.nan_to_num(trace[graph.output])).sum())
     checked = tuple(_check(loss, input.id, input.matrix.values, trace[gradient_id(input.id)], size) for input in inputs)
-    return Verification(checked, tuple(_warnings(checked, arriving)))
+    return Verification(checked, ((Message(_UNROUNDED),) if rounded else ()) + tuple(_warnings(checked, arriving)))
 
 
-class _Loss:
-    """The loss as a function of one moved input."""
+def _loss_of(graph: Graph, arriving: FloatArray) -> Loss:
+    """The loss as a function of the inputs that are moved."""
+    target = graph.loss or graph.output
 
-    def __init__(self, graph: Graph, arriving: FloatArray) -> None:
-        self.graph = graph
-        self.arriving = arriving
-
-    def __call__(self, input_id: str | None, values: FloatArray | None) -> float:
-        given: dict[str, FloatArray | None] = {} if input_id is None else {input_id: values}
-        target = self.graph.loss or self.graph.output
-        result = self.graph.evaluate(given=given, until=target)[target]
+    def loss(given: Mapping[str, FloatArray]) -> float:
+        result = graph.evaluate(given=given, until=target)[target]
         with np.errstate(all="ignore"):
-            return float(result.sum() if self.graph.loss else (self.arriving * result).sum())
+            return float(result.sum() if graph.loss else (arriving * result).sum())
+
+    return loss
 
 
 class _Line:
     """The loss along one entry of an input."""
 
-    def __init__(self, loss: _Loss, input_id: str, values: FloatArray, index: tuple[int, ...]) -> None:
+    def __init__(self, loss: Loss, input_id: str, values: FloatArray, index: tuple[int, ...]) -> None:
         self.loss = loss
         self.id = input_id
         self.values = values
@@ -111,7 +123,7 @@ class _Line:
     def at(self, x: float) -> float:
         moved = self.values.copy()
         moved[self.index] = x
-        return self.loss(self.id, moved)
+        return self.loss({self.id: moved})
 
     def slope(self, back: float, forth: float) -> float:
         """The slope of the chord from x − back to x + forth."""
@@ -149,7 +161,7 @@ class _Line:
         return abs(near) > least
 
 
-def _check(loss: _Loss, input_id: str, values: FloatArray, gradient: FloatArray, size: float) -> GradientCheck:
+def _check(loss: Loss, input_id: str, values: FloatArray, gradient: FloatArray, size: float) -> GradientCheck:
     difference = np.full(values.shape, np.nan)
     error = np.full(values.shape, np.nan)
     bends: list[tuple[int, ...]] = []
@@ -183,15 +195,13 @@ def _error(slope: float, gradient: float, doubt: float) -> float:
 def _warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> list[Message]:
     """Where the check proves little: at a bend, and of inputs whose gradient is 0 throughout though something arrives."""
     bends = [f"{entry.id}[{','.join(str(i + 1) for i in index)}]" for entry in checked for index in entry.bends]
-    at_bends = [
-        Message(
-            N_(
-                "A bend at {cells}: the slope on the left differs from the slope on the right (ReLU at 0, say), so a finite difference says nothing about the gradient there, and it was not compared."
-            ),
-            cells=Listed([*bends[:6], "…"] if len(bends) > 6 else bends),
-        )
-    ]
-    return [*(at_bends if bends else []), *_zero_warnings(checked, arriving)]
+    at_bends = Message(
+        N_(
+            "A bend at {cells}: the slope on the left differs from the slope on the right (ReLU at 0, say), so a finite difference says nothing about the gradient there, and it was not compared."
+        ),
+        cells=Listed.first(bends, 6),
+    )
+    return [*([at_bends] if bends else []), *_zero_warnings(checked, arriving)]
 
 
 def _zero_warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> list[Message]:

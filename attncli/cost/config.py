@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attncli.core.message import AttnError, InputError, Message
 from attncli.cost.presets import Preset
-from attncli.problems.reading import as_text, complaint, plain_json, read_bounded
+from attncli.problems.reading import complaint, decoded, plain_json, read_bounded
 
 #: Bytes of a config.json; real ones have a few thousand.
 MOST_BYTES = 1_000_000
@@ -76,7 +76,7 @@ def configured(path: str, given: Mapping[str, Any], read_stdin: Callable[[], byt
     where: Message | str = Message("standard input") if path == "-" else path
     try:
         data = read_stdin() if path == "-" else read_bounded(path, MOST_BYTES)
-        return _preset(path, _read(plain_json(as_text(data, where))), given)
+        return _preset(path, _read(plain_json(decoded(data))), given)
     except AttnError as error:
         raise error.at(where or "“”") from None
 

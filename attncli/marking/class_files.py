@@ -18,7 +18,7 @@ from attncli.core.limits import MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
 from attncli.core.message import N_, AttnError, InputError, Message, closest, of_system
 from attncli.marking.ledger import BESIDE
 from attncli.marking.sheets import Submission, column_names
-from attncli.problems.reading import as_text, open_bounded
+from attncli.problems.reading import decoded, open_bounded
 
 _ENDINGS = frozenset({".json", ".toml", ".npz"})
 _CLASSES = frozenset({".jsonl", ".csv"})
@@ -196,7 +196,7 @@ def json_lines(texts: Iterable[bytes | Message | None]) -> Iterator[Submission |
             yield Submission("broken", name, fault=line)
             continue
         try:
-            text = as_text(line, "").strip()
+            text = decoded(line).strip()
         except AttnError as error:
             yield Submission("broken", name, fault=error.message)
             continue

@@ -339,7 +339,7 @@ class Feedback:
         if self.marker.names.find(name) is not None:
             text = Message(N_("“{name}” is answered twice, under two names. Keep one."), name=name)
         else:
-            text = self.marker.names.complaint(name, Message(N_("The step")))
+            text = self.marker.names.complaint(name).message
         return StepMark(name, "malformed", Fraction(0), Fraction(0), said=(text,))
 
 

@@ -23,7 +23,7 @@ from attncli.problems.answers import (
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
 from attncli.problems.question import points_of
-from attncli.problems.reading import as_text, parse_json, read_bounded
+from attncli.problems.reading import decoded, parse_json, read_bounded
 from attncli.problems.request import Stdin
 from attncli.problems.source import arrays_from_npz, beside
 
@@ -86,7 +86,7 @@ def _read(name: str, stdin: Stdin) -> Sheet:
     try:
         if ending == ".npz":
             return sheet_from_arrays(arrays_from_npz(name))
-        text = as_text(stdin() if name == "-" else read_bounded(name, MOST_TEXT_BYTES), where)
+        text = decoded(stdin() if name == "-" else read_bounded(name, MOST_TEXT_BYTES))
         if ending == ".csv":
             return _only(name, list(_rows(text, place)))
         if ending == ".jsonl":
@@ -296,7 +296,7 @@ class Submission(Record):
             return parse_json(self.text)
         if self.kind == "row":
             return _row(self.header, self.cells)
-        return sheet_data(as_text(self._bytes(), self.text), json=self._ending != ".toml")
+        return sheet_data(decoded(self._bytes()), json=self._ending != ".toml")
 
     def _bytes(self) -> bytes:
         return read_bounded(self.text, MOST_SHEET_BYTES) if self.content is None else self.content

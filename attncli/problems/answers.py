@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.core.limits import MOST_ANSWER_CHARACTERS, MOST_ARRAY_BYTES
-from attncli.core.matrix import EXACT, Expression, Matrix
-from attncli.core.message import N_, AttnError, InputError, Listed, Message
+from attncli.core.limits import MOST_ANSWER_CHARACTERS
+from attncli.core.matrix import Matrix
+from attncli.core.message import N_, AttnError, InputError, Listed, Message, placed
 from attncli.core.record import Record
-from attncli.problems.matrix_text import DEEPEST, brief, parse_lists, parse_matrix
-from attncli.problems.reading import open_bounded, parse_json, parse_toml
-from attncli.problems.source import arrays_from_npz, matrix_from_file, matrix_of, no_member, real_array, stored_array
+from attncli.problems.matrix_text import (
+    DEEPEST,
+    EMPTY,
+    brief,
+    has_decimal_comma,
+    parse_lists,
+    parse_matrix,
+    with_points,
+)
+from attncli.problems.reading import parse_json, parse_toml
+from attncli.problems.source import array_in, matrix_from_file, matrix_of, real_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Answer(Record):
@@ -74,17 +84,9 @@ def _short(text: str) -> Answer:
 
 def _read(value: object, place: Callable[[str], str] | None) -> Answer:
     found = _answer(value, place)
-    if (
-        isinstance(value, str)
-        and ("," in value or "，" in value)
-        and _DECIMAL_COMMA.search(value[:MOST_ANSWER_CHARACTERS])
-    ):
+    if isinstance(value, str) and has_decimal_comma(value[:MOST_ANSWER_CHARACTERS]):
         return found.changed(text=value)
     return found
-
-
-#: A comma with a digit on both sides, which may be a decimal comma.
-_DECIMAL_COMMA = re.compile(r"(?<=[0-9０-９])[,，](?=[0-9０-９])")
 
 
 def _answer(value: object, place: Callable[[str], str] | None) -> Answer:
@@ -100,8 +102,7 @@ def _answer(value: object, place: Callable[[str], str] | None) -> Answer:
                 )
             if not value.strip():
                 return Answer(_blank())
-            plain = _plain(value) if len(value) <= _SHORT else None
-            return Answer(plain or parse_matrix(value, blanks=True))
+            return Answer(parse_matrix(value, blanks=True))
         if value is None:
             return Answer(_blank())
         if isinstance(value, (list, tuple)):
@@ -132,53 +133,12 @@ def _from_file(name: str, place: Callable[[str], str] | None) -> Answer:
     """The answer in a file: an array is a program's, judged at its own precision."""
     if place is None:
         raise InputError("“@{name}”: a sheet of a class names no files. Write the numbers.", name=name[:60])
-    name = place(name)
-    path, _, member = name.partition(".npz:")
-    if name.lower().endswith(".npy"):
-        try:
-            with open_bounded(name, MOST_ARRAY_BYTES, stored=True) as file:
-                array = stored_array(file)
-                real_array(array)
-        except AttnError as error:
-            raise error.at(name) from None
-        return _from_array(array)
-    if member:
-        try:
-            arrays = arrays_from_npz(f"{path}.npz")
-            if member not in arrays:
-                raise no_member(path, member, list(arrays))
-        except AttnError as error:
-            raise error.at(f"{path}.npz") from None
-        return _from_array(arrays[member])
-    return Answer(matrix_from_file(name, blanks=True))
-
-
-#: Plain numbers, as most sheets are written. So short that none is infinite.
-_PLAIN = re.compile(r" *(?:-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|inf)(?: +| *; *| *$))+")
-
-
-def _plain(text: str) -> Matrix | None:
-    """The matrix in a text like 0.330 -inf; 1 -2, read many times as fast as by the whole grammar; else None."""
-    if _PLAIN.fullmatch(text) is None:
-        return None
-    rows = [row.split() for row in text.split(";")]
-    wide = len(rows[0])
-    if not wide or any(len(row) != wide for row in rows):
-        return None
-    words = [word for row in rows for word in row]
-    values = np.array([float(word) for word in words]).reshape(-1, wide)
-    places = np.array([_places(word) for word in words]).reshape(-1, wide)
-    return Matrix(values, places, tuple([_INFINITE.get(word) or ("num", word) for word in words]))
-
-
-_INFINITE: dict[str, Expression] = {"inf": ("inf",), "-inf": ("neg", ("inf",))}
-
-
-def _places(word: str) -> int:
-    if word[-1] == "f":
-        return EXACT
-    point = word.find(".")
-    return 0 if point < 0 else len(word) - point - 1
+    path, array = array_in(place(name))
+    if array is None:
+        return Answer(matrix_from_file(place(name), blanks=True))
+    with placed(path):
+        real_array(array)
+    return _from_array(array)
 
 
 def _blank() -> Matrix:
@@ -202,9 +162,7 @@ def sheet(data: Any, place: Callable[[str], str] | None = None) -> Sheet:
     """
     if not isinstance(data, dict):
         raise InputError(
-            "A sheet names its steps, but this is “{value}”. Write {example}.",
-            value=brief(data),
-            example=_EXAMPLE,
+            "A sheet names its steps, but this is “{value}”. Write {example}.", value=brief(data), example=_EXAMPLE
         )
     student = data.get("student")
     given = data.get("answers")
@@ -260,28 +218,18 @@ def sheet_data(text: str, *, json: bool) -> Any:
     return parse_toml(text)
 
 
-def sheet_from_arrays(arrays: Mapping[str, Any], student: str | None = None) -> Sheet:
+def sheet_from_arrays(arrays: Mapping[str, NDArray[Any] | Message], student: str | None = None) -> Sheet:
     """A sheet from a program's arrays: judged at their own precision, not at decimals."""
-    answers = {}
-    for name, array in arrays.items():
-        if isinstance(array, Message):
-            answers[name] = Answer(None, array)
-            continue
-        answers[name] = _from_array(array)
-    return Sheet(student, answers)
+    return Sheet(student, {name: _from_array(array) for name, array in arrays.items()})
 
 
-_EMPTY = N_("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
-
-
-def _from_array(array: Any) -> Answer:
+def _from_array(array: NDArray[Any] | Message) -> Answer:
     if isinstance(array, Message):
         return Answer(None, array)
     values = np.asarray(array, dtype=np.float64)
     if not values.size:
-        return Answer(None, Message(_EMPTY))
-    kind = np.asarray(array).dtype
-    eps = float(np.finfo(kind).eps) if kind.kind == "f" else float(np.finfo(np.float64).eps)
+        return Answer(None, Message(EMPTY))
+    eps = float(np.finfo(array.dtype if array.dtype.kind == "f" else np.float64).eps)
     return Answer(Matrix(values if values.ndim else values.reshape(1, 1)), eps=eps)
 
 
@@ -294,4 +242,4 @@ def renamed(given: Sheet, names: Mapping[str, str]) -> Sheet:
 
 def with_decimal_points(text: str) -> Matrix | None:
     """What was typed with points for its decimal commas, if that can be read."""
-    return _answer(_DECIMAL_COMMA.sub(".", text), None).matrix
+    return _answer(with_points(text), None).matrix

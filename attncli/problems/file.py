@@ -21,11 +21,11 @@ from attncli import models
 from attncli.core.graph import Graph, gradient_id
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
-from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
 from attncli.models.model import Model
 from attncli.problems.matrix_text import brief
 from attncli.problems.problem import UNNAMED, Problem
-from attncli.problems.reading import as_text, complaint, parse_json, parse_toml, read_bounded
+from attncli.problems.reading import complaint, decoded, parse_json, parse_toml, read_bounded
 from attncli.problems.settings import read_settings
 from attncli.problems.source import beside, matrix_from_file, matrix_of, value_from_file
 
@@ -153,15 +153,13 @@ def load(path: str | Path, *, check: bool = True) -> Problem:
         Names the file, the key, what stands there, and what to write.
     """
     name = str(path)
-    try:
+    with placed(name):
         return parse(
-            as_text(read_bounded(name, MOST_TEXT_BYTES), name),
+            decoded(read_bounded(name, MOST_TEXT_BYTES)),
             json=name.lower().endswith(".json"),
             check=check,
             base=Path(name).parent,
         )
-    except AttnError as error:
-        raise error.at(name) from None
 
 
 def parse(text: str, *, json: bool = False, check: bool = True, base: Path | None = None) -> Problem:
@@ -321,21 +319,17 @@ def _setting(name: str, value: object, base: Path | None) -> Any:
     """A setting's value, or what the file holds that it names with @."""
     if not isinstance(value, str) or not value.startswith("@"):
         return value
-    try:
+    with placed(f"settings.{name}"):
         return value_from_file(beside(value[1:], base))[1]
-    except AttnError as error:
-        raise error.at(f"settings.{name}") from None
 
 
 def _matrix(table: str, name: str, value: object, base: Path | None) -> Matrix:
-    try:
+    with placed(f"{table}.{name}"):
         if isinstance(value, dict):
             return _random(value)
         if isinstance(value, str) and value.startswith("@"):
             return matrix_from_file(beside(value[1:], base))
         return matrix_of(value)
-    except AttnError as error:
-        raise error.at(f"{table}.{name}") from None
 
 
 def _random(value: dict[str, Any]) -> Matrix:

@@ -17,13 +17,13 @@ from attncli import models
 from attncli.arithmetic.hand import Hand, round_decimal
 from attncli.core.graph import Trace, show_shape
 from attncli.core.matrix import FloatArray, Matrix
-from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.message import N_, InputError, Message, placed, unknown
 from attncli.core.record import Record
+from attncli.locale import CODES
 from attncli.problems.problem import Problem, Run, run
 from attncli.problems.published import PrintedCheck, check
+from attncli.problems.question import as_in_a_file
 from attncli.problems.source import matrix_of
-
-_LANGUAGES = ("en", "zh")
 
 
 class Lesson(Record):
@@ -61,11 +61,11 @@ def lesson_of(problem: Problem, only: Sequence[str] = ()) -> Lesson:
     other = None if only else contrast(problem)
     described = problem.contrast or {}
     changes = ", ".join(
-        f"{name} = {_as_in_a_file(value)}"
+        f"{name} = {as_in_a_file(value)}"
         for part in ("settings", "inputs")
         for name, value in described.get(part, {}).items()
     )
-    noticed = {code: observations(problem, code) for code in _LANGUAGES if problem.notice}
+    noticed = {code: observations(problem, code) for code in CODES if problem.notice}
     return Lesson(
         problem,
         tuple(checked for checked in checks if not only or not checked.ok or checked.step in only),
@@ -74,11 +74,6 @@ def lesson_of(problem: Problem, only: Sequence[str] = ()) -> Lesson:
         tuple(described.get("steps", ())),
         noticed,
     )
-
-
-def _as_in_a_file(value: object) -> str:
-    """A value as a problem file writes it: true, not True."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def arithmetic_of_source(problem: Problem) -> str:
@@ -100,7 +95,7 @@ def check_layout(problem: Problem, layout: str) -> None:
         raise InputError(
             "{id} is written with tokens as {layout}, and so are its published numbers. Leave out --layout.",
             id=problem.id,
-            layout=problem.layout,
+            layout=Message(problem.layout),
         )
 
 
@@ -131,10 +126,8 @@ def contrast(problem: Problem) -> Problem | None:
 
 
 def _matrix_of_contrast(name: str, value: object) -> Matrix:
-    try:
+    with placed(f"contrast.inputs.{name}"):
         return matrix_of(value)
-    except AttnError as error:
-        raise error.at(f"contrast.inputs.{name}") from None
 
 
 # --- What to notice ---------------------------------------------------------------------------------------------------

@@ -51,9 +51,9 @@ def ids() -> list[str]:
     return list(_paths())
 
 
-def part_of(id: str) -> str:
+def part_of(example_id: str) -> str:
     """The letter of the part that an example belongs to; nothing for what other people printed."""
-    found = _OURS.match(id)
+    found = _OURS.match(example_id)
     return found[1] if found is not None and found[1] in PARTS else ""
 
 
@@ -75,7 +75,7 @@ def _meant(name: str, known: list[str]) -> str | None:
 
 
 def path(example_id: str) -> Path:
-    """The file of the worked example `id`, or of the only one whose id begins like that.
+    """The file of the worked example `example_id`, or of the only one whose id begins like that.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def _unknown(example_id: str, known: list[str]) -> InputError:
     return InputError(
         "The worked example “{id}” does not exist. Did you mean {likely}? All of them: attncli examples list.",
         id=example_id[:100],
-        likely=Listed([f"“{one}”" for one in near[:_MOST_NEAR]] + ["…"] * (len(near) > _MOST_NEAR)),
+        likely=Listed.first([f"“{one}”" for one in near], _MOST_NEAR),
     )
 
 
@@ -126,7 +126,7 @@ def of_model(name: str) -> list[str]:
 
 
 def load(example_id: str) -> Problem:
-    """The worked example `id`.
+    """The worked example `example_id`.
 
     Raises
     ------

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attncli.arithmetic.expression import KEYBOARD, EntryError, parse_entry, shown
-from attncli.core.matrix import EXACT, Expression, Matrix
-from attncli.core.message import N_, InputError, Message
+from attncli.arithmetic.expression import KEYBOARD, EntryError, entries_in, parse_entry, shown
+from attncli.core.limits import MOST_TEXT_BYTES
+from attncli.core.matrix import EXACT, Expression, FloatArray, Matrix
+from attncli.core.message import N_, AttnError, InputError, Message, ShapeError
 
-MOST_CHARACTERS = 16_000_000
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+#: Numbers of a matrix as text.
 MOST_CELLS = 1_000_000
 #: Nested brackets: heads, rows, entries.
 DEEPEST = 3
@@ -47,7 +51,15 @@ _LATEX_BRACES = str.maketrans({"{": "(", "}": ")"})
 #: A sign after a space and before none starts a new entry ("1 -2"), with spaces around it it does not ("1 - 2").
 _PIECE = re.compile(r"[\[\];|\n,]|[^\[\];|\n,]+")
 
-Cell = tuple[float, int, Expression]
+_TOO_DEEP = N_(
+    "Brackets are nested more than {deepest} deep. Write [[1,2],[3,4]], or one block per head: [[[1,2],[3,4]],[[5,6],[7,8]]]."
+)
+EMPTY = N_("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
+
+#: An entry: its value, the decimals it was written with, and the expression.
+Cell: TypeAlias = tuple[float, int, Expression]
+#: Rows of words, of what a file holds, or of cells, as brackets nest them: heads, rows, entries.
+Nested: TypeAlias = Sequence[Any]
 BLANK: Cell = (float("nan"), EXACT, ("num", "?"))
 
 
@@ -55,7 +67,7 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
     """The matrix a text stands for: rows × columns, or heads × rows × columns.
 
     A comma separates entries: "1,2" are two, and so are the four of "0,330 0,670". Whether it is a decimal comma is seen
-    only where the shape is known, in answers (`marking/papers.py`); LaTeX's {,} is one wherever it stands.
+    only where the shape is known, in answers (`marking/papers.py`), and said where other shapes would fit; LaTeX's {,} is one wherever it stands.
 
     Parameters
     ----------
@@ -66,15 +78,93 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
     InputError
         Says which row and column, what stands there, and what to write.
     """
-    if len(text) > MOST_CHARACTERS:
+    plain = _plain(text) if len(text) <= _LONG else None
+    if plain is not None:
+        return plain
+    try:
+        matrix = by_grammar(text, blanks=blanks)
+    except ShapeError as error:
+        if not has_decimal_comma(text):
+            raise
+        try:
+            by_grammar(with_points(text), blanks=blanks)
+        except InputError:
+            raise error from None
+        raise comma_said(error, text) from None
+    return matrix.changed(text=text) if len(text) <= _SHORT and has_decimal_comma(text) else matrix
+
+
+def by_grammar(text: str, *, blanks: bool) -> Matrix:
+    """The same, by the whole grammar; without a word on commas."""
+    if len(text) > MOST_TEXT_BYTES:
         raise InputError(
-            "This text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_CHARACTERS
+            "This text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_TEXT_BYTES
         )
     plain = text.translate(KEYBOARD)
     if any(sign in plain for sign in ("\\", "$", "^{", "{,}", "&")):
         plain = _without_latex(plain)
-    nested = _MatrixReader(plain.strip(), blanks).read()
-    return _matrix(with_blank_rows(nested) if blanks else nested)
+    return _matrix_of(_MatrixReader(plain.strip()).read(), parse_entry, blanks)
+
+
+#: Characters of a text that is kept for what its commas may mean, and of one that is read by the short way.
+_SHORT, _LONG = 400, 1_000_000
+#: Plain numbers, as most sheets are written. So short that none is infinite.
+_PLAIN = re.compile(r" *(?:-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|inf)(?: *; *| +| *$))++")
+
+
+def _plain(text: str) -> Matrix | None:
+    """The matrix in a text like 0.330 -inf; 1 -2, read many times as fast as by the whole grammar; else None."""
+    if _PLAIN.fullmatch(text) is None:
+        return None
+    rows = [row.split() for row in text.split(";")]
+    wide = len(rows[0])
+    if not wide or any(len(row) != wide for row in rows):
+        return None
+    words = [word for row in rows for word in row]
+    values = np.array([float(word) for word in words]).reshape(-1, wide)
+    places = np.array([_places(word) for word in words]).reshape(-1, wide)
+    return Matrix(values, places, tuple([_INFINITE.get(word) or ("num", word) for word in words]))
+
+
+_INFINITE: dict[str, Expression] = {"inf": ("inf",), "-inf": ("neg", ("inf",))}
+
+
+def _places(word: str) -> int:
+    if word[-1] == "f":
+        return EXACT
+    point = word.find(".")
+    return 0 if point < 0 else len(word) - point - 1
+
+
+# --- Decimal commas ---------------------------------------------------------------------------------------------------
+
+#: A comma with a digit on both sides, which may be a decimal comma.
+_DECIMAL_COMMA = re.compile(r"(?<=[0-9０-９])[,，](?=[0-9０-９])")
+_TWO_NUMBERS = re.compile(r"([0-9.]+),([0-9]+)")
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Whether one of its commas may be a decimal comma."""
+    return ("," in text or "，" in text) and _DECIMAL_COMMA.search(text) is not None
+
+
+def with_points(text: str) -> str:
+    """The text with points for what may be decimal commas."""
+    return _DECIMAL_COMMA.sub(".", text)
+
+
+def comma_said(error: AttnError, text: str) -> ShapeError:
+    """An error of shapes that decimal commas would not have led to: it says how commas are read. They are never guessed at."""
+    found = _TWO_NUMBERS.search(text.translate(KEYBOARD))
+    assert found is not None
+    return ShapeError(
+        "{what} A comma separates entries, so “{written}” was read as {first} and {second}. If it was meant as one number, write {number}.",
+        what=error.message,
+        written=found[0],
+        first=found[1],
+        second=found[2],
+        number=f"{found[1]}.{found[2]}",
+    )
 
 
 class Literal(float):
@@ -97,13 +187,13 @@ def parse_number(text: str) -> Cell:
     InputError
         It is none, or there are several.
     """
-    words = _words(text.translate(KEYBOARD))
+    words = entries_in(text.translate(KEYBOARD))
     if len(words) != 1:
         raise EntryError("“{value}” is not one number. Write a number, like 0.5.", value=shown(text))
     return parse_entry(words[0])
 
 
-def parse_lists(value: Sequence[Any], *, blanks: bool = False) -> Matrix:
+def parse_lists(value: Nested, *, blanks: bool = False) -> Matrix:
     """The matrix in nested lists of numbers and entry texts, as TOML, JSON and Python have them.
 
     Raises
@@ -111,30 +201,20 @@ def parse_lists(value: Sequence[Any], *, blanks: bool = False) -> Matrix:
     InputError
         Says which row and column, what stands there, and what to write.
     """
-    nested = _cells(value, (), blanks)
-    nested = nested if isinstance(nested, list) else [nested]
-    return _matrix(with_blank_rows(nested) if blanks else nested)
+    return _matrix_of(value, number_of, blanks)
 
 
-def number_of(value: object) -> Cell:
-    """One number from a number or its text.
-
-    Raises
-    ------
-    InputError
-        It is none.
-    """
-    return _cell(value)
+def _matrix_of(nested: Nested, read: Callable[[Any], Cell], blanks: bool) -> Matrix:
+    """The matrix in nested lists of entries, each read by `read`."""
+    cells = _cells(nested, (), read, blanks)
+    return _matrix(with_blank_rows(cells) if blanks else cells)
 
 
-def _cells(value: object, at: tuple[int, ...], blanks: bool) -> Any:
+def _cells(value: object, at: tuple[int, ...], read: Callable[[Any], Cell], blanks: bool) -> Any:
     if isinstance(value, (list, tuple)):
         if len(at) >= DEEPEST:
-            raise InputError(
-                "Brackets are nested more than {deepest} deep. Write [[1,2],[3,4]], or one block per head: [[[1,2],[3,4]],[[5,6],[7,8]]].",
-                deepest=DEEPEST,
-            )
-        cells = [_cells(part, (*at, number), blanks) for number, part in enumerate(value, start=1)]
+            raise InputError(_TOO_DEEP, deepest=DEEPEST)
+        cells = [_cells(part, (*at, number), read, blanks) for number, part in enumerate(value, start=1)]
         if any(isinstance(cell, list) for cell in cells):
             cells = [[BLANK] if cell is BLANK else cell for cell in cells]
         if len({isinstance(cell, list) for cell in cells}) > 1:
@@ -143,12 +223,23 @@ def _cells(value: object, at: tuple[int, ...], blanks: bool) -> Any:
             )
         return cells
     try:
-        return BLANK if blanks and value in ("?", "_") else _cell(value)
+        if not isinstance(value, str) or value not in ("?", "_"):
+            return read(value)
+        if blanks:
+            return BLANK
+        raise EntryError("“{word}” marks a cell left open, which only an answer may have. Write a number.", word=value)
     except EntryError as error:
         raise error.at(_place(at)) from None
 
 
-def _cell(value: object) -> Cell:
+def number_of(value: object) -> Cell:
+    """One number from a number or its text.
+
+    Raises
+    ------
+    EntryError
+        It is none.
+    """
     if isinstance(value, (bool, np.bool_)) or value is None:
         raise EntryError(
             "“{value}” was given where a number is expected. Write a number.",
@@ -210,19 +301,18 @@ def _without_latex(text: str) -> str:
 
 
 class _MatrixReader:
-    """Turns text into nested lists of cells: rows of entries, or blocks of rows."""
+    """Turns text into nested lists of words: rows of entries, or blocks of rows."""
 
-    def __init__(self, text: str, blanks: bool) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.blanks = blanks
         self.count = 0
 
-    def read(self) -> list[Any]:
+    def read(self) -> Nested:
         if not self.text:
-            raise InputError("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
+            raise InputError(EMPTY)
         self.pieces = self._pieces()
         self._check_brackets()
-        self.blocks: list[list[Any]] = [[]]
+        self.blocks: list[Nested] = [[]]
         # One list of rows per block; a row is a list of cells, an element in brackets is a list of its own.
         self.stack: list[list[list[Any]]] = [[[]]]
         self.last = _START
@@ -311,9 +401,7 @@ class _MatrixReader:
         block = len(self.blocks)
         if len(stack) > 3:
             block += sum(map(len, stack[-3]))
-        if block > 1 or len(stack) > 3:
-            return Message(N_("block {block}, row {row}, column {column}"), block=block, row=row, column=column)
-        return Message(N_("row {row}, column {column}"), row=row, column=column)
+        return _place((block, row, column) if block > 1 or len(stack) > 3 else (row, column))
 
     def _single(self) -> bool:
         """Whether one pair of brackets encloses everything."""
@@ -345,36 +433,20 @@ class _MatrixReader:
         for piece in self.pieces:
             depth += (piece == "[") - (piece == "]")
             if depth > DEEPEST:
-                raise InputError(
-                    "Brackets are nested more than {deepest} deep. Write [[1,2],[3,4]], or one block per head: [[[1,2],[3,4]],[[5,6],[7,8]]].",
-                    deepest=DEEPEST,
-                )
+                raise InputError(_TOO_DEEP, deepest=DEEPEST)
             if depth < 0:
                 raise InputError("There is a “]” without a “[” before it. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
         if depth:
             raise InputError("A bracket “[” is not closed. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
 
     def _entries(self, piece: str) -> None:
-        cells = self.stack[-1][-1]
-        for word in _words(piece):
-            self.count += 1
-            if self.count > MOST_CELLS:
-                raise InputError(
-                    "This matrix has more than {limit} cells. Give large ones as a .npy or .npz file.", limit=MOST_CELLS
-                )
-            if word in ("?", "_"):
-                if not self.blanks:
-                    raise InputError(
-                        "{where}: “{word}” marks a cell left open, which only an answer may have. Write a number.",
-                        where=self._where(),
-                        word=word,
-                    )
-                cells.append(BLANK)
-                continue
-            try:
-                cells.append(parse_entry(word))
-            except EntryError as error:
-                raise error.at(self._where()) from None
+        words = entries_in(piece)
+        self.count += len(words)
+        if self.count > MOST_CELLS:
+            raise InputError(
+                "This matrix has more than {limit} cells. Give large ones as a .npy or .npz file.", limit=MOST_CELLS
+            )
+        self.stack[-1][-1].extend(words)
 
 
 _BAR = "|"
@@ -417,64 +489,28 @@ def _is_list(inside: Sequence[str]) -> bool:
         if depth == 0 and sign not in ")]":
             around.append(sign)
     found = "".join(around)
-    return "," in found or ";" in found or len(_words(found)) > 1
+    return "," in found or ";" in found or len(entries_in(found)) > 1
 
 
-def _words(piece: str) -> list[str]:
-    """The entries in a run of text without commas: cut at spaces, but not inside brackets or around an operator."""
-    parts = piece.split()
-    if not any(sign in piece for sign in "+-*/^()√"):
-        return parts
-    words: list[str] = []
-    together: list[str] = []
-    depth = 0
-    for part in parts:
-        if together and depth == 0 and not _goes_on(together, part):
-            words.append("".join(together))
-            together = []
-        if together and _is_part_of_number(together[-1][-1], ".)∞") and _is_part_of_number(part[0], ".(∞√"):
-            together.append(" ")  # (1 2) is not (12)
-        together.append(part)
-        depth = max(depth + part.count("(") - part.count(")"), 0)
-    return [*words, "".join(together)] if together else words
-
-
-def _is_part_of_number(sign: str, others: str) -> bool:
-    return sign in others or (sign.isascii() and sign.isalnum())
-
-
-def _goes_on(together: list[str], part: str) -> bool:
-    """Whether an entry continues after a space: 1 / 3 and 1 - 2 do, 1 -2 does not."""
-    before = together[-1]
-    if before[-1] in "+-*/^√":
-        return len(together) > 1 or len(before) > 1 or before in "-+√"
-    return part[0] in "*/^" or part in ("+", "-")
-
-
-def _collapse(rows: list[list[Any]]) -> list[Any]:
+def _collapse(rows: Sequence[Nested]) -> Nested:
     """The content of one pair of brackets: a row of cells, a list of rows, or a list of lists."""
     filled = [row for row in rows if row]
     if not filled:
         return []
-    lists = [isinstance(element, list) for row in filled for element in row]
     if [_BAR] in filled:
-        blocks: list[list[Any]] = [[]]
+        blocks: list[list[Nested]] = [[]]
         for row in filled:
             if row == [_BAR]:
                 blocks.append([])
             else:
                 blocks[-1].append(row)
         return [_as_rows(_collapse(block)) for block in blocks]
-    if all(lists):
+    if any(isinstance(element, list) for row in filled for element in row):
         return [element for row in filled for element in row]
-    if any(lists):
-        raise InputError(
-            "Numbers and bracketed rows are mixed. Put every row in brackets, [[1,2],[3,4]], or none: “1 2; 3 4”."
-        )
     return filled[0] if len(filled) == 1 else filled
 
 
-def _depth(nested: Any) -> int:
+def _depth(nested: object) -> int:
     depth = 0
     while isinstance(nested, list):
         depth += 1
@@ -482,7 +518,7 @@ def _depth(nested: Any) -> int:
     return depth
 
 
-def with_blank_rows(nested: list[Any]) -> list[Any]:
+def with_blank_rows(nested: Nested) -> Nested:
     """The same with every row or head that is only left blank (“?” alone in its place) as wide as the others."""
     if not any(isinstance(part, list) for part in nested):
         return nested
@@ -494,34 +530,34 @@ def with_blank_rows(nested: list[Any]) -> list[Any]:
     return [_filled_up(head, count, wide) for head in heads]
 
 
-def _widest(rows: list[Any]) -> int:
+def _widest(rows: Nested) -> int:
     return max((len(row) if isinstance(row, list) else 1 for row in rows), default=1)
 
 
-def _filled_up(rows: list[Any], count: int, wide: int) -> list[Any]:
+def _filled_up(rows: Nested, count: int, wide: int) -> Nested:
     """Rows of which those that are one blank are `wide`; a head that is one blank has `count` of them."""
     if count and _is_blank(rows):
         return [[BLANK] * wide] * count
     return [[BLANK] * wide if _is_blank(row) else row for row in rows]
 
 
-def _is_blank(part: Any) -> bool:
+def _is_blank(part: object) -> bool:
     """Whether this is one blank and nothing else, in however many brackets."""
     while isinstance(part, list) and len(part) == 1:
         part = part[0]
     return part is BLANK
 
 
-def _as_rows(nested: list[Any]) -> list[Any]:
+def _as_rows(nested: Nested) -> Nested:
     """A matrix as a list of rows: a single row of cells is wrapped."""
     while _depth(nested) > 2 and len(nested) == 1:
         nested = nested[0]
     return [nested] if _depth(nested) == 1 else nested
 
 
-def _matrix(nested: list[Any]) -> Matrix:
+def _matrix(nested: Nested) -> Matrix:
     if not nested or nested == [[]]:
-        raise InputError("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
+        raise InputError(EMPTY)
     rows = _as_rows(nested) if _depth(nested) < 3 else nested
     heads = rows if _depth(rows) == 3 else [rows]
     width: int | None = None
@@ -548,7 +584,7 @@ def _matrix(nested: list[Any]) -> Matrix:
             if width is None:
                 width = len(row)
             if len(row) != width:
-                raise InputError(
+                raise ShapeError(
                     "{where} has {count}, but row 1 has {expected}. Every row needs the same number of entries.",
                     where=_row_name(r, number, len(heads)),
                     count=_entries_count(len(row)),
@@ -585,7 +621,7 @@ def write_entry(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
-def write_matrix(values: Any) -> str:
+def write_matrix(values: ArrayLike) -> str:
     """A matrix as text that reads back as the same float64 numbers: "1 2; 3 4", heads separated by "|"."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 3 and len(array) == 1:  # without a “|” only brackets say that there is a head axis
@@ -596,5 +632,5 @@ def write_matrix(values: Any) -> str:
     return "; ".join(" ".join(write_entry(value) for value in row) for row in rows)
 
 
-def _bracketed(rows: Any) -> str:
+def _bracketed(rows: FloatArray) -> str:
     return "[" + ", ".join("[" + ", ".join(map(write_entry, row)) + "]" for row in rows) + "]"

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from attncli.core.graph import Axis, Graph, part_of, show_shape
-from attncli.core.message import N_, InputError, Listed, Message, closest
+from attncli.core.message import N_, InputError, Listed, Message, closest, unknown
 from attncli.core.terms import Index
 
 #: Words for steps, by what their id ends in: the field's, in both languages. Their case, spaces, -, _ and 的 do not count.
@@ -116,36 +116,22 @@ class Names:
         """
         step_id = self.find(name)
         if step_id is None:
-            raise InputError("{fault}", fault=self.complaint(name, what or Message(N_("The step"))))
+            raise self.complaint(name, what)
         return step_id
 
-    def complaint(self, name: str, what: Message) -> Message:
-        """Why a name means no step, with the steps that there are."""
+    def complaint(self, name: str, what: Message | None = None) -> InputError:
+        """The error for a name that means no step, or several, with the steps that there are."""
+        what = what or Message(N_("The step"))
         shown = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
         meant = self.meant(name)
         if meant:
-            return Message(
-                N_("{what} “{word}” may mean {choices}. Write one of them."),
+            return InputError(
+                "{what} “{word}” may mean {choices}. Write one of them.",
                 what=what,
                 word=shown,
-                choices=_listed(meant),
+                choices=Listed.first(meant, _MOST_LISTED),
             )
-        ids = [*self.graph.steps, *self.graph.inputs]
-        likely = closest(name, ids)
-        if likely is None:
-            return Message(
-                N_("{what} “{word}” does not exist. Choose from: {choices}."),
-                what=what,
-                word=shown,
-                choices=_listed(ids),
-            )
-        return Message(
-            N_("{what} “{word}” does not exist. Did you mean “{likely}”? Choose from: {choices}."),
-            what=what,
-            word=shown,
-            likely=likely,
-            choices=_listed(ids),
-        )
+        return unknown(what, shown, [*self.graph.steps, *self.graph.inputs], _MOST_LISTED)
 
     def meant(self, name: str) -> tuple[str, ...]:
         """Every id that a name may mean, in the order of the calculation."""
@@ -268,12 +254,7 @@ def _split(words: str) -> list[str]:
     return [word for word in words.split(", ") if word]
 
 
-def _listed(ids: Iterable[str]) -> Listed:
-    every = list(ids)
-    return Listed(every[:_MOST_LISTED] + ["…"] * (len(every) > _MOST_LISTED))
-
-
-def step_of(graph: Graph, id: str, *, has_gradient: bool) -> str:
+def step_of(graph: Graph, step_id: str, *, has_gradient: bool) -> str:
     """The id of the step or input that is meant.
 
     Raises
@@ -281,19 +262,19 @@ def step_of(graph: Graph, id: str, *, has_gradient: bool) -> str:
     InputError
         There is none.
     """
-    if not has_gradient and id not in graph and means_gradient(id):
+    if not has_gradient and step_id not in graph and means_gradient(step_id):
         raise InputError(
             "{id} is a gradient, and gradients need something to start from: --upstream MATRIX or --loss TEXT,"
             ' like --loss "sum({output})".',
-            id=id,
+            id=step_id,
             output=graph.output,
         )
-    return named_step(graph, id)
+    return named_step(graph, step_id)
 
 
 def index_of(
     graph: Graph,
-    id: str,
+    step_id: str,
     places: Sequence[str],
     layout: str,
     names: Callable[[Axis], Sequence[str]],
@@ -311,20 +292,22 @@ def index_of(
     InputError
         There is no such cell.
     """
-    shape = graph.shape(id)
+    shape = graph.shape(step_id)
     turned = layout == "columns"
-    axes = graph.axes(id)
+    axes = graph.axes(step_id)
     shown = tuple([*axes[:-2], *reversed(axes[-2:])] if turned else axes)
     if not places and all(size == 1 for size in shape):
         return (0,) * len(shape)
-    none = _no_cell(id, places, tuple(axis.size for axis in shown), problem)
+    none = _no_cell(step_id, places, tuple(axis.size for axis in shown), problem)
     if len(places) != len(shape):
         raise none
-    index = tuple(_place(id, place, axis.size, names(axis), none) for place, axis in zip(places, shown, strict=True))
+    index = tuple(
+        _place(step_id, place, axis.size, names(axis), none) for place, axis in zip(places, shown, strict=True)
+    )
     return (*index[:-2], *reversed(index[-2:])) if turned else index
 
 
-def _place(id: str, place: str, size: int, called: Sequence[str], none: InputError) -> int:
+def _place(step_id: str, place: str, size: int, called: Sequence[str], none: InputError) -> int:
     """The index from 0 that a number counted from 1, or the name of a row or column, stands for."""
     found = [i for i, name in enumerate(called) if name and place in (name, name.partition(" ")[2])]
     if place.isdecimal() and len(place) < 10:
@@ -338,44 +321,53 @@ def _place(id: str, place: str, size: int, called: Sequence[str], none: InputErr
         raise InputError(
             "“{place}” occurs several times in {id}: at {numbers}. Write the number.",
             place=place[:40],
-            id=id,
+            id=step_id,
             numbers=numbers,
         )
     given = [name for name in called if name]
     if not given:
         raise none
-    raise _no_name(id, place, given)
+    raise _no_name(step_id, place, given)
 
 
 #: Names of rows that an error lists.
 _MOST_NAMES = 12
 
 
-def _no_name(id: str, place: str, given: Sequence[str]) -> InputError:
-    names = Listed([*given[:_MOST_NAMES], *["…"] * (len(given) > _MOST_NAMES)])
+def _no_name(step_id: str, place: str, given: Sequence[str]) -> InputError:
+    names = Listed.first(given, _MOST_NAMES)
     likely = closest(place, list(given))
     if likely is None:
         return InputError(
-            "“{place}” is neither a number nor a name there: {id} has {names}.", place=place[:40], id=id, names=names
+            "“{place}” is neither a number nor a name there: {id} has {names}.",
+            place=place[:40],
+            id=step_id,
+            names=names,
         )
     return InputError(
         "“{place}” is neither a number nor a name there: {id} has {names}. Did you mean “{likely}”?",
         place=place[:40],
-        id=id,
+        id=step_id,
         names=names,
         likely=likely,
     )
 
 
-def _no_cell(id: str, places: Sequence[str], sizes: tuple[int, ...], problem: str | None) -> InputError:
-    shape, example = show_shape(sizes), shlex.join(["attncli", "why", *filter(None, [problem]), id, *map(str, sizes)])
+def _no_cell(step_id: str, places: Sequence[str], sizes: tuple[int, ...], problem: str | None) -> InputError:
+    shape, example = (
+        show_shape(sizes),
+        shlex.join(["attncli", "why", *filter(None, [problem]), step_id, *map(str, sizes)]),
+    )
     if not places:
         return InputError(
-            "Which number of {id}? It is {shape}, counted from 1. Write {example}.", id=id, shape=shape, example=example
+            "Which number of {id}? It is {shape}, counted from 1. Write {example}.",
+            id=step_id,
+            shape=shape,
+            example=example,
         )
     return InputError(
         "{id}[{cell}] does not exist: {id} is {shape}, counted from 1. Write {example}.",
-        id=id,
+        id=step_id,
         cell=",".join(places)[:40],
         shape=shape,
         example=example,

@@ -13,9 +13,10 @@ from attncli.arithmetic import Arithmetic
 from attncli.core.graph import Graph, Step, Trace, gradient_id
 from attncli.core.limits import MOST_CELLS
 from attncli.core.matrix import EXACT, Matrix
-from attncli.core.message import N_, InputError, LimitError, Message, unknown
+from attncli.core.message import N_, AttnError, InputError, LimitError, Message, ShapeError, unknown
 from attncli.core.record import Record
 from attncli.models.model import Model, Part
+from attncli.problems.matrix_text import comma_said, parse_matrix, with_points
 from attncli.problems.settings import read_settings
 
 if TYPE_CHECKING:
@@ -103,8 +104,28 @@ class Problem(Record):
         """
         wanted = self.has_gradient if backward is None else backward
         if wanted not in self._graphs:
-            self._graphs[wanted] = self._graph(wanted)
+            try:
+                self._graphs[wanted] = self._graph(wanted)
+            except ShapeError as error:
+                raise self._with_commas_said(error, wanted) from None
         return self._graphs[wanted]
+
+    def _with_commas_said(self, error: ShapeError, backward: bool) -> ShapeError:
+        """The error, with a word on commas where one matrix with decimal commas, or all, would have fitted."""
+        given = {name: matrix for name, matrix in {**self.inputs, **self.extras, "": self.upstream}.items() if matrix}
+        typed = {name: matrix.text for name, matrix in given.items() if matrix.text is not None}
+        for names in [*([name] for name in typed), list(typed)] if typed else []:
+            try:
+                meant = {name: parse_matrix(with_points(typed[name])) for name in names}
+                self.changed(
+                    inputs={name: meant.get(name, matrix) for name, matrix in self.inputs.items()},
+                    extras={name: meant.get(name, matrix) for name, matrix in self.extras.items()},
+                    upstream=meant.get("", self.upstream),
+                )._graph(backward)
+            except AttnError:
+                continue
+            return comma_said(error, typed[names[0]])
+        return error
 
     @cached_property
     def _graphs(self) -> dict[bool, Graph]:
@@ -333,6 +354,11 @@ def run(
     places = problem.decimals if decimals is None else decimals
     trace = graph.evaluate(arithmetic_called(arithmetic, places, rounding), until=until)
     shown = tuple(step for step in graph.steps if step in trace.numbers and (not wanted or step in wanted))
+    verified = None
+    if check:
+        from attncli.core.verify import verify
+
+        verified = verify(graph, rounded=arithmetic == "hand")
     return Run(
         problem,
         graph,
@@ -340,7 +366,7 @@ def run(
         shown if wanted else tuple(graph.steps),
         decimals,
         full=graph.evaluate(until=until) if arithmetic == "hand" else None,
-        verification=_verified(graph) if check else None,
+        verification=verified,
     )
 
 
@@ -362,12 +388,6 @@ def check_cells(graph: Graph, most: int) -> None:
             cells=f"{largest.cells:,}",
             limit=f"{most:,}",
         )
-
-
-def _verified(graph: Graph) -> Verification:
-    from attncli.core.verify import verify
-
-    return verify(graph)
 
 
 def arithmetic_called(name: str, decimals: int = 3, rounding: str = "away") -> Arithmetic:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph
+from attncli.core.graph import Graph, Step
 from attncli.core.matrix import Matrix
 from attncli.core.message import AttnError
 from attncli.core.record import Record
@@ -130,7 +130,7 @@ def question_of(problem: Problem) -> Question:
             **problem.texts,
             **{step_id: write_matrix(m.values) for step_id, m in problem.extras.items() if step_id not in graph},
         },
-        {name: _setting(value) for name, value in problem.settings.items()},
+        {name: as_in_a_file(value) for name, value in problem.settings.items()},
         problem.loss,
     )
 
@@ -153,12 +153,12 @@ def _as_shown(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:-2], *reversed(shape[-2:])) if problem.layout == "columns" else shape
 
 
-def _setting(value: object) -> str:
+def as_in_a_file(value: object) -> str:
     """A setting as a problem file writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_setting, value))}]"
+        return f"[{', '.join(map(as_in_a_file, value))}]"
     if hasattr(value, "values"):
         return write_matrix(value.values)
     return str(getattr(value, "text", value))
@@ -190,11 +190,18 @@ def command(run: Run) -> Command:
     name = "backward" if any(step.phase != "forward" for step in run.graph.steps.values()) else "forward"
     before = ["attncli", name, *([problem.id] if example else _model(problem))]
     arrays = {**problem.inputs, **problem.extras}
-    known = {id: matrix for id, matrix in arrays.items() if id in run.trace.numbers}
-    inputs = {id: (_option(id), None if example else write_matrix(matrix.values)) for id, matrix in known.items()}
+    known = {input_id: matrix for input_id, matrix in arrays.items() if input_id in run.trace.numbers}
+    inputs = {
+        input_id: (_option(input_id), None if example else write_matrix(matrix.values))
+        for input_id, matrix in known.items()
+    }
     if not example:
-        fixed = {id: matrix for id, matrix in arrays.items() if id not in known}
-        before += [word for id, matrix in fixed.items() for word in ("--set", f"{id}={write_matrix(matrix.values)}")]
+        fixed = {input_id: matrix for input_id, matrix in arrays.items() if input_id not in known}
+        before += [
+            word
+            for input_id, matrix in fixed.items()
+            for word in ("--set", f"{input_id}={write_matrix(matrix.values)}")
+        ]
     upstream = _upstream(run)
     if problem.upstream is not None and upstream is not None:
         inputs[upstream] = ("--upstream ", None if example else write_matrix(problem.upstream.values))
@@ -202,17 +209,19 @@ def command(run: Run) -> Command:
     if problem.loss is not None and not example and name == "backward":
         after += ["--loss", problem.loss]
     can_change = changeable(run)
-    moved = {id: given for id, given in inputs.items() if id in can_change}
-    rest = [f'{option}"{text}"' for id, (option, text) in inputs.items() if id not in moved and text is not None]
+    moved = {input_id: given for input_id, given in inputs.items() if input_id in can_change}
+    rest = [
+        f'{option}"{text}"' for input_id, (option, text) in inputs.items() if input_id not in moved and text is not None
+    ]
     return Command(" ".join([*map(shlex.quote, before), *rest]), moved, " ".join(map(shlex.quote, after)))
 
 
 def changeable(run: Run) -> set[str]:
     """The inputs that are given as numbers and calculated with as such, so that a change of one can be followed."""
     problem = run.problem
-    given = {id for id in (*problem.inputs, *problem.extras) if id in run.trace.numbers}
+    given = {input_id for input_id in (*problem.inputs, *problem.extras) if input_id in run.trace.numbers}
     upstream = _upstream(run) if problem.upstream is not None else None
-    return {id for id in (*given, upstream) if id is not None and _is_calculated_with(run, id)}
+    return {input_id for input_id in (*given, upstream) if input_id is not None and _is_calculated_with(run, input_id)}
 
 
 def _upstream(run: Run) -> str | None:
@@ -250,8 +259,8 @@ def _model(problem: Problem) -> list[str]:
     return words
 
 
-def _option(id: str) -> str:
-    return f"-{id} " if id in ("Q", "K", "V") else f"--set {id}="
+def _option(input_id: str) -> str:
+    return f"-{input_id} " if input_id in ("Q", "K", "V") else f"--set {input_id}="
 
 
 def _setting_word(value: Any) -> str:
@@ -270,19 +279,19 @@ def _is_row(value: Any) -> bool:
     return isinstance(value, (list, tuple, np.ndarray))
 
 
-def _is_calculated_with(run: Run, id: str) -> bool:
+def _is_calculated_with(run: Run, input_id: str) -> bool:
     """Whether every step that takes this input names its cells, so that a change is followed.
 
     Ids of tokens only choose rows: which numbers are added up is then another calculation.
     """
-    takes = [step for step in run.trace.steps if id in step.inputs]
+    takes = [step for step in run.trace.steps if input_id in step.inputs]
     if not takes:
-        return id in run.graph.inputs and run.graph.inputs[id].phase == "upstream"
-    return all(_names(run, step, id) for step in takes)
+        return input_id in run.graph.inputs and run.graph.inputs[input_id].phase == "upstream"
+    return all(_names(run, step, input_id) for step in takes)
 
 
-def _names(run: Run, step: Any, id: str) -> bool:
+def _names(run: Run, step: Step, input_id: str) -> bool:
     values = run.trace.numbers
     shape = values[step.id].shape
     cells = (name for index in np.ndindex(*shape) for name, _ in step.op.terms(step, index, values).cells())
-    return id in cells
+    return input_id in cells

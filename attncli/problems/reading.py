@@ -72,7 +72,7 @@ def read_bounded(path: str, most: int) -> bytes:
     return data
 
 
-def as_text(data: bytes, where: Message | str) -> str:
+def decoded(data: bytes) -> str:
     """The text in these bytes, which must be UTF-8."""
     try:
         return data.decode("utf-8-sig")

@@ -10,7 +10,7 @@ from typing import Any
 
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
-from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
 from attncli.locale import in_every_language
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import NOTHING, Problem, Run, run
@@ -100,15 +100,13 @@ def _of_words(words: Mapping[str, Any], name: str | None) -> Problem:
 def problem_named(name: str, stdin: Stdin | None = None) -> Problem:
     """The problem in a file, on standard input (-), or the worked example of this id."""
     from attncli.problems import file, library
-    from attncli.problems.reading import as_text
+    from attncli.problems.reading import decoded
 
     if name == "-":
         where = Message(N_("standard input"))
         data = (stdin or Stdin())()
-        try:
-            return file.parse(as_text(data, where))
-        except AttnError as error:
-            raise error.at(where) from None
+        with placed(where):
+            return file.parse(decoded(data))
     if _is_file(name):
         return file.load(name)
     if name[:1].isdigit() or name[:1] in "[-.":
@@ -139,10 +137,8 @@ def _is_file(name: str) -> bool:
 
 
 def _option(option: str, text: str, stdin: Stdin) -> Matrix:
-    try:
+    with placed(option):
         return read_matrix(text, stdin)
-    except AttnError as error:
-        raise error.at(option) from None
 
 
 class _Given:
@@ -156,7 +152,7 @@ class _Given:
         self.stdin = stdin
         #: The option that gave each name.
         self.options: dict[str, str] = {}
-        self.places: dict[str, str] = {}
+        self.places: dict[str, Message | str] = {}
         for name, parameter in (("Q", "queries"), ("K", "keys"), ("V", "values")):
             if words.get(parameter) is not None:
                 self._once(name, f"-{name}")
@@ -180,12 +176,10 @@ class _Given:
         self._once(name, option)
         self.places[name] = option
         if name in _FROM_FILES and isinstance(value, str):
-            try:
+            with placed(option):
                 path, value = read_value(value, self.stdin)
-            except AttnError as error:
-                raise error.at(option) from None
             if path:
-                self.places[name] = f"{option}: {path}"
+                self.places[name] = Message(N_("{where}: {what}"), where=option, what=path)
         self.settings[name] = value
 
     def _sets(self, words: Mapping[str, Any], problem: Problem | None) -> None:
@@ -270,10 +264,8 @@ def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **o
         return run(problem, **options)
     except AttnError:
         if name is not None and not any(words.get(option) for option in _CHANGING) and (name == "-" or _is_file(name)):
-            try:
+            with placed(Message(N_("standard input")) if name == "-" else name):
                 problem.graph(backward=options.get("backward"))
-            except AttnError as error:
-                raise error.at(Message(N_("standard input")) if name == "-" else name) from None
         raise
 
 

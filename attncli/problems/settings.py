@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from attncli.core.matrix import BoolArray, Matrix
-from attncli.core.message import N_, AttnError, InputError, Message, unknown
+from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
 from attncli.models.model import Model, Setting
 from attncli.problems.matrix_text import brief, from_cells, number_of
 from attncli.problems.source import matrix_of
 
 
 def read_settings(
-    model: Model, written: Mapping[str, Any], layout: str = "rows", places: Mapping[str, str] | None = None
+    model: Model, written: Mapping[str, Any], layout: str = "rows", places: Mapping[str, Message | str] | None = None
 ) -> dict[str, Any]:
     """The settings with their values read: numbers as floats, masks as matrices, marks as booleans.
 
@@ -45,11 +45,9 @@ def read_settings(
     return out
 
 
-def _read(setting: Setting, value: object, layout: str, place: str) -> Any:
-    try:
+def _read(setting: Setting, value: object, layout: str, place: Message | str) -> Any:
+    with placed(place):
         return _READERS[setting.kind](value, setting, layout)
-    except AttnError as error:
-        raise error.at(place) from None
 
 
 _FLAGS = ("true", "yes", "on", "false", "no", "off")
@@ -102,12 +100,8 @@ def _one(value: object) -> Matrix:
 
 
 def _scale(value: object, setting: Setting, layout: str) -> str | Matrix:
-    if isinstance(value, str) and value.strip() in ("sqrt", "none"):
-        return value.strip()
-    if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
-        raise unknown(Message(N_("The scale")), value, ["sqrt", "none", "NUMBER"])
-    number = _number(value, setting, layout)
-    if float(number.values) == 0:
+    number = _word_or_number(value, setting, ("sqrt", "none"), N_("The scale"))
+    if isinstance(number, Matrix) and float(number.values) == 0:
         raise InputError(
             "A scale of 0 would erase all scores. Write sqrt, none, or a number that multiplies, like 0.5."
         )
@@ -115,11 +109,15 @@ def _scale(value: object, setting: Setting, layout: str) -> str | Matrix:
 
 
 def _shift(value: object, setting: Setting, layout: str) -> str | Matrix:
-    if isinstance(value, str) and value.strip() in ("max", "none"):
+    return _word_or_number(value, setting, ("max", "none"), N_("What to subtract"))
+
+
+def _word_or_number(value: object, setting: Setting, words: tuple[str, ...], what: str) -> str | Matrix:
+    if isinstance(value, str) and value.strip() in words:
         return value.strip()
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
-        raise unknown(Message(N_("What to subtract")), value, ["max", "none", "NUMBER"])
-    return _number(value, setting, layout)
+        raise unknown(Message(what), value, [*words, "NUMBER"])
+    return _number(value, setting, "")
 
 
 def _mask(value: object, setting: Setting, layout: str) -> Matrix:
@@ -275,10 +273,8 @@ def number(option: str, text: str, least: float, most: float) -> float:
     """
     from attncli.problems.matrix_text import parse_number
 
-    try:
+    with placed(option):
         value: float = parse_number(text)[0]
-    except AttnError as error:
-        raise error.at(option) from None
     if not least <= value <= most:
         raise InputError(
             "{option}: {given} is out of range. Write a number from {least} to {most}.",

@@ -9,20 +9,25 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from attncli.core.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS, MOST_TEXT_BYTES
-from attncli.core.matrix import Matrix
-from attncli.core.message import N_, AttnError, InputError, Message
+from attncli.core.matrix import FloatArray, Matrix
+from attncli.core.message import N_, AttnError, InputError, Message, placed
 from attncli.problems.matrix_text import brief, parse_lists, parse_matrix
-from attncli.problems.reading import as_text, open_bounded, parse_json, read_bounded
+from attncli.problems.reading import decoded, open_bounded, parse_json, read_bounded
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
+
+    from numpy.typing import NDArray
 
 ReadStdin = Callable[[], bytes]
 
 
-def read_matrix(text: str, read_stdin: ReadStdin, *, blanks: bool = False) -> Matrix:
+def read_matrix(text: str, read_stdin: ReadStdin) -> Matrix:
     """A matrix from text, from @FILE, or from standard input (-).
 
     Raises
@@ -30,41 +35,50 @@ def read_matrix(text: str, read_stdin: ReadStdin, *, blanks: bool = False) -> Ma
     InputError
         Names the file and what is wrong with it.
     """
+    where, value = read_value(text, read_stdin)
+    if not where:
+        return matrix_of(value)
+    with placed(where):
+        return matrix_of(value)
+
+
+def read_value(text: str, read_stdin: ReadStdin) -> tuple[Message | str, Any]:
+    """A setting's value from text, @FILE or standard input, not yet understood; and where it stood, if not here."""
     if text.strip() == "-":
+        where = Message(N_("standard input"))
         data = read_stdin()
-        try:
-            return parse_matrix(as_text(data, Message(N_("standard input"))), blanks=blanks)
-        except AttnError as error:
-            raise error.at(Message(N_("standard input"))) from None
-    if text.startswith("@"):
-        return matrix_from_file(text[1:], blanks=blanks)
-    return parse_matrix(text, blanks=blanks)
+        with placed(where):
+            return where, decoded(data)
+    return value_from_file(text[1:]) if text.startswith("@") else ("", text)
 
 
 def matrix_from_file(name: str, *, blanks: bool = False) -> Matrix:
     """The matrix in FILE (.txt .csv .json .npy, anything else is read as text) or FILE.npz:NAME."""
     path, value = value_from_file(name)
-    try:
+    with placed(path):
         return parse_matrix(value, blanks=blanks) if isinstance(value, str) else matrix_of(value)
-    except AttnError as error:
-        raise error.at(path) from None
 
 
-def read_value(text: str, read_stdin: ReadStdin) -> tuple[str, Any]:
-    """A setting's value from text, @FILE or standard input, not yet understood; and the file, or nothing.
+def value_from_file(name: str) -> tuple[str, Any]:
+    """The path, and the text, matrix or nested lists that FILE or FILE.npz:NAME holds.
 
     Raises
     ------
     InputError
         Names the file and what is wrong with it.
     """
-    if text.strip() == "-":
-        return "-", as_text(read_stdin(), Message(N_("standard input")))
-    return value_from_file(text[1:]) if text.startswith("@") else ("", text)
+    path, array = array_in(name)
+    with placed(path):
+        if array is not None:
+            return path, Matrix(real_array(array))
+        text = decoded(read_bounded(path, MOST_TEXT_BYTES))
+        if path.lower().endswith(".json"):
+            return path, parse_json(text)
+        return path, _without_header(text) if path.lower().endswith(".csv") else text
 
 
-def value_from_file(name: str) -> tuple[str, Any]:
-    """The path, and the text, array or nested lists that FILE or FILE.npz:NAME holds.
+def array_in(name: str) -> tuple[str, NDArray[Any] | None]:
+    """The path, and the array in its own type, of FILE.npy, FILE.npz (its only one) or FILE.npz:NAME; None for other files.
 
     Raises
     ------
@@ -73,21 +87,20 @@ def value_from_file(name: str) -> tuple[str, Any]:
     """
     if not name.strip():
         raise InputError("@ needs the name of a file after it, like @matrix.txt.")
-    path, _, member = name.partition(".npz:")
-    path = f"{path}.npz" if member or name.endswith(".npz:") else name
-    ending = Path(path).suffix.lower()
-    try:
-        if ending == ".npz":
-            return path, Matrix(array_from_npz(path, member))
-        if ending == ".npy":
+    path, colon, member = name.partition(".npz:")
+    path = f"{path}.npz" if colon else path
+    with placed(path):
+        if path.lower().endswith(".npy"):
             with open_bounded(path, MOST_ARRAY_BYTES, stored=True) as file:
-                return path, Matrix(read_array(file))
-        text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
-        if ending == ".json":
-            return path, parse_json(text)
-        return path, _without_header(text) if ending == ".csv" else text
-    except AttnError as error:
-        raise error.at(path) from None
+                return path, stored_array(file)
+        if path.lower().endswith(".npz"):
+            with _npz(path) as archive:
+                members = _names(archive)
+                member = members[0] if not member and len(members) == 1 else member
+                if member not in members:
+                    raise _no_member(path, member, members)
+                return path, _member(archive, member)
+    return path, None
 
 
 def beside(name: str, base: Path | None) -> str:
@@ -152,18 +165,9 @@ def _reads(cells: list[str]) -> bool:
     return True
 
 
-def array_from_npz(path: str, name: str) -> Any:
-    """The array called `name` in an .npz file (or its only one)."""
-    with _npz(path) as archive:
-        members = _names(archive)
-        if not name and len(members) == 1:
-            name = members[0]
-        if name not in members:
-            raise no_member(path, name, members)
-        return real_array(_member(archive, name))
-
-
-def arrays_from_npz(path: str, most: int = MOST_ARRAY_BYTES, *, writer: str = "numpy.savez") -> dict[str, Any]:
+def arrays_from_npz(
+    path: str, most: int = MOST_ARRAY_BYTES, *, writer: str = "numpy.savez"
+) -> dict[str, NDArray[Any] | Message]:
     """All arrays of an .npz file as they are stored, or for one that cannot be read the error's message.
 
     Parameters
@@ -171,16 +175,14 @@ def arrays_from_npz(path: str, most: int = MOST_ARRAY_BYTES, *, writer: str = "n
     most : bytes that all of them may unpack to
     writer : what writes such files, for the errors
     """
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, NDArray[Any] | Message] = {}
     with _npz(path, writer) as archive:
         members = _names(archive)
-        twice = (
-            next((name for name in members if members.count(name) > 1), None) if len(members) < MOST_ARRAYS else None
-        )
-        if twice is not None:
-            raise InputError("holds two arrays “{name}”. Keep one.", name=twice)
         if len(members) > MOST_ARRAYS:
             raise InputError("holds {count} arrays; the limit here is {limit}.", count=len(members), limit=MOST_ARRAYS)
+        twice = next((name for name in members if members.count(name) > 1), None)
+        if twice is not None:
+            raise InputError("holds two arrays “{name}”. Keep one.", name=twice)
         # What a member says of its size is also all that is unpacked of it.
         sizes = [info.file_size for info in archive.infolist()]
         if max(sizes, default=0) > most or sum(size for size in sizes if size <= MOST_ARRAY_BYTES) > most:
@@ -196,7 +198,7 @@ def arrays_from_npz(path: str, most: int = MOST_ARRAY_BYTES, *, writer: str = "n
 
 
 @contextmanager
-def _npz(path: str, writer: str = "numpy.savez") -> Iterator[Any]:
+def _npz(path: str, writer: str = "numpy.savez") -> Iterator[ZipFile]:
     """The archive, open; whatever goes wrong in it is said in one way."""
     import zipfile
     import zlib
@@ -211,11 +213,11 @@ def _npz(path: str, writer: str = "numpy.savez") -> Iterator[Any]:
             ) from None
 
 
-def _names(archive: Any) -> list[str]:
+def _names(archive: ZipFile) -> list[str]:
     return [member.removesuffix(".npy") for member in archive.namelist()]
 
 
-def _member(archive: Any, name: str) -> Any:
+def _member(archive: ZipFile, name: str) -> NDArray[Any]:
     info = archive.getinfo(f"{name}.npy" if f"{name}.npy" in archive.namelist() else name)
     if info.file_size > MOST_ARRAY_BYTES:
         raise InputError(
@@ -228,7 +230,7 @@ def _member(archive: Any, name: str) -> Any:
         return stored_array(member)
 
 
-def no_member(path: str, name: str, members: list[str]) -> InputError:
+def _no_member(path: str, name: str, members: list[str]) -> InputError:
     names = ", ".join(members[:20]) or "–"
     if not name:
         return InputError(
@@ -240,18 +242,7 @@ def no_member(path: str, name: str, members: list[str]) -> InputError:
     return InputError("holds no array “{name}”. It holds: {names}.", name=name, names=names)
 
 
-def read_array(file: IO[bytes]) -> Any:
-    """A float64 array from an .npy stream.
-
-    Raises
-    ------
-    InputError
-        As `stored_array`; NaN is not a number to calculate with.
-    """
-    return real_array(stored_array(file))
-
-
-def stored_array(file: IO[bytes]) -> Any:
+def stored_array(file: IO[bytes]) -> NDArray[Any]:
     """The array of an .npy stream in its own type; the header is checked before anything is allocated.
 
     Raises
@@ -290,16 +281,7 @@ def stored_array(file: IO[bytes]) -> Any:
         if len(data) != size:
             raise InputError("stops in the middle of its array. Save it again.")
         array = np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C")
-    except (
-        ValueError,
-        SyntaxError,
-        EOFError,
-        MemoryError,
-        OverflowError,
-        TypeError,
-        RecursionError,
-        TokenError,
-    ):
+    except (ValueError, SyntaxError, EOFError, MemoryError, OverflowError, TypeError, RecursionError, TokenError):
         raise InputError(
             "is not a readable .npy file: it is damaged, or something else. Write it with numpy.save."
         ) from None
@@ -325,8 +307,7 @@ def matrix_of(value: object) -> Matrix:
     if isinstance(value, (int, float, np.generic)):
         return parse_lists([value])
     raise InputError(
-        "“{value}” is not a matrix. Write text like “1 2; 3 4”, or rows like [[1, 2], [3, 4]].",
-        value=brief(value),
+        "“{value}” is not a matrix. Write text like “1 2; 3 4”, or rows like [[1, 2], [3, 4]].", value=brief(value)
     )
 
 
@@ -341,7 +322,7 @@ _KINDS = {
 }
 
 
-def real_array(array: Any) -> Any:
+def real_array(array: NDArray[Any]) -> FloatArray:
     """The array as float64.
 
     Raises
@@ -358,7 +339,7 @@ def real_array(array: Any) -> Any:
         kind = Message(_KINDS.get(array.dtype.kind, N_("something else")))
         raise InputError("holds {kind}, not real numbers. Save plain floats or integers.", kind=kind)
     with np.errstate(over="ignore"):
-        values = array.astype(np.float64)
+        values: FloatArray = array.astype(np.float64)
     wrong = np.isnan(values) | (np.isinf(values) & np.isfinite(array))
     if wrong.any():
         index = ",".join(str(i + 1) for i in np.argwhere(wrong)[0])

@@ -14,7 +14,7 @@ from attncli.core.message import N_, AttnError, InputError, Message
 from attncli.core.outputs import npz_bytes
 from attncli.models.updates import REMEMBERED
 from attncli.models.vocabulary import MOST, printable
-from attncli.problems.reading import as_text, complaint, plain_json
+from attncli.problems.reading import complaint, decoded, plain_json
 from attncli.problems.source import arrays_from_npz
 from attncli.training.spec import Spec, TrainingState, as_plain
 from attncli.training.trainer import Trainer
@@ -177,7 +177,7 @@ def _json(array: Any) -> Any:
             type=str(array.dtype),
             limit=f"{MOST_TEXT_BYTES:,}",
         )
-    return plain_json(as_text(array.tobytes(), _META))
+    return plain_json(decoded(array.tobytes()))
 
 
 def _known(path: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from attncli.core.message import AttnError, InputError, LimitError, Message, unk
 from attncli.core.record import Record
 from attncli.models.model import Argument
 from attncli.models.vocabulary import MOST, Vocabulary, printable
-from attncli.problems.reading import as_text, read_bounded
+from attncli.problems.reading import decoded, read_bounded
 from attncli.problems.request import Stdin
 from attncli.problems.settings import LARGEST_SEED, number, whole_number
 
@@ -363,7 +363,7 @@ def text_of(word: str) -> str:
     if word == "-" or (word.startswith("@") and len(word) > 1):
         where = Message("standard input") if word == "-" else word[1:]
         try:
-            word = as_text(Stdin()() if word == "-" else read_bounded(word[1:], MOST_TEXT_BYTES), where)
+            word = decoded(Stdin()() if word == "-" else read_bounded(word[1:], MOST_TEXT_BYTES))
         except AttnError as error:
             raise error.at(where) from None
     text = " ".join(word.split())

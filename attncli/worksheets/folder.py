@@ -307,10 +307,10 @@ def _rows(path: str) -> list[list[str]]:
         It cannot be read; names the file.
     """
     from attncli.core.limits import MOST_TEXT_BYTES
-    from attncli.problems.reading import as_text, read_bounded
+    from attncli.problems.reading import decoded, read_bounded
 
     try:
-        text = as_text(read_bounded(path, MOST_TEXT_BYTES), path)
+        text = decoded(read_bounded(path, MOST_TEXT_BYTES))
         return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True))
     except csv.Error as error:
         raise InputError(

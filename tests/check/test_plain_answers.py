@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from attncli.arithmetic.expression import entry_text, parse_entry
 from attncli.core.message import AttnError
 from attncli.problems.answers import _short, answer
-from attncli.problems.matrix_text import parse_matrix
+from attncli.problems.matrix_text import by_grammar
 
 
 def parts(matrix: Any) -> list[Any]:
@@ -54,7 +54,7 @@ def test_the_short_way_is_the_grammar(text: str) -> None:
         assert found.matrix is not None and found.matrix.blank is not None
         return
     try:
-        expected = parse_matrix(text, blanks=True)
+        expected = by_grammar(text, blanks=True)
     except AttnError as error:
         assert found.matrix is None
         assert found.error == error.message
@@ -68,7 +68,7 @@ def test_the_short_way_is_taken(text: str, monkeypatch: pytest.MonkeyPatch) -> N
     def grammar(*args: Any, **more: Any) -> Any:
         raise AssertionError("the grammar was asked")
 
-    monkeypatch.setattr("attncli.problems.answers.parse_matrix", grammar)
+    monkeypatch.setattr("attncli.problems.matrix_text.by_grammar", grammar)
     _short.cache_clear()
     found = answer(text).matrix
     assert found is not None

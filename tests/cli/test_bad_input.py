@@ -122,6 +122,11 @@ def test_texts_as_an_option(kind: str) -> None:
     refused(q(text), *words)
 
 
+def test_a_comma_that_would_not_help_is_not_spoken_of(files: Path) -> None:
+    for commas in ("1,2,3", "1,2 3,4 5,6", "1,2;3,4 5,6,7"):
+        assert "comma" not in refused(q(commas)), commas
+
+
 def test_the_same_message_from_an_option_a_file_a_problem_and_python(files: Path) -> None:
     """The place in front differs, and nothing else."""
     plain = "row 2, column 2: “x” is not a number: “x” does not belong there. " + NUMBERS
@@ -143,6 +148,9 @@ def test_the_same_message_from_an_option_a_file_a_problem_and_python(files: Path
 COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     # shapes
     "Q of another width": (q("1 2 3"), ("K is 2×2: it has 2 columns", "axis “d_k” has length 3, set by Q (1×3)", "Give K 3 columns, or change Q.")),
+    "Q with a decimal comma": (q("1,5 2"), ("K is 2×2", "A comma separates entries, so “1,5” was read as 1 and 5. If it was meant as one number, write 1.5.")),
+    "a row with one": (q("1,5 2; 3 4"), ("-Q: Row 2 has 2 entries, but row 1 has 3.", "write 1.5.")),
+    "upstream with one": ([*BACKWARD, "--upstream", "0，5 1"], ("G_O is 1×3", "write 0.5.")),
     "K of another width": (["forward", *Q, "-K", "1 0 0", *V], ("K is 1×3", "“d_k”", "set by Q (1×2)")),
     "V with too few rows": (["forward", *Q, *K, "-V", "2 0"], ("V is 1×2: it has 1 row, but the axis “key” has length 2, set by K (2×2). Give V 2 rows, or change K.",)),
     "Q with heads, K without": (q("1 2 | 3 4"), ("K has shape 2×2, but it needs 3 axes: head × key × d_k", "one block per head")),

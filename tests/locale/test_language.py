@@ -174,7 +174,7 @@ def test_unknown_language() -> None:
     assert told.err == "attncli: The language “zn” does not exist. Choose from: en, zh.\n"
     assert said(ATTNCLI_LANG="klingon").status == 2
     # Who works in Chinese reads about the slip in Chinese.
-    assert said("--lang", "cn", LANG="zh_CN.UTF-8").err == "attncli: 语言“cn”不存在。可选：en, zh。\n"
+    assert said("--lang", "cn", LANG="zh_CN.UTF-8").err == "attncli: 语言“cn”不存在。可选：en、zh。\n"
 
 
 # What a terminal can show

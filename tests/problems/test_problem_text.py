@@ -14,7 +14,7 @@ import attncli
 from attncli.core.message import InputError
 from attncli.problems import file
 from attncli.problems.problem import Problem, run
-from attncli.problems.source import array_from_npz, matrix_from_file, read_array
+from attncli.problems.source import array_in, matrix_from_file
 
 FUZZ = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 TOML = 'model = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n'
@@ -154,11 +154,7 @@ def test_damaged_arrays(noise: bytes, at: int, zipped: bool) -> None:
     data[at : at + len(noise)] = noise
     Path(name).write_bytes(data)
     try:
-        if zipped:
-            array_from_npz(name, "arr_0")
-        else:
-            with Path(name).open("rb") as stream:
-                read_array(stream)
+        assert array_in(name)[1] is not None
         matrix_from_file(name)
     except InputError as error:
         assert len(str(error)) < 500
