@@ -177,7 +177,7 @@ def _with_norm(step: Step, x: str, norm: Norm) -> dict[str, Swap]:
 
 
 MISTAKES = (
-    MistakeKind("norm-placement", 3, N_("You put the norm in another place of the sublayer."), N_("Look again at where the norm stands: behind the sum, LN(x + f(x)), or before the sublayer, x + f(LN(x))?"), ("residual", "product", "affine"), _placed, rank=1),
+    MistakeKind("norm-placement", 3, N_("You put the norm in a different place in the sublayer."), N_("Look again at where the norm stands: behind the sum, LN(x + f(x)), or before the sublayer, x + f(LN(x))?"), ("residual", "product", "affine"), _placed, rank=1),
     MistakeKind("residual-missing", 0, N_("You left out what went in: the sublayer's output is added to its input."), _RESIDUAL, ("residual",), _left_out, _no_way_back),
     MistakeKind("residual-doubled", 1, N_("You added the sublayer's output to itself. It is added to what went in."), _RESIDUAL, ("residual",), _doubled, _twice_back),
     MistakeKind("residual-path-missing", 2, N_("You left out the gradient that goes past the sublayer."), _RESIDUAL, ("sum_paths",), _past_missing),

@@ -163,12 +163,12 @@ def straight_through(xp: Arithmetic, arriving: Value, divisor: Value, *others: V
 
 MISTAKES = (
     MistakeKind("value-for-gradient", 1, N_("You used a forward value where its gradient belongs."), _BACK, ("",), _value_for_gradient),
-    MistakeKind("gradients-swapped", 1, N_("This is another matrix's gradient: two were exchanged."), _BACK, ("",), _exchanged),
+    MistakeKind("gradients-swapped", 1, N_("This is the gradient of another matrix: two were swapped."), _BACK, ("",), _exchanged),
     MistakeKind("softmax-passed-through", 1, N_("You passed the gradient straight through softmax."), _SOFTMAX, ("multiply",), ways(_rule, lambda step, a, g, r: passing(step, g))),
     MistakeKind("softmax-diagonal-only", 4, N_("You used only the diagonal, a(1 − a). Raising one weight also lowers the others in its {row}."), _SOFTMAX, ("multiply",), ways(_rule, _slopes_times, _weighted_times_rest)),
     MistakeKind("row-dot-missing", 3, N_("You did not take the {row}'s average away from the gradient. Weights share a total of 1: what one gains, the others lose."), _SOFTMAX, ("multiply", "subtract"), _either(ways(where(_deviates), passing), ways(_rule, _weighted))),
     MistakeKind("softmax-sign", 1, N_("The difference has the wrong sign: it is the gradient minus the average."), N_("Look again at the order of the subtraction."), ("multiply", "subtract"), _either(ways(where(_deviates), lambda step: instead(step, lambda xp, a, b: xp.subtract(b, a), *step.inputs)), ways(_rule, _turned_round))),
-    MistakeKind("row-dot-over-columns", 0, N_("You added up along the wrong lines."), LINES, ("row_sum",), _average_taken_down),
+    MistakeKind("row-dot-over-columns", 0, N_("You added up in the wrong direction."), LINES, ("row_sum",), _average_taken_down),
     MistakeKind("upstream-twice", 2, N_("You multiplied once more than the rule says."), _BACK, ("multiply",), ways(_rule, lambda step, a, g, r: _times(step, g), lambda step, a, g, r: _times(step, a))),
     MistakeKind("path-missing", 3, N_("A path is missing from the sum."), _PATHS, ("sum_paths",), _path_missing, vaguer_than=frozenset({"residual-path-missing", "norm-paths-missing", "output-head-missing"})),
     MistakeKind("path-twice", 3, N_("A path is counted twice in the sum."), N_("Look again at every place this matrix is used: each counts once."), ("sum_paths",), _path_twice),

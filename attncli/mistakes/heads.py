@@ -175,7 +175,7 @@ def _one_of_each(xp: Arithmetic, a: Value, only: int, group: int, heads: int) ->
 MISTAKES = (
     MistakeKind("split-without-transpose", 6, N_("You cut the heads out of consecutive {rows}. Each token's own {columns} are shared out: head 1 gets the first ones of every token."), _HEADS, ("split_heads",), _split_without_transpose, _memory_order_back),
     MistakeKind("merge-without-transpose", 3, N_("You put the heads one after another in memory order. They stand side by side: each token gets its own {row} of every head."), _HEADS, ("merge_heads",), _merge_without_transpose, _memory_order_back),
-    MistakeKind("heads-reversed", 0, N_("You joined the heads in another order."), _HEADS, ("merge_heads",), _reversed, _reversed_back),
+    MistakeKind("heads-reversed", 0, N_("You joined the heads in a different order."), _HEADS, ("merge_heads",), _reversed, _reversed_back),
     MistakeKind("kv-heads-tiled", 4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS, ("repeat_kv", "sum_kv_groups"), _tiled, _tiled_back),
     MistakeKind("group-not-summed", 2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added."), ("sum_kv_groups",), _not_summed),
 )  # fmt: skip

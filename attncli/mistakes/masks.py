@@ -21,7 +21,9 @@ from attncli.mistakes.mistake import MistakeKind, Swaps, instead, passing, toget
 from attncli.ops.elementwise import numeral
 
 _MASK = N_("Look again at the mask: which places are hidden, and what number hides them.")
-_BIAS = N_("Look again at the numbers that the mask adds: which head they belong to, and that what is far away loses.")
+_BIAS = N_(
+    "Look again at the numbers that the mask adds: each head has its own, and the farther away a key is, the more it loses."
+)
 
 
 class Mask(Record):
@@ -201,7 +203,7 @@ def _heads_exchanged(bias: FloatArray) -> FloatArray:
 MISTAKES = (
     MistakeKind("no-mask", 0, N_("You left the mask out."), _MASK, ("mask",), _left_out),
     MistakeKind("mask-as-zero", 3, N_("You set hidden scores to 0. But e^0 = 1, so hidden keys still get weight."), _MASK, ("mask",), partial(_set_to, 0.0)),
-    MistakeKind("mask-tiny", 1, N_("You set hidden scores to a tiny number. It has to be a hugely negative one: −∞."), _MASK, ("mask",), partial(_set_to, 1e-9)),
+    MistakeKind("mask-tiny", 1, N_("You set hidden scores to a tiny number. It has to be hugely negative: −∞."), _MASK, ("mask",), partial(_set_to, 1e-9)),
     MistakeKind("mask-plus-infinity", 1, N_("You set hidden scores to +∞; that puts all weight on them. It has to be −∞."), _MASK, ("mask",), partial(_set_to, math.inf)),
     MistakeKind("mask-added-as-01", 2, N_("You added a matrix of 0 and 1. A mask that is added holds 0 and −∞."), _MASK, ("mask",), _added_as_01),
     MistakeKind("mask-inverted", 4, N_("You hid the keys that should be visible and showed the ones "
@@ -212,5 +214,5 @@ MISTAKES = (
     MistakeKind("mask-other-corner", 5, N_("You started the causal triangle at the other corner."), _MASK, ("mask",), partial(_hiding, _other_corner)),
     MistakeKind("bias-left-out", 0, N_("You hid what has to be hidden, but left out the numbers that the mask adds to the other scores."), _BIAS, ("mask",), partial(_bias, np.zeros_like)),
     MistakeKind("bias-sign", 0, N_("You reversed the sign of the numbers that the mask adds."), _BIAS, ("mask",), partial(_bias, np.negative)),
-    MistakeKind("bias-of-another-head", 0, N_("You gave the heads each other's numbers."), _BIAS, ("mask",), partial(_bias, _heads_exchanged)),
+    MistakeKind("bias-of-another-head", 0, N_("You gave the heads one another's numbers."), _BIAS, ("mask",), partial(_bias, _heads_exchanged)),
 )  # fmt: skip

@@ -274,17 +274,17 @@ def _turned_keys(graph: Graph, weights: str) -> Step | None:
 
 
 MISTAKES = (
-    MistakeKind("exponent-doubled", 4, N_("Your exponent is twice too large: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _doubled_exponents),
+    MistakeKind("exponent-doubled", 4, N_("Your exponent is twice as large as it should be: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _doubled_exponents),
     MistakeKind("cos-exponent-odd", 4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE, ("sinusoid",), _odd_exponents),
-    MistakeKind("position-exponents", 3, N_("You used another exponent. Here pair i of d {columns} has 2i/d, i counted from 0, for its sine and its cosine."), _ANGLE, ("angle", "sinusoid"), _other_exponents),
+    MistakeKind("position-exponents", 3, N_("You used a different exponent. Here pair i of d {columns}, counted from 0, has 2i/d for its sine and for its cosine."), _ANGLE, ("angle", "sinusoid"), _other_exponents),
     MistakeKind("sin-cos-concatenated", 4, N_("You put all sines first and then all cosines. Here they take turns."), N_("Look again at the order of the {columns}."), ("sinusoid",), _concatenated),
     MistakeKind("positions-from-one", 0, N_("You counted positions from 1. The first one is 0."), N_("Look again at where counting starts."), ("angle",), _from_one, _from_one_alike),
-    MistakeKind("base-changed", 1, N_("You used another base."), N_("Look again at the base of the angles."), ("angle",), _other_base, _other_base_alike),
+    MistakeKind("base-changed", 1, N_("You used a different base."), N_("Look again at the base of the angles."), ("angle",), _other_base, _other_base_alike),
     MistakeKind("no-positions", 0, N_("You left the positions out."), N_("Look again at what goes into the attention: the embedding plus where the token stands."), ("add_positions",), ways(anywhere, passing)),
     MistakeKind("positions-on-queries-only", 1, N_("You added the positions for the queries only. Keys and values come from the same vectors."), N_("Look again at what K and V are made of: embeddings with positions."), ("product", "affine"), _queries_only),
     MistakeKind("half-split-pairs", 5, N_("You paired the first half of the {columns} with the second. Here neighbours form a pair."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "half"), partial(_habit_back, _other_pairing)),
     MistakeKind("adjacent-pairs", 5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "adjacent"), partial(_habit_back, _other_pairing)),
-    MistakeKind("pairings-mixed", 2, N_("You mixed two ways of pairing: the angles of one and the exchange of the other."), N_("Look again at which two {columns} are turned together, and that both of them get the angle of their pair."), ("rotate",), _pairings_mixed, _pairings_mixed_back),
+    MistakeKind("pairings-mixed", 2, N_("You mixed two ways of pairing: the angles of one, the partners of the other."), N_("Look again at which two {columns} are turned together, and that both of them get the angle of their pair."), ("rotate",), _pairings_mixed, _pairings_mixed_back),
     MistakeKind("rotation-reversed", 3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ)."), ("rotate",), partial(_habit, _reversed), partial(_habit_back, _reversed)),
     MistakeKind("value-rotated", 1, N_("You turned the values too. What a token hands over does not depend on its place."), N_("Look again at what is turned by position: queries and keys, never values."), ("product",), _value_turned),
 )  # fmt: skip

@@ -78,7 +78,7 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
 
 
 _LEFT_OUT = N_(
-    "Right: you left out subtracting the maximum. The weights are the same; with large scores e^x would overflow."
+    "Right: you did not subtract the maximum. The weights are the same; with large scores e^x would overflow."
 )
 _BEFORE_MASK = N_(
     "Right on paper: you took the maximum before masking. On a computer a large hidden score can then wipe out a {row}."
@@ -180,7 +180,7 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
             return _scaled(step, xp, xp.round_intermediate(after.op.compute(xp, g, k, **after.params)))
 
         swaps.append(instead(after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs))
-    said = Message(N_("Right: your scores were scaled already, so their gradient is this; the factor comes in at Q."))
+    said = Message(N_("Right: your scores were scaled already, so this is their gradient; the factor comes in at Q."))
     yield Route("query-scaled-back", together(*swaps), said, early.swap)
 
 

@@ -13,10 +13,10 @@ from attncli.mistakes.mistake import MistakeKind
 
 MISTAKES = (
     MistakeKind("rounded-too-early", 3, N_("You rounded too early: a line was cut or rounded to fewer places than asked, and the rest follows from that."), N_("Look again at how many places each line keeps before you go on."), rank=2),
-    MistakeKind("layout-transposed", 4, N_("This is the right matrix, transposed."), N_("Look again at which way tokens run."), rank=2),
+    MistakeKind("layout-transposed", 4, N_("This is the right matrix, transposed."), N_("Look again at which way the tokens run."), rank=2),
     MistakeKind("sign", 0, N_("A sign is wrong."), N_("Look again at the signs in the marked cells."), rank=2, vaguer_than=frozenset({"softmax-sign", "bias-sign", "mask-plus-infinity"})),
     MistakeKind("decimal-point", 0, N_("The decimal point slipped."), N_("Look again at the decimal point in the marked cells."), rank=2),
-    MistakeKind("cells-exchanged", 0, N_("Two places are exchanged."), N_("Look again at where the marked numbers belong."), rank=2),
+    MistakeKind("cells-exchanged", 0, N_("Two places are swapped."), N_("Look again at where the marked numbers belong."), rank=2),
 )  # fmt: skip
 
 #: Powers of ten, as exponents, that a decimal point slips by.

@@ -154,8 +154,7 @@ def _targets(
         )
     if len(given) != tokens:
         raise ShapeError(
-            "The targets {name} are {count}, but {output} has {rows} rows, one for each token. Give one class for each;"
-            " −1 where it does not count.",
+            "{name} has {count} targets, but {output} has {rows} rows, one for each token. Give one class for each; −1 where it does not count.",
             name=name,
             count=len(given),
             output=output,

@@ -122,7 +122,7 @@ def _learned(part: Part, rows: int, past: int) -> str:
     shape = part.graph.shape(table)
     if past + rows > shape[0]:
         raise ShapeError(
-            "P is {shape}: it has a vector for {most} places, but there are {rows} tokens. Give P a row for each token.",
+            "P is {shape}: it has vectors for {most} places, but there are {rows} tokens. Give P a row for each token.",
             shape=show_shape(shape),
             most=shape[0],
             rows=past + rows,

@@ -39,7 +39,7 @@ def logits(part: Part, x: str, tied: str | None = None) -> str:
     why = N_("Weights that turn a token's vector into one score for every entry of the vocabulary.")
     weight = tied or part.input("W_out", (part.graph.axes(x)[-1].name, "vocabulary"), why=why)
     bias = vector(part, "b_out", "vocabulary", N_("The bias of the logits."))
-    said = N_("One score for every entry of the vocabulary: how well it would go on from here.")
+    said = N_("One score for every entry of the vocabulary: how well it fits as the next token.")
     return _times(part, x, weight, bias, "logits", said, "Z", transposed=tied is not None)
 
 

@@ -192,7 +192,7 @@ class Model(Record):
         ]
         if idle:
             raise InputError(
-                "{name} is given, but this calculation does not use it. Leave it out, or set what it belongs to.",
+                "{name} is given, but this calculation does not use it. Leave it out, or add the setting that uses it.",
                 name=idle[0],
             )
 

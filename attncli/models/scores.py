@@ -65,8 +65,8 @@ _MEASURED = N_("The measured variance: the mean of the squares, because the mean
 
 def _dot_variance(part: Part) -> str:
     """q, k (sample d_k) → scaled (sample 1), with the variances before and after; returns the id of scaled."""
-    q = part.enter(_QUERIES, N_("Many queries, one a {row}."))
-    k = part.enter(_KEYS, N_("As many keys, one a {row}."))
+    q = part.enter(_QUERIES, N_("Many queries, one per {row}."))
+    k = part.enter(_KEYS, N_("Just as many keys, one per {row}."))
     width = part.graph.axes(q)[-1]
     _measure(part, q, k, width)
     _expect(part, width.size)
@@ -77,7 +77,7 @@ def _measure(part: Part, q: str, k: str, width: Axis) -> None:
     """products, dots, variance, std, scaled, scaled_variance: from the samples."""
     why: Message | str = N_("Each query is multiplied by its own key, entry by entry.")
     part.apply(MULTIPLY, "products", q, k, symbol="P", why=why)
-    part.apply(ROW_SUM, "dots", "products", symbol="s", why=N_("Added up along the {row}: one score q·k a sample."))
+    part.apply(ROW_SUM, "dots", "products", symbol="s", why=N_("Added up along the {row}: one score q·k per sample."))
     part.apply(MEAN_SQUARE, "variance", "dots", symbol=r"\sigma^2", why=_MEASURED)
     part.apply(ROOT, "std", "variance", symbol=r"\sigma")
     root, notes = as_matrix(width.size), {"label": default_symbol(width.name)}

@@ -90,8 +90,7 @@ def _beta(part: Part, name: str) -> Matrix:
     beta: Matrix = part.setting(name, as_matrix(BETAS[name]))
     if not 0 <= float(beta.values) < 1:
         raise InputError(
-            "{name} is {value}, but it is the share of the old mean that is kept. Give a number from 0 up to, but not"
-            " including, 1; usual are 0.9 and 0.999.",
+            "{name} is {value}, but it is the share of the old mean that is kept. Give a number from 0 up to, but not including, 1; 0.9 and 0.999 are usual.",
             name=name,
             value=f"{float(beta.values):g}",
         )

@@ -25,12 +25,12 @@ def printable(text: str) -> str:
     code = ord(text[place])
     if 0xDC80 <= code <= 0xDCFF:  # as Python hands on a byte of the command line that is not UTF-8
         raise InputError(
-            "Sign {place} of the text is the byte 0x{byte}, which is not UTF-8. Write the text in UTF-8.",
+            "Character {place} of the text is the byte 0x{byte}, which is not UTF-8. Write the text in UTF-8.",
             place=place + 1,
             byte=f"{code - 0xDC00:02x}",
         )
     raise InputError(
-        "Sign {place} of the text is U+{code}, which cannot be shown. Leave it out.",
+        "Character {place} of the text is U+{code}, which cannot be shown. Leave it out.",
         place=place + 1,
         code=f"{code:04X}",
     )

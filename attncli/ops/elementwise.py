@@ -288,7 +288,7 @@ ACTIVATION = entrywise(
     "i j -> i j",
     lambda xp, a, *, kind: CURVES[kind].value(xp, a),
     lambda params, columns: CURVES[params["kind"]].formula,
-    N_("Every entry is bent by the same curve. Without a bend two matrices in a row would be no more than one."),
+    N_("Every entry goes through the same curve. Without it, two matrices in a row could do no more than one."),
     _activation_gradient,
 )
 ACTIVATION_SLOPE = entrywise(
@@ -406,6 +406,8 @@ ADAM_UPDATE = entrywise(
     "i j, i j, i j -> i j",
     _adam_update,
     r"#1 - \eta \, \frac{#2}{\sqrt{#3} + \varepsilon}",
-    N_("Against the mean gradient; divided by its usual size, every number moves about η, however steep it stands."),
+    N_(
+        "Against the mean gradient, divided by its usual size: so every number moves by about η, however steep the slope is."
+    ),
     numbers=_adam_numbers,
 )

@@ -252,7 +252,7 @@ HEAD_MEAN = Op(
     formula=r"\frac{1}{H} \sum_h #1",
     terms=_head_mean_terms,
     why=N_(
-        "The heads' weights averaged, as many libraries hand them out. A picture to look at: the output is not made of it."
+        "The heads' weights averaged, as many libraries return them. This is only to look at: the output is not computed from it."
     ),
     backward=(
         lambda graph, step, upstream, target: graph.apply(
@@ -276,5 +276,5 @@ TO_HEADS: Op = Op(
     terms=lambda step, index, values: Term(
         "quotient", cell(step.inputs[0], tuple(index[1:])), number(float(step.params["heads"]))
     ),
-    why=N_("Each head has 1/H of the mean, and of its gradient."),
+    why=N_("Each head makes up 1/H of the mean, so it gets 1/H of the mean's gradient."),
 )

@@ -239,6 +239,8 @@ ROTATE = Op(
     axes="n d, n p, n p -> n d",
     formula=_rotate_formula,
     terms=_rotate_terms,
-    why=N_("Each pair (x, y) is turned by its angle: (x cos θ − y sin θ, x sin θ + y cos θ). Its length stays."),
+    why=N_(
+        "Each pair (x, y) is turned by its angle: (x cos θ − y sin θ, x sin θ + y cos θ). Its length does not change."
+    ),
     backward=(_rotate_back, None, None),
 )

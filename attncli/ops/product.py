@@ -85,8 +85,7 @@ def _why(operand: str, other: str, *, transposed: bool) -> Message:
         )
     return Message(
         N_(
-            "{operand} was multiplied by {other}, so a change in it reaches the loss through every result it had a"
-            " part in. This product adds up all those ways."
+            "{operand} was multiplied by {other}, so a change in it reaches the loss through every result it helped to make. This product adds up all those effects."
         ),
         operand=operand,
         other=other,

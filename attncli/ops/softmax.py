@@ -129,7 +129,7 @@ def log_softmax_gradient(graph: Graph, step: Step, upstream: str, target: str) -
     total = graph.apply(ROW_SUM, "row_total", upstream, symbol="t", why=why)
     width = graph.axes(step.id)[-1]
     in_row = graph.apply(BROADCAST, "total_spread", total, symbol="T_{row}", width=width.size, axes=(width.name,))
-    why = N_("The sum under the logarithm holds every score, with just its weight.")
+    why = N_("Every score is part of the sum inside the logarithm, and its share there is its weight.")
     share = graph.apply(MULTIPLY, "share", "A", in_row, symbol="H", why=why)
     why = N_("What each score gets for itself, minus its share in the sum: each {row} adds up to 0.")
     graph.apply(SUBTRACT, target, upstream, share, why=why)

@@ -191,7 +191,7 @@ def test_masks_are_called_what_they_were_called() -> None:
 
 def test_positions_for_fewer_places_than_tokens() -> None:
     assert message("gpt", {"P": np.ones((3, 4))}) == (
-        "P is 3×4: it has a vector for 3 places, but there are 4 tokens. Give P a row for each token."
+        "P is 3×4: it has vectors for 3 places, but there are 4 tokens. Give P a row for each token."
     )
 
 
