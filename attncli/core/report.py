@@ -13,7 +13,7 @@ from attncli.core.message import Message
 from attncli.core.record import Record
 
 #: What stands in a cell of a table; a text that is no message is the same in every language.
-Cell = float | str | Message
+TableCell = float | str | Message
 
 
 class Column(Record):
@@ -30,7 +30,7 @@ class Column(Record):
 
     id: str
     text: Message | str
-    values: Sequence[Cell]
+    values: Sequence[TableCell]
     digits: int = 4
     joined: bool = False
 
@@ -43,7 +43,7 @@ class Table(Record):
     columns: tuple[Column, ...]
 
     @property
-    def rows(self) -> tuple[tuple[Cell, ...], ...]:
+    def rows(self) -> tuple[tuple[TableCell, ...], ...]:
         return tuple(zip(*(column.values for column in self.columns), strict=True))
 
 
@@ -91,7 +91,7 @@ class Maps(Record):
 
 
 #: A report is made of these.
-Part = Message | Plot | Spans | Maps | Table
+ReportPart = Message | Plot | Spans | Maps | Table
 
 
 class Report(Record):
@@ -101,7 +101,7 @@ class Report(Record):
     title: Message
     seed: int
     settings: Mapping[str, Any]
-    parts: tuple[Part, ...]
+    parts: tuple[ReportPart, ...]
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -13,7 +13,7 @@ from attncli.core.graph import Axis, Graph, Step
 from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
-from attncli.core.report import Column, Maps, Part, Report, Table
+from attncli.core.report import Column, Maps, Report, ReportPart, Table
 from attncli.lab import Experiment, Option
 from attncli.lab.softmax import entropy
 from attncli.problems.problem import Problem
@@ -82,7 +82,7 @@ def tokens(text: str) -> tuple[str, ...]:
     return found
 
 
-def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message, tuple[Part, ...]]:
+def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message, tuple[ReportPart, ...]]:
     """Random embeddings, one for each different token, and random weights; the model `multi_head` does the rest."""
     names, heads, width = tokens(settings["text"]), settings["heads"], settings["d_model"]
     if width % heads:
@@ -118,7 +118,7 @@ def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message, tupl
     return Seen(trace["A"], names, names), opening, ()
 
 
-def _of_problem(problem: Problem) -> tuple[Seen, Message, tuple[Part, ...]]:
+def _of_problem(problem: Problem) -> tuple[Seen, Message, tuple[ReportPart, ...]]:
     """The weights of the first attention, a sentence on them, and maps of the other attentions (of further layers)."""
     graph = problem.graph(backward=False)
     step, *further = _weights_with_heads(graph)
@@ -205,7 +205,7 @@ def distance(one: FloatArray, other: FloatArray) -> FloatArray:
     return found
 
 
-def _differences(seen: Seen) -> tuple[Part, ...]:
+def _differences(seen: Seen) -> tuple[ReportPart, ...]:
     apart = distance(seen.weights[:, None], seen.weights)
     between = apart.mean(-1)
     heads = range(len(between))

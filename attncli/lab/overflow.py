@@ -15,7 +15,7 @@ from attncli.core.graph import Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
-from attncli.core.report import Column, Part, Report, Span, Spans, Table
+from attncli.core.report import Column, Report, ReportPart, Span, Spans, Table
 from attncli.lab import Experiment, Option
 from attncli.problems.problem import Problem
 
@@ -77,7 +77,7 @@ def _check(logits: tuple[float, ...]) -> None:
             )
 
 
-def _about_limits(found: Mapping[str, Limits]) -> tuple[Part, ...]:
+def _about_limits(found: Mapping[str, Limits]) -> tuple[ReportPart, ...]:
     half, double, power = found["float16"], found["float64"], Message("e^x there")
     return (
         Message(
@@ -140,7 +140,7 @@ def softmax_in(kind: Any, logits: tuple[float, ...], subtract: str) -> Trace:
     return graph.evaluate(given={"scores": scores.astype(kind)})
 
 
-def _about_softmax(logits: tuple[float, ...]) -> tuple[Part, ...]:
+def _about_softmax(logits: tuple[float, ...]) -> tuple[ReportPart, ...]:
     ways = {"none": Message("plain"), "max": Message("maximum subtracted")}
     found = _in_every_type(ways, lambda kind, way: softmax_in(kind, logits, way))
     table = Table(
@@ -184,7 +184,7 @@ def _masked(kind: Any, hidden: float, max_over: str) -> Trace:
     return graph.evaluate(given=given)
 
 
-def _about_order(hidden: float, limits_of: Mapping[str, Limits]) -> tuple[Part, ...]:
+def _about_order(hidden: float, limits_of: Mapping[str, Limits]) -> tuple[ReportPart, ...]:
     ways = {"all": Message("all scores"), "visible": Message("visible ones")}
     found = _in_every_type(ways, lambda kind, way: _masked(kind, hidden, way))
     scores = (*_VISIBLE, hidden)

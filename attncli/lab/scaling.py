@@ -11,7 +11,7 @@ import numpy as np
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, LimitError, Message
 from attncli.core.record import Record
-from attncli.core.report import Column, Part, Plot, Report, Table, Trend
+from attncli.core.report import Column, Plot, Report, ReportPart, Table, Trend
 from attncli.lab import Experiment, Option
 from attncli.lab.softmax import behaviour
 from attncli.problems.problem import Problem
@@ -93,7 +93,7 @@ def _chance(width: int, samples: int) -> float:
     return math.sqrt((2 * width**2 + 6 * width) / samples)
 
 
-def _about_variance(measured: Measured, samples: int, seed: int) -> tuple[Part, ...]:
+def _about_variance(measured: Measured, samples: int, seed: int) -> tuple[ReportPart, ...]:
     std = [math.sqrt(variance) for variance in measured.variance]
     return (
         Message(
@@ -135,7 +135,7 @@ def _about_variance(measured: Measured, samples: int, seed: int) -> tuple[Part, 
     )
 
 
-def _about_softmax(measured: Measured, keys: int) -> tuple[Part, ...]:
+def _about_softmax(measured: Measured, keys: int) -> tuple[ReportPart, ...]:
     with_scale = Message("with the scale")
     return (
         Plot(

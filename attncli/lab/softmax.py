@@ -11,7 +11,7 @@ import numpy as np
 from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.core.record import Record
-from attncli.core.report import Column, Part, Plot, Report, Table, Trend
+from attncli.core.report import Column, Plot, Report, ReportPart, Table, Trend
 from attncli.lab import Experiment, Option
 from attncli.problems.problem import Problem
 
@@ -59,7 +59,7 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
     """Multiply the logits by every factor, and find where softmax is saturated."""
     logits, factors = _logits(seed, settings), np.asarray(settings["factors"])
     seen = behaviour(factors[:, None] * logits)
-    parts: tuple[Part, ...] = (
+    parts: tuple[ReportPart, ...] = (
         _opening(logits, given=settings["logits"] is not None, seed=seed),
         *_figures(factors, seen),
         *_saturation(logits, factors, seen),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attncli.core.message import Listed, Message
-from attncli.core.report import Cell, Report, Table
+from attncli.core.report import Report, Table, TableCell
 from attncli.render.chart import figure
 from attncli.render.document import Block, Gap, Heading, Paragraph, Said, Tabular, TabularColumn
 
@@ -31,11 +31,11 @@ def _table(part: Table) -> Tabular:
     return Tabular(columns, tuple(zip(*cells, strict=True)))
 
 
-def _is_text(value: Cell) -> bool:
+def _is_text(value: TableCell) -> bool:
     return isinstance(value, (str, Message))
 
 
-def _cell(value: Cell, digits: int) -> Said:
+def _cell(value: TableCell, digits: int) -> Said:
     return figure(value, digits) if isinstance(value, (int, float)) else _text(value)
 
 

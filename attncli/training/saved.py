@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attncli.core.limits import MOST_TEXT_BYTES
+from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, AttnError, InputError, Message
 from attncli.core.outputs import npz_bytes
 from attncli.models.updates import REMEMBERED
@@ -65,10 +66,8 @@ def as_bytes(state: TrainingState) -> bytes:
     """The file's content; the same training gives the same bytes."""
     meta = {"schema": 1, "model": "gpt", "step": state.step, "text": state.text, "spec": as_plain(state.spec)}
     text = json.dumps(meta, ensure_ascii=False, sort_keys=True).encode("utf-8")
-    arrays: dict[str, Any] = {_META: np.frombuffer(text, dtype=np.uint8), _LOSSES: np.array(state.losses)}
-    arrays |= dict(state.numbers)
-    arrays |= dict(state.memory)
-    return npz_bytes(arrays)
+    own = {_META: np.frombuffer(text, dtype=np.uint8), _LOSSES: np.array(state.losses)}
+    return npz_bytes({**own, **state.numbers, **state.memory})
 
 
 def load(path: str) -> TrainingState:
@@ -95,19 +94,20 @@ def _load(path: str) -> TrainingState:
         raise InputError(
             "is not a saved training: {name} is missing. Save one with attncli train TEXT --save FILE.", name=missing
         )
-    meta = _meta(arrays.pop(_META))
+    meta = _meta(np.asarray(arrays.pop(_META)))
     losses = _losses(arrays.pop(_LOSSES), meta.step)
     spec = _spec(meta)
-    expected = dict(spec.shapes())
-    numbers = {name: _numbers(name, arrays.get(name), shape) for name, shape in expected.items()}
-    memory = {}
-    for name, array in arrays.items():
-        parameter = name.removesuffix(REMEMBERED[0]).removesuffix(REMEMBERED[1])
-        if name not in expected and (parameter == name or parameter not in expected):
-            raise InputError("holds an array “{name}” that belongs to no training of this kind.", name=name)
-        if name not in expected:
-            memory[name] = _numbers(name, array, expected[parameter])
-    _check_memory(spec, meta.step, memory)
+    shapes = dict(spec.shapes())
+    # Adam remembers two arrays of every parameter from its first step on; gradient descent remembers nothing.
+    remembered = {f"{name}{kind}": shape for name, shape in shapes.items() for kind in REMEMBERED}
+    if spec.optimizer == "sgd" or (meta.step == 0 and not remembered.keys() & arrays.keys()):
+        remembered = {}
+    for name in sorted(arrays.keys() - shapes.keys() - remembered.keys()):
+        raise InputError("holds an array “{name}” that belongs to no training of this kind.", name=name)
+    numbers, memory = (
+        {name: _numbers(name, arrays.get(name), shape) for name, shape in expected.items()}
+        for expected in (shapes, remembered)
+    )
     state = TrainingState(spec, meta.text, meta.step, numbers, memory, losses)
     Trainer(state)  # says what does not go together
     return state
@@ -115,10 +115,8 @@ def _load(path: str) -> TrainingState:
 
 def _spec(meta: _Meta) -> Spec:
     """What is trained, its tokens such as a text is cut into."""
-    for place, text in (
-        ("meta.text", meta.text),
-        *((f"meta.spec.tokens.{i}", t) for i, t in enumerate(meta.spec.tokens)),
-    ):
+    texts = {"meta.text": meta.text, **{f"meta.spec.tokens.{i}": token for i, token in enumerate(meta.spec.tokens)}}
+    for place, text in texts.items():
         try:
             printable(text)
         except AttnError as error:
@@ -134,50 +132,35 @@ def _spec(meta: _Meta) -> Spec:
     return Spec(**{**meta.spec.model_dump(), "tokens": tuple(meta.spec.tokens)}).checked()
 
 
-def _losses(array: Any, step: int) -> tuple[float, ...]:
+def _losses(array: NDArray[Any], step: int) -> tuple[float, ...]:
     """The loss before every step: a number above 0, or 0, each."""
     losses = np.asarray(array, dtype=np.float64)
     if losses.ndim != 1 or len(losses) != step:
-        raise InputError(
-            "says {step} steps, but holds {count} losses.", step=step, count="×".join(map(str, losses.shape)) or "1"
-        )
+        raise InputError("says {step} steps, but holds {count} losses.", step=step, count=_size(losses))
     if not np.isfinite(losses).all() or (losses < 0).any():
         raise InputError("the array “{name}” holds a number that no loss can be: below 0, or not finite.", name=_LOSSES)
     return tuple(losses.tolist())
 
 
-def _check_memory(spec: Spec, step: int, memory: Mapping[str, Any]) -> None:
-    """Adam remembers two arrays of every parameter from its first step on; gradient descent remembers nothing."""
-    remembered = {f"{name}{kind}" for name, _ in spec.shapes() for kind in REMEMBERED}
-    if spec.optimizer == "sgd":
-        remembered = set()
-    elif step == 0 and not memory:
-        return
-    for name in sorted(remembered - set(memory)):
-        raise InputError("the array “{name}” is missing.", name=name)
-    for name in sorted(set(memory) - remembered):
-        raise InputError("holds an array “{name}” that belongs to no training of this kind.", name=name)
-
-
-def _meta(array: Any) -> _Meta:
+def _meta(array: NDArray[Any]) -> _Meta:
+    """What the bytes of this array say."""
     try:
-        return _Meta.model_validate(_json(np.asarray(array)))
+        if array.dtype != np.uint8 or array.ndim != 1 or array.size > MOST_TEXT_BYTES:
+            raise InputError(
+                "holds {shape} numbers of type {type}, expected the bytes of a JSON text (uint8), at most {limit}.",
+                shape=_size(array),
+                type=str(array.dtype),
+                limit=f"{MOST_TEXT_BYTES:,}",
+            )
+        return _Meta.model_validate(plain_json(decoded(array.tobytes())))
     except ValidationError as error:
         raise complaint(error, "JSON", _known, _EXPECTED).at(_META) from None
     except AttnError as error:
         raise error.at(_META) from None
 
 
-def _json(array: Any) -> Any:
-    """What the bytes of this array say."""
-    if array.dtype != np.uint8 or array.ndim != 1 or array.size > MOST_TEXT_BYTES:
-        raise InputError(
-            "holds {shape} numbers of type {type}, expected the bytes of a JSON text (uint8), at most {limit}.",
-            shape="×".join(map(str, array.shape)) or "1",
-            type=str(array.dtype),
-            limit=f"{MOST_TEXT_BYTES:,}",
-        )
-    return plain_json(decoded(array.tobytes()))
+def _size(array: NDArray[Any]) -> str:
+    return "×".join(map(str, array.shape)) or "1"
 
 
 def _known(path: list[str]) -> list[str]:
@@ -196,7 +179,7 @@ _EXPECTED = {
 }
 
 
-def _numbers(name: str, array: Any, shape: tuple[int, ...]) -> Any:
+def _numbers(name: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> FloatArray:
     if array is None:
         raise InputError("the array “{name}” is missing.", name=name)
     values = np.array(array, dtype=np.float64)
@@ -205,7 +188,7 @@ def _numbers(name: str, array: Any, shape: tuple[int, ...]) -> Any:
             "the array “{name}” is {found}, but {meta} says that it is {expected}.",
             name=name,
             meta=_META,
-            found="×".join(map(str, values.shape)) or "1",
+            found=_size(values),
             expected="×".join(map(str, shape)),
         )
     if not np.isfinite(values).all():

@@ -48,11 +48,10 @@ class Trainer:
         self._order: tuple[int, NDArray[np.int_]] | None = None
         self.graph = self.problem(self.window(self.step)).graph()
         #: Which step of an update gives every parameter, and everything that Adam remembers, its next numbers.
-        self._updated = {id: f"{id}_new" for id in self.numbers}
-        past = [id for id in self.graph.inputs if id.endswith(REMEMBERED)]
-        self._remembered = {id: id.removesuffix("_past") for id in past}
-        for id in self._remembered:
-            self.memory.setdefault(id, np.zeros(self.graph.shape(id)))
+        self._updated = {name: f"{name}_new" for name in self.numbers}
+        past = [name for name in self.graph.inputs if name.endswith(REMEMBERED)]
+        self._remembered = {name: name.removesuffix("_past") for name in past}
+        self.memory = {name: self.memory.get(name, np.zeros(self.graph.shape(name))) for name in past}
         self._unchanging = self._unchanging_steps()
         self._of_window: dict[int, dict[str, FloatArray]] = {}
 
@@ -78,11 +77,11 @@ class Trainer:
     def problem(self, start: int, *, learning: bool = True) -> Problem:
         """The present step as a problem of its own, over the window that begins at `start`."""
         tokens = self.ids[start : start + self.length]
-        inputs = {"T": as_matrix(tokens.astype(np.float64)), **{id: Matrix(v) for id, v in self.numbers.items()}}
+        inputs = {"T": as_matrix(tokens.astype(np.float64)), **{name: Matrix(v) for name, v in self.numbers.items()}}
         settings = self.spec.settings()
         if learning:
             settings |= self.spec.learning(self.step + 1)
-            inputs |= {id: Matrix(values) for id, values in self.memory.items()}
+            inputs |= {name: Matrix(values) for name, values in self.memory.items()}
         targets = as_matrix(self.ids[start + 1 : start + 1 + self.length].astype(np.float64))
         return Problem("gpt", inputs, settings=settings, loss=LOSS, extras={"targets": targets})
 
@@ -105,8 +104,8 @@ class Trainer:
         given = {**self._unchanging, **self.numbers, **self.memory, **given, **self._corrections()}
         found = self.graph.evaluate(given=given).numbers
         self.step += 1
-        self.numbers = {id: _own(found[new]) for id, new in self._updated.items()}
-        self.memory = {id: _own(found[new]) for id, new in self._remembered.items()}
+        self.numbers = {name: _own(found[new]) for name, new in self._updated.items()}
+        self.memory = {name: _own(found[new]) for name, new in self._remembered.items()}
         loss = float(found["L"][0, 0])
         self.losses.append(loss)
         return loss
@@ -117,15 +116,15 @@ class Trainer:
         for step in self.graph.steps.values():
             if changing.intersection(step.inputs):
                 changing.add(step.id)
-        unchanging = [id for id in self.graph.steps if id not in changing]
+        unchanging = [step_id for step_id in self.graph.steps if step_id not in changing]
         return dict(self.graph.evaluate(until=unchanging).numbers) if unchanging else {}
 
     def _corrections(self) -> dict[str, FloatArray]:
         """1 − βᵗ of Adam for this update."""
         return {
-            id: np.array([[correction(BETAS[beta], self.step + 1)]])
-            for id, beta in CORRECTIONS.items()
-            if id in self.graph
+            name: np.array([[correction(BETAS[beta], self.step + 1)]])
+            for name, beta in CORRECTIONS.items()
+            if name in self.graph
         }
 
     def _here(self, start: int) -> dict[str, FloatArray]:
