@@ -107,21 +107,10 @@ def test_rendering_puts_no_calculation_together_and_evaluates_none() -> None:
             assert not names & {"graph", "Graph", "evaluate"}, module
 
 
-BUILDERS = ("document", "view", "run", "sheet", "comparison", "report", "worksheet")
-PRINTERS = (
-    "terminal",
-    "text",
-    "markdown",
-    "latex",
-    "html",
-    "explorer",
-    "svg",
-    "data",
-    "xlsx",
-    "live",
-    "why",
-    "exercise",
-)
+BUILDERS = (
+    "document", "view", "run", "why", "exercise", "worksheet", "sheet", "classroom", "comparison", "report",
+)  # fmt: skip
+PRINTERS = ("terminal", "markdown", "latex", "html", "explorer", "svg", "data", "xlsx", "live", "chart")
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -54,9 +54,8 @@ def check(say: Say, **words: Any) -> int:
 
         text = feedback(marked, out.language, reveal=how)
     else:
-        from attncli.render.document import say_in
         from attncli.render.sheet import language_of, page
 
-        text = out.blocks(page(marked, out.language, reveal=how), say_in(language_of(marked, out.language)))
+        text = out.text(page(marked, out.language, reveal=how), language_of(marked, out.language))
     out.write(text, MARKS)
     return 0 if marked.ok else 1

@@ -70,15 +70,15 @@ def compare(say: Say, **words: Any) -> int:
 def _written(out: Output, found: "Comparison", format: str, *, expand: bool) -> str:
     from attncli.render import data
     from attncli.render.comparison import page
-    from attncli.render.document import say_in
 
     if format == "json":
         return data.comparison_json(found, out.language)
     if format == "csv":
         return data.comparison_csv(found)
-    blocks, said = page(found, out.language, expand=expand), say_in(out.language)
+    blocks = page(found, out.language, expand=expand)
     if format == "markdown":
+        from attncli.render.document import say_in
         from attncli.render.markdown import as_markdown
 
-        return as_markdown(blocks, said)
-    return out.blocks(blocks, said)
+        return as_markdown(blocks, say_in(out.language))
+    return out.text(blocks)

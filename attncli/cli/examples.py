@@ -81,7 +81,7 @@ def show(say: Say, *, name: str, hint: bool, lang: str | None) -> int:
     from attncli.problems.problem import run as calculated
     from attncli.problems.question import question_of
     from attncli.problems.request import problem_named
-    from attncli.render.exercise import how_to_hand_in, question
+    from attncli.render.exercise import page
 
     problem = problem_named(name)
     name = library.find(name) or name
@@ -92,8 +92,7 @@ def show(say: Say, *, name: str, hint: bool, lang: str | None) -> int:
         raise error.at(name) from None
     out = Output(say, {})
     view = out.view(result)
-    text = out.printed(lambda screen: question(asked, name, view, screen, hint=hint))
-    say.out(text + how_to_hand_in(asked, name, view, out.width))
+    say.out(out.text(page(asked, name, view, hint=hint), view.language))
     return 0
 
 
@@ -123,20 +122,17 @@ def run(say: Say, *, name: str, **words: Any) -> int:
 
 def _one_after_another(out: Output, result: "Run", lesson: "Lesson") -> None:
     """The run, one step a screen: Enter goes on, q stops."""
-    from attncli.render.terminal import RunScreen, print_parts, trimmed
+    from attncli.render.run import screens
 
     say = out.say
     typed = TypedLines(say)
-    screen, buffer = out.console()
-    screens = list(RunScreen(out.view(result, lesson), screen).screens())
-    for number, parts in enumerate(screens, start=1):
-        print_parts(parts, screen)
-        say.out(trimmed(buffer.getvalue()))
-        buffer.seek(0)
-        buffer.truncate()
-        if number == len(screens):
+    view = out.view(result, lesson)
+    pieces = list(screens(view))
+    for number, blocks in enumerate(pieces, start=1):
+        say.out(out.text(blocks, view.language))
+        if number == len(pieces):
             return
-        line = typed(say.text("[{number}/{count}] Enter: next, q: stop ", number=number, count=len(screens)))
+        line = typed(say.text("[{number}/{count}] Enter: next, q: stop ", number=number, count=len(pieces)))
         if line is not None and line.strip().casefold() in _STOP:
             return
 

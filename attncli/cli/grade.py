@@ -118,13 +118,7 @@ def _progress(stack: ExitStack) -> Callable[..., Any]:
 
 
 def _table(out: Output, picture: "Picture", grader: "Grader") -> str:
-    from attncli.render.classroom import ClassView
-    from attncli.render.names import title_of
+    from attncli.render.classroom import page
 
-    marker, language = grader.marker, out.language
-    title, author = title_of(marker.problem, language), marker.undetectable()
-    return out.printed(
-        lambda screen: ClassView(
-            picture, language, title=title, width=screen.width, encoding=screen.encoding, author=author
-        ).parts()
-    )
+    marker = grader.marker
+    return out.text(page(picture, marker.problem, out.language, marker.undetectable()))

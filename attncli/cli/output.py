@@ -8,7 +8,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,13 +17,10 @@ from attncli.core.outputs import RUN, check_output, write_whole
 from attncli.locale import CODES, from_environment, language
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
     from attncli.core.report import Report
     from attncli.problems.lesson import Lesson
     from attncli.problems.problem import Run
     from attncli.render.document import Block
-    from attncli.render.document import Say as Speaker
     from attncli.render.view import View
 
 # Words.
@@ -276,29 +273,28 @@ class Output:
             )  # fmt: skip
         return meant
 
-    def console(self) -> tuple[Console, io.StringIO]:
-        """A Rich console of this width, and the text it writes into."""
+    def text(self, blocks: Iterable[Block], language: Language | None = None, *, coloured: bool = True) -> str:
+        """The text of blocks: a table of a file, or what a screen shows in the colours it has.
+
+        Parameters
+        ----------
+        language : of the blocks, where their rows are columns
+        """
+        from attncli.render.document import say_in
+        from attncli.render.terminal import coloured_text, plain_text
+
+        said = say_in(language or self.language)
+        has_colours = is_terminal(sys.stdout) or bool(os.environ.get("FORCE_COLOR"))
+        if self.to_file or not coloured or not has_colours:
+            return plain_text(blocks, said, width=self.width, encoding=self.encoding)
         from rich.console import Console
 
         buffer = _Buffer()
         buffer.encoding = self.encoding
-        colours = True if not self.to_file and is_terminal(sys.stdout) else None
         # With a height too, Rich does not look at the environment again.
-        return Console(file=buffer, width=self.width, height=25, force_terminal=colours, legacy_windows=False), buffer
-
-    def printed(self, parts: Callable[[Console], Iterable[RenderableType]]) -> str:
-        """The text of the parts that are made for a console."""
-        from attncli.render.terminal import print_parts, trimmed
-
-        screen, buffer = self.console()
-        print_parts(parts(screen), screen)
-        return trimmed(buffer.getvalue())
-
-    def blocks(self, blocks: Iterable[Block], said: Speaker) -> str:
-        """The text of blocks, as a table or on a screen."""
-        from attncli.render.terminal import Screen
-
-        return self.printed(lambda screen: Screen(said, width=screen.width, encoding=screen.encoding).printed(blocks))
+        console = Console(file=buffer, width=self.width, height=25, force_terminal=True, legacy_windows=False)
+        coloured_text(blocks, said, console)
+        return buffer.getvalue()
 
     def view(self, run: Run, lesson: Lesson | None = None, format: str = "table") -> View:
         """What is to be shown of a run, as the options say."""
@@ -319,9 +315,9 @@ class Output:
         render.check_size(run, format, expand=bool(self.words.get("expand")))
         view = self.view(run, lesson, format)
         if format == "table" and self.target is None:
-            from attncli.render.terminal import RunScreen
+            from attncli.render.run import screen
 
-            self.say.out(self.printed(lambda screen: RunScreen(view, screen).parts()))
+            self.say.out(self.text(screen(view), view.language))
             return
         content = print_run(view)
         if isinstance(content, bytes) and self.target is None and is_terminal(sys.stdout):
@@ -332,22 +328,19 @@ class Output:
         """Write what an experiment, a training or a continuation has found."""
         from attncli.core.outputs import REPORT
         from attncli.render import data
-        from attncli.render.document import say_in
         from attncli.render.report import page
 
-        said = say_in(self.language)
         if format == "json":
             text = data.report_json(report, self.language)
         elif format == "csv":
             text = data.report_csv(report, self.language)
         elif format == "markdown":
+            from attncli.render.document import say_in
             from attncli.render.markdown import as_markdown
 
-            text = as_markdown(page(report), said)
+            text = as_markdown(page(report), say_in(self.language))
         else:
-            from attncli.render.text import plain_text
-
-            text = plain_text(page(report), said, width=self.width, encoding=self.encoding)
+            text = self.text(page(report), coloured=False)
         self.write(text, REPORT)
 
     def write(self, content: str | bytes, kind: str, example: str = "trace.md") -> None:

@@ -125,14 +125,13 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
 def _show(say: Say, session: "Session", parts: Iterator["Part"]) -> None:
     """Show what a session says, each part as it comes."""
     from attncli.practice.parts import Text
-    from attncli.render.exercise import ExerciseScreen
+    from attncli.render.exercise import part_blocks
 
     out = Output(say, {})
     for part in parts:
         assert session.exercise is not None
-        exercise = session.exercise
         before = "\n" if isinstance(part, Text) and part.kind == "title" else ""
-        shown = out.printed(lambda screen: ExerciseScreen(exercise, out.language, screen).renderables(part))  # noqa: B023
+        shown = out.text(part_blocks(part, session.exercise, out.language))
         if shown.strip() or before:
             say.out(before + shown)
 

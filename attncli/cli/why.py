@@ -47,8 +47,7 @@ def why(say: Say, *, cell: list[str], depth: str | None, **words: Any) -> int:
     from attncli.problems.request import arithmetic_of, calculated, parts, problem_of
     from attncli.problems.settings import whole_number
     from attncli.render.names import names
-    from attncli.render.terminal import trimmed
-    from attncli.render.why import print_why
+    from attncli.render.why import page
 
     levels = None if depth == "all" else whole_number("--depth", depth, 1, 1000)
     name, step, places = parts(cell, words)
@@ -65,7 +64,7 @@ def why(say: Say, *, cell: list[str], depth: str | None, **words: Any) -> int:
         return shlex.join(["attncli", "why", *([] if name is None else [name]), another, *same])
 
     out = Output(say, words)
-    screen, buffer = out.console()
-    print_why(out.view(result), step_id, index, DEPTH if depth is None else levels, screen, None if depth else further)
-    out.write(trimmed(buffer.getvalue()), WHY)
+    view, levels = out.view(result), DEPTH if depth is None else levels
+    blocks = page(view, step_id, index, levels, width=out.width, further=None if depth else further)
+    out.write(out.text(blocks, view.language), WHY)
     return 0

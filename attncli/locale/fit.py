@@ -18,7 +18,8 @@ _LONGEST_NAME = 30
 _BESIDE = 32
 #: A space that stays within its line.
 NO_BREAK = "\N{NO-BREAK SPACE}"
-_BREAKING = re.compile(rf"[^\S{NO_BREAK}]+")
+#: A word, and the spaces before it.
+_WORD = re.compile(rf"([^\S{NO_BREAK}]*)([\S{NO_BREAK}]+)")
 _OPENING = frozenset("（“‘《【「『〈([{")
 
 
@@ -44,14 +45,18 @@ def padded(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, first: str = "", rest: str = "") -> str:
-    """The text in lines of at most `width` columns; the first begins with `first`, the others with `rest`."""
+    """The text in lines of at most `width` columns; the first begins with `first`, the others with `rest`.
+
+    Spaces within a line stay as many as they are.
+    """
+    if "\n" not in text and columns(first) + columns(text) <= width:
+        return (first + text).rstrip(" ").replace(NO_BREAK, " ")
     lines: list[str] = []
     line, empty = first, True
-    for space, piece in _pieces(text):
-        gap = "" if empty or not space else " "
+    for gap, piece in _pieces(text):
         if empty and line.strip() and columns(line + piece) > width >= columns(rest + piece):
             lines.append(line.rstrip(" "))
-            line = rest
+            line, gap = rest, ""
         if not empty and columns(line) + len(gap) + columns(piece) > width:
             lines.append(line)
             line, gap, empty = rest, "", True
@@ -87,21 +92,22 @@ def definitions(rows: Sequence[tuple[str, str]], width: int, indent: str = "", *
             yield wrap(text, width, rest, rest)
 
 
-def _pieces(text: str) -> list[tuple[bool, str]]:
-    """What stays together on a line, and whether a space goes before it."""
-    pieces: list[tuple[bool, str]] = []
-    for word in filter(None, _BREAKING.split(text)):
-        space = True
+def _pieces(text: str) -> list[tuple[str, str]]:
+    """What stays together on a line, and the spaces before it."""
+    pieces: list[tuple[str, str]] = []
+    for spaces, word in _WORD.findall(text):
+        gap = spaces if "\n" not in spaces else " " if pieces else ""
+        begins = True
         for sign in word:
-            last = pieces[-1][1][-1] if pieces and not space else ""
+            last = "" if begins else pieces[-1][1][-1]
             together = last and (
                 sign in _CLOSING or last in _OPENING or not (_is_wide(sign) or _is_wide(last) or last in "”’")
             )
             if together:
                 pieces[-1] = (pieces[-1][0], pieces[-1][1] + sign)
             else:
-                pieces.append((space, sign))
-            space = False
+                pieces.append((gap if begins else "", sign))
+            begins = False
     return pieces
 
 

@@ -25,7 +25,7 @@ _FORMATS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 #: By the ending of a file, what prints worksheets.
 SHEETS: Mapping[str, str] = {
-    ".html": "html", ".htm": "html", ".tex": "latex", ".md": "markdown", ".markdown": "markdown", ".txt": "text",
+    ".html": "html", ".htm": "html", ".tex": "latex", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal",
 }  # fmt: skip
 BINARY = frozenset({"npz", "xlsx"})
 

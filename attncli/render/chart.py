@@ -181,23 +181,26 @@ def plot(
     return _framed(["".join(row) for row in reversed(grid)], names, first, last, sign)
 
 
-def bars(rows: Sequence[Bar], width: int, *, encoding: str = "utf-8") -> list[str]:
+def bars(rows: Sequence[Bar], width: int, *, encoding: str = "utf-8", is_framed: bool = True) -> list[str]:
     """Bars side by side from the left, each on a line with its name before it and its text after it.
 
     All have the same scale, which reaches from the least start to the largest stop. A bar that is not empty shows,
-    however short it is.
+    however short it is. Without a frame, names are numbers.
     """
     sign = signs(encoding)
     finite = [end for row in rows for end in (row.start, row.stop) if math.isfinite(end)] or [0.0]
     least, most = min(finite), max(finite)
     names = max((columns(row.name) for row in rows), default=0)
     texts = max((columns(row.text) for row in rows), default=0)
-    room = max(_NARROWEST, width - names - texts - 4)
+    room = max(_NARROWEST, min(width, WIDEST) - names - texts - 4 if is_framed else min(60, width - names - texts - 3))
     unit = most / room - least / room or 1.0
     lines = []
     for row in rows:
         bar = _bar(row.start / unit - least / unit, row.stop / unit - least / unit, room, sign)
-        lines.append(f"{padded(row.name, names)} {sign.vertical}{bar} {row.text}".rstrip())
+        if is_framed:
+            lines.append(f"{padded(row.name, names)} {sign.vertical}{bar} {row.text}".rstrip())
+        else:
+            lines.append(f"{row.name:>{names}}  {bar}{' ' * bool(bar)}{row.text}")
     return lines
 
 
@@ -372,7 +375,7 @@ def _spans(part: Spans, width: int, encoding: str) -> list[str]:
         text = fitted(f"{figure(span.start)} … {figure(span.stop)}", encoding)
         return Bar(span.name, span.stop, text, span.start)
 
-    return bars(list(map(bar, part.spans)), min(width, WIDEST), encoding=encoding)
+    return bars(list(map(bar, part.spans)), width, encoding=encoding)
 
 
 def _maps(part: Maps, say: Say, width: int, encoding: str) -> list[str]:

@@ -10,7 +10,7 @@ from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import GROUPS, LATENT, ROTARY, WIDTHS, Assumed, CountLine, Product, Ratio
 from attncli.render.chart import figure
-from attncli.render.document import Bars, Block, Entry, Heading, Listing, Paragraph, Tabular, TabularColumn
+from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Tabular, TabularColumn
 
 
 def page(comparison: Comparison, language: Language, *, expand: bool = False) -> Iterator[Block]:
@@ -382,7 +382,7 @@ class _Page:
             self.comparison.entries,
             key=lambda entry: (self.comparison.models.index(entry.model), order.index(entry.count.variant)),
         )
-        yield Listing(tuple(Entry(equation(entry.count.cache), " ".join(self._head(entry))) for entry in entries))
+        yield Listing(tuple(ListEntry(equation(entry.count.cache), " ".join(self._head(entry))) for entry in entries))
         for latent in self.comparison.latent:
             c, r = latent.proportions
             fields = {
@@ -427,14 +427,14 @@ class _Page:
             yield Listing(tuple(self._finding(finding) for finding in claim.findings))
             yield Paragraph(self.say(claim.verdict), tone="aside")
 
-    def _finding(self, finding: Finding) -> Entry:
+    def _finding(self, finding: Finding) -> ListEntry:
         sign = "✓" if finding.holds else "✗"
         text = quotient(finding.ratio)
         if finding.where is not None:
             text = self.say(Message(N_("{text} ({where})"), text=text, where=finding.where))
         if finding.reading is not None:
             text = self._after(finding.reading, text)
-        return Entry(self._about(finding.model, text), sign=sign, tone="right" if finding.holds else "false")
+        return ListEntry(self._about(finding.model, text), sign=sign, tone="right" if finding.holds else "false")
 
     def _same(self) -> Iterator[Block]:
         """One model with kv_heads 1, between, and heads, against heads computed one by one."""
@@ -469,7 +469,7 @@ class _Page:
         }
         yield Listing(
             tuple(
-                Entry(
+                ListEntry(
                     f"{_apart(row.difference)}  {self._after(NAMES[row.variant], self.say(whose[row.variant]))}",
                     f"kv_heads = {row.kv_heads}",
                 )
@@ -500,7 +500,7 @@ class _Page:
                 if not lines:
                     continue
                 yield Heading(f"{' '.join(self._head(entry))} · {self.say(label)}", 3)
-                yield Listing(tuple(Entry(equation(line.count), line.name) for line in lines))
+                yield Listing(tuple(ListEntry(equation(line.count), line.name) for line in lines))
                 total = Message(
                     N_("Together, times l = {layers}: {total}"),
                     layers=entry.count.sizes.layers,

@@ -50,9 +50,23 @@ class Heading(Record):
 
 
 class Paragraph(Record):
-    """A sentence or more; `tone` says what they are ("aside", "strong", "right", "wrong", "remark"), not how that looks."""
+    """A sentence or more; `tone` says what they are ("aside", "strong", "right", "wrong", "remark"), not how that looks.
+
+    Parameters
+    ----------
+    indent, hanging : columns that its lines stand in on a screen, and those after the first one further
+    """
 
     text: Said
+    tone: str = ""
+    indent: int = 0
+    hanging: int = 0
+
+
+class Code(Record):
+    """Lines to copy, which nothing breaks."""
+
+    text: str
     tone: str = ""
 
 
@@ -62,7 +76,7 @@ class Sentences(Record):
     lines: tuple[Paragraph, ...]
 
 
-class Entry(Record):
+class ListEntry(Record):
     """A line of a list: a sign (✓, ✗, or none), a name, and a text; a text with a name is a formula or number."""
 
     text: Said
@@ -72,9 +86,10 @@ class Entry(Record):
 
 
 class Listing(Record):
-    """A list, one entry a line."""
+    """A list, one entry a line, so many columns in on a screen."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ListEntry, ...]
+    indent: int = 2
 
 
 class TabularColumn(Record):
@@ -100,17 +115,47 @@ class Tabular(Record):
     labelled: bool = False
 
 
+class Columns(Record):
+    """Short texts in columns without heads."""
+
+    rows: tuple[tuple[Said, ...], ...]
+
+
+class Counts(Record):
+    """How often something was counted, by name: kinds with their tone, and for every name a count of each kind."""
+
+    kinds: tuple[tuple[Said, str], ...]
+    rows: tuple[tuple[str, tuple[int, ...]], ...]
+
+
 class Bars(Record):
     """Bars from 0: a name, a length, and a text each. A page has their numbers in a table beside them."""
 
     rows: tuple[tuple[str, float, str], ...]
+    is_framed: bool = True
+
+
+class Branch(Record):
+    """A number of a tree: its name, how it comes about, and what it was made from."""
+
+    name: str
+    text: Said
+    branches: tuple[Branch, ...] = ()
 
 
 class ShownStep(Record):
-    """A step or an input of a run: its formula, its numbers, what it means, and where it was asked for its arithmetic."""
+    """A step or an input of a run: its formula, its numbers, what it means, and where it was asked for its arithmetic.
+
+    Parameters
+    ----------
+    number : of a step among the steps, counted from 1
+    why : what it means
+    """
 
     view: View
     item: Item
+    number: int | None = None
+    why: Message | None = None
 
 
 class Steps(Record):
@@ -165,7 +210,7 @@ class Marks(Record):
     wrong: tuple[tuple[bool, ...], ...]
 
 
-class Verdict(Record):
+class StepVerdict(Record):
     """A step on a marked sheet: a sign and its tone, the step, the verdict in words, and what there is to say about it."""
 
     sign: str
@@ -178,12 +223,14 @@ class Verdict(Record):
 class Verdicts(Record):
     """A marked sheet, step by step."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[StepVerdict, ...]
 
 
 #: A plot, ranges or maps of a report are drawn from its own numbers.
 Picture = Plot | Spans | Maps
-Block = Gap | Heading | Paragraph | Sentences | Listing | Tabular | Bars | Steps | Grids | Fields | Verdicts | Picture
+Block = (
+    Gap | Heading | Paragraph | Sentences | Code | Listing | Columns | Tabular | Counts | Bars | Branch | Steps | Grids | Fields | Verdicts | Picture
+)  # fmt: skip
 
 
 class Page(Record):

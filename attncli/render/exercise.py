@@ -1,74 +1,64 @@
-r"""A worked example: its question, and after the calculation its printed numbers and what to notice, for every format."""
+r"""An exercise as blocks: its question before anybody has answered, and in practice one line of it after another."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-import numpy as np
-
-from attncli.arithmetic import Value
 from attncli.core.graph import Trace, show_shape
-from attncli.core.message import N_, Language, Listed, Localized, Message
-from attncli.locale.fit import wrap
+from attncli.core.message import N_, Language, Localized, Message
+from attncli.core.terms import Index
 from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, Wanted, WholeExercise
 from attncli.practice.session import Exercise
 from attncli.problems.problem import Run
 from attncli.problems.question import Question, question_of
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, sign, term_text
+from attncli.render.document import Block, Code, Columns, Gap, Heading, Paragraph, ShownStep, Steps
 from attncli.render.formula import as_text
 from attncli.render.names import cell_name, printable
-from attncli.render.numbers import constant_text, number_text
+from attncli.render.numbers import constant_text
 from attncli.render.run import source_line
-from attncli.render.terminal import RunScreen
 from attncli.render.view import View, items, view
-from attncli.render.worksheet import decimals, points
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+from attncli.render.worksheet import beside, decimals, points
 
 
-def question(asked: Question, name: str, view: View, console: Console, *, hint: bool) -> Iterator[RenderableType]:
-    """What is given and what is asked; the hint only where it was asked for. How to hand in comes after it.
+def page(asked: Question, name: str, view: View, *, hint: bool) -> Iterator[Block]:
+    """What is given, what is asked, and how to hand it in; the hint only where it was asked for.
 
     Parameters
     ----------
     name : how the problem is called on the command line
     view : of a run of the problem, of which only what is given is shown
     """
-    from rich.text import Text
-
-    from attncli.render.terminal import RunScreen
-    from attncli.render.view import items
-
-    page = RunScreen(view, console)
     problem = asked.problem
-    yield page.text(f"{problem.id}: {view.title()}" if problem.id else view.title(), "bold")
+    yield Heading(f"{problem.id}: {view.title()}" if problem.id else view.title(), 1)
     if problem.prompt:
-        yield page.say(Localized(problem.prompt))
-    yield Text()
-    yield from page.side_by_side(items(view.run, asked.given, turned=view.layout == "columns"))
-    yield from (page.text(f"{id} = {text}") for id, text in asked.texts.items())
-    if asked.settings:
-        settings = Listed(f"{id} = {value}" for id, value in asked.settings.items())
-        yield page.say(Message(N_("Settings: {settings}"), settings=settings))
-    if asked.loss is not None:
-        yield page.say(Message(N_("Loss: L = {loss}"), loss=asked.loss))
-    yield Text()
-    yield page.say(_to_hand_in(asked), "bold underline")
-    yield _asked_list(asked, page)
+        yield Paragraph(Localized(problem.prompt))
+    yield Gap()
+    yield _matrices(view, asked.given)
+    yield from map(Paragraph, beside(asked))
+    yield Heading(_to_hand_in(asked))
+    yield Columns(tuple(_asked(asked)))
     if hint and problem.hint:
-        yield Text()
-        yield page.say(Message(N_("Hint")), "bold underline")
-        yield page.say(Localized(problem.hint))
-    yield Text()
+        yield Heading(Message(N_("Hint")))
+        yield Paragraph(Localized(problem.hint))
+    yield Gap()
     where = source_line(problem.source)
     if where is not None:
-        yield page.say(where, "dim")
+        yield Paragraph(where, "aside")
     if problem.hint and not hint:
-        yield page.say(Message(N_("A hint: attncli examples show {id} --hint"), id=shlex.quote(name)), "dim")
-    yield page.say(Message(N_("The solution, step by step: attncli examples run {id}"), id=shlex.quote(name)), "dim")
+        yield Paragraph(Message(N_("A hint: attncli examples show {id} --hint"), id=shlex.quote(name)), "aside")
+    yield Paragraph(Message(N_("The solution, step by step: attncli examples run {id}"), id=shlex.quote(name)), "aside")
+    yield Gap()
+    yield Paragraph(Message(N_("Write the numbers over the question marks, in a sheet (answers.toml) …")))
+    yield Code(asked.sheet())
+    yield Paragraph(Message(N_("… or on the command line:")))
+    yield Code(asked.command(name))
+
+
+def _matrices(view: View, ids: Iterable[str]) -> Steps:
+    shown = items(view.run, tuple(ids), turned=view.layout == "columns")
+    return Steps(tuple(ShownStep(view, item) for item in shown), aside=True)
 
 
 def _to_hand_in(asked: Question) -> Message:
@@ -82,128 +72,90 @@ def _to_hand_in(asked: Question) -> Message:
     return Message(N_("To hand in, with {places} decimals"), places=places[0])
 
 
-def _asked_list(asked: Question, page: RunScreen) -> RenderableType:
-    """A line for each thing to hand in: its id, symbol, shape, points, and decimals where they differ."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2, 0, 0))
+def _asked(asked: Question) -> Iterator[tuple[Message | str, ...]]:
+    """Each thing to hand in: its id, symbol, shape, points, and decimals where they differ."""
     for one in asked.asked:
         symbol = as_text(one.symbol)
-        cells = [
-            one.step,
-            symbol if symbol != one.step else "",
-            show_shape(one.shape),
-            page.view.say(points(one.points)),
-        ]
-        if len(asked.decimals) > 1:
-            cells.append(page.view.say(decimals(one.decimals)))
-        table.add_row(*[page.text(cell) for cell in cells])
-    return table
+        cells = (one.step, symbol if symbol != one.step else "", show_shape(one.shape), points(one.points))
+        yield (*cells, decimals(one.decimals)) if len(asked.decimals) > 1 else cells
 
 
-def how_to_hand_in(asked: Question, name: str, view: View, width: int) -> str:
-    """A sheet to copy, and as the last line the command that marks the answers: lines that nothing breaks."""
-    sheet, command = (
-        wrap(view.say(Message(sentence)), width)
-        for sentence in (
-            N_("Write the numbers over the question marks, in a sheet (answers.toml) …"),
-            N_("… or on the command line:"),
-        )
+# Practice.
+
+_TONES = {"title": "strong"}
+
+
+def part_blocks(part: Part, exercise: Exercise, language: Language) -> Iterator[Block]:
+    """What a session shows of an exercise."""
+    match part:
+        case Text():
+            yield Paragraph(part.message, _TONES.get(part.kind, part.kind))
+        case WholeExercise():
+            yield from _whole(part, exercise, _view(exercise, language))
+        case Result():
+            yield _matrices(_view(exercise, language), (part.id,))
+        case Formula():
+            shown = _view(exercise, language)
+            for item in items(shown.run, part.ids, turned=shown.layout == "columns"):
+                yield Paragraph(f"  {item.name} = {item.formula_text or '…'}")
+        case CellArithmetic():
+            yield from _arithmetic(part, _view(exercise, language))
+        case Wanted() if not part.again:
+            yield Gap()
+            yield Paragraph(_wanted(part))
+
+
+def _view(exercise: Exercise, language: Language) -> View:
+    """Of the numbers that the learner has so far."""
+    problem, graph = exercise.problem, exercise.graph
+    run = Run(problem, graph, Trace(graph, "floating", dict(exercise.values())), tuple(graph.steps))
+    return view(run, language, layout=problem.layout)
+
+
+def _whole(part: WholeExercise, exercise: Exercise, shown: View) -> Iterator[Block]:
+    asked = question_of(exercise.problem)
+    yield Gap()
+    if exercise.problem.prompt:
+        yield Paragraph(Localized(exercise.problem.prompt))
+        yield Gap()
+    yield _matrices(shown, asked.given)
+    yield from map(Paragraph, beside(asked))
+    if part.shown:
+        yield Gap()
+        yield Paragraph(Message(N_("Worked out already:")))
+        yield _matrices(shown, part.shown)
+
+
+def _wanted(part: Wanted) -> Message:
+    symbol = as_text(part.symbol)
+    name = part.id if symbol == part.id else f"{part.id} ({symbol})"
+    if part.decimals == 1:
+        return Message(N_("Your turn: {name}, {shape}, with 1 decimal."), name=name, shape=show_shape(part.shape))
+    return Message(
+        N_("Your turn: {name}, {shape}, with {places} decimals."),
+        name=name,
+        shape=show_shape(part.shape),
+        places=part.decimals,
     )
-    return f"\n{sheet}\n{asked.sheet()}\n{command}\n{asked.command(name)}\n"
 
 
-_PART_STYLES = {"title": "bold", "right": "green", "wrong": "bold red", "remark": "yellow", "aside": "dim"}
+def _arithmetic(part: CellArithmetic, shown: View) -> Iterator[Block]:
+    def show(step_id: str, index: Index) -> str:
+        """A number that stands on the screen; another is called by its name."""
+        return shown.show_cell(step_id, index) if step_id in part.on_screen else named(step_id, index)
 
+    def named(step_id: str, index: Index) -> str:
+        return cell_name(shown.symbol(step_id), index, shown.layout)
 
-class ExerciseScreen:
-    """Lays out the parts of one exercise for one console."""
-
-    def __init__(self, exercise: Exercise, language: Language, console: Console) -> None:
-        self.exercise = exercise
-        self.problem = exercise.problem
-        self.graph = exercise.graph
-        run = self._run(exercise.values())
-        self.view = view(run, language, layout=self.problem.layout, width=console.width)
-        self.page = RunScreen(self.view, console)
-        self.about = False
-
-    def _run(self, values: Mapping[str, Value]) -> Run:
-        return Run(self.problem, self.graph, Trace(self.graph, "floating", dict(values)), tuple(self.graph.steps))
-
-    def renderables(self, part: Part) -> Iterator[RenderableType]:
-        """The part, from top to bottom."""
-        match part:
-            case Text():
-                yield self.page.lines(part.message, _PART_STYLES.get(part.kind, ""))
-            case WholeExercise():
-                yield from self._question(part)
-            case Result():
-                yield from self._matrices((part.id,))
-            case Formula():
-                for item in items(self.view.run, part.ids, turned=self.view.layout == "columns"):
-                    yield self.page.text(f"  {item.name} = {item.formula_text or '…'}")
-            case CellArithmetic():
-                yield from self._arithmetic(part)
-            case Wanted() if not part.again:
-                yield self.page.text("")
-                yield self.page.lines(self._wanted(part))
-
-    def _matrices(self, ids: tuple[str, ...]) -> Iterator[RenderableType]:
-        run = self._run(self.exercise.values())
-        yield from self.page.side_by_side(items(run, ids, turned=self.view.layout == "columns"))
-
-    def _question(self, part: WholeExercise) -> Iterator[RenderableType]:
-        asked = question_of(self.problem)
-        yield self.page.text("")
-        if self.problem.prompt:
-            yield self.page.lines(Localized(self.problem.prompt))
-            yield self.page.text("")
-        yield from self._matrices(asked.given)
-        yield from (self.page.text(f"{id} = {text}") for id, text in asked.texts.items())
-        if asked.settings:
-            settings = ", ".join(f"{id} = {value}" for id, value in asked.settings.items())
-            yield self.page.lines(Message(N_("Settings: {settings}"), settings=settings))
-        if asked.loss is not None:
-            yield self.page.lines(Message(N_("Loss: L = {loss}"), loss=asked.loss))
-        if part.shown:
-            yield self.page.text("")
-            yield self.page.lines(Message(N_("Worked out already:")))
-            yield from self._matrices(part.shown)
-
-    def _wanted(self, part: Wanted) -> Message:
-        symbol = as_text(part.symbol)
-        name = part.id if symbol == part.id else f"{part.id} ({symbol})"
-        if part.decimals == 1:
-            return Message(N_("Your turn: {name}, {shape}, with 1 decimal."), name=name, shape=show_shape(part.shape))
-        return Message(
-            N_("Your turn: {name}, {shape}, with {places} decimals."),
-            name=name,
-            shape=show_shape(part.shape),
-            places=part.decimals,
-        )
-
-    def _arithmetic(self, part: CellArithmetic) -> Iterator[RenderableType]:
-        values = self.exercise.values()
-        layout = self.view.layout
-
-        def show(id: str, index: tuple[int, ...]) -> str:
-            if id not in part.on_screen:
-                return cell_name(as_text(self.graph.symbol(id)), index, layout)
-            return number_text(float(values[id][index]), self.view.run.places(id))
-
-        name = cell_name(as_text(self.graph.symbol(part.id)), part.index, layout)
-        if part.term.kind == "cell":  # a number taken over as it is: to print it would be the result
-            (source, place), *_ = part.term.cells()
-            text = cell_name(as_text(self.graph.symbol(source)), place, layout)
-        else:
-            text = printable(term_text(part.term, show, constant_text))
-        if not part.solved:
-            yield self.page.text(f"  {name} = {text} = ?")
-            return
-        places = self.problem.decimals_of(part.id)
-        result = number_text(float(np.asarray(values[part.id])[part.index]), places)
-        relation = sign(part.term, show, result, places)
-        yield self.page.text(f"  {name} = {text} {relation} {result}")
-        if relation == ABOUT:
-            yield self.page.lines(WHY_ABOUT_IN_MARKS, "italic dim")
+    # A number taken over as it is: to print it would be the result.
+    is_taken_over = part.term.kind == "cell"
+    text = named(*next(part.term.cells())) if is_taken_over else printable(term_text(part.term, show, constant_text))
+    line = f"  {named(part.id, part.index)} = {text}"
+    if not part.solved:
+        yield Paragraph(f"{line} = ?")
+        return
+    result = shown.show_cell(part.id, part.index)
+    relation = sign(part.term, show, result, shown.run.places(part.id))
+    yield Paragraph(f"{line} {relation} {result}")
+    if relation == ABOUT:
+        yield Paragraph(WHY_ABOUT_IN_MARKS, "reason")

@@ -288,13 +288,12 @@ class Explorer(Fragment):
         }
 
     def step_data(self, node: Input | Step) -> dict[str, object]:
-        from attncli.render.why import fitted_name
 
         run = self.view.run
         values = run.trace.numbers[node.id]
         found: dict[str, object] = {
             "id": node.id,
-            "name": fitted_name(self.view, node.id),
+            "name": self.view.symbol(node.id),
             "shape": list(values.shape),
             "places": run.places(node.id),
             "values": plain(np.asarray(values, dtype=np.float64).ravel()),

@@ -13,11 +13,11 @@ from attncli.render import sheet
 from attncli.render.chart import drawn
 from attncli.render.document import (
     Block,
-    Entry,
     Fields,
     Grid,
     Grids,
     Heading,
+    ListEntry,
     Listing,
     Marks,
     Page,
@@ -27,9 +27,9 @@ from attncli.render.document import (
     Sentences,
     ShownStep,
     Steps,
+    StepVerdict,
     Symbol,
     Tabular,
-    Verdict,
     Verdicts,
     say_in,
 )
@@ -37,7 +37,7 @@ from attncli.render.equations import about, arithmetic, equation, is_named
 from attncli.render.formula import as_latex, as_text
 from attncli.render.names import printable
 from attncli.render.run import page
-from attncli.render.text import MarkedRow, marked_lines
+from attncli.render.terminal import MarkedRow, marked_lines
 from attncli.render.view import Panel, View
 
 #: Characters up to which an equation stands on one line.
@@ -115,7 +115,7 @@ class Markdown:
             case Plot() | Spans() | Maps():
                 yield "```text\n" + "\n".join(drawn(block, self.say, _PICTURE, "utf-8")) + "\n```"
 
-    def entry(self, entry: Entry) -> str:
+    def entry(self, entry: ListEntry) -> str:
         name = f"**{self.words(entry.name)}**" if entry.name else ""
         text = code(self.say(entry.text)) if entry.name else self.words(entry.text)
         return "- " + " ".join(filter(None, (entry.sign, name, text)))
@@ -171,7 +171,7 @@ class Markdown:
             if last is not None:
                 yield ""
 
-    def lines(self, verdict: Verdict) -> Iterator[Paragraph | MarkedRow]:
+    def lines(self, verdict: StepVerdict) -> Iterator[Paragraph | MarkedRow]:
         for part in verdict.body:
             yield from marked_lines(part, _PICTURE) if isinstance(part, Marks) else (part,)
 

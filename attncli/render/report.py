@@ -14,8 +14,8 @@ def page(report: Report) -> Iterator[Block]:
     """Its sentences, pictures and tables in reading order."""
     yield Heading(filled(report.title), 1)
     for part in report.parts:
-        yield Gap()
         if isinstance(part, Message):
+            yield Gap()
             yield Paragraph(filled(part))
             continue
         yield Heading(filled(part.title))

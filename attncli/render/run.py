@@ -7,13 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from attncli.core.graph import gradient_id, part_of
 from attncli.core.message import N_, Listed, Localized, Message
-from attncli.render import document
-from attncli.render.document import Entry, Heading, Listing, Paragraph, ShownStep, Steps, Symbol, Tabular, TabularColumn
+from attncli.locale.fit import NO_BREAK
+from attncli.render.document import (
+    Block,
+    Gap,
+    Heading,
+    ListEntry,
+    Listing,
+    Paragraph,
+    ShownStep,
+    Steps,
+    Symbol,
+    Tabular,
+    TabularColumn,
+)
+from attncli.render.names import cell_name
 from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
+    from attncli.core.verify import Verification
     from attncli.problems.published import PrintedCheck
 
 INPUTS = Message(N_("Inputs"))
@@ -28,7 +44,7 @@ _PHASES = {
 _PART = {"upstream": "backward", "target": "forward"}
 
 
-def page(view: View, *remarks: Message) -> Iterator[document.Block]:
+def page(view: View, *remarks: Message) -> Iterator[Block]:
     """A run for a format that is read as a page.
 
     Parameters
@@ -41,11 +57,11 @@ def page(view: View, *remarks: Message) -> Iterator[document.Block]:
             yield Paragraph(said)
     for title, items in parts(view):
         yield Heading(title)
-        yield _steps(view, items, aside=title is INPUTS)
+        yield Steps(shown_steps(view, items), aside=title is INPUTS)
     notes = [*ending(view), *remarks]
     if notes:
         yield Heading(NOTES)
-        yield Listing(tuple(map(Entry, notes)))
+        yield Listing(tuple(map(ListEntry, notes)))
     yield from _verification(view)
     yield from lesson(view)
 
@@ -63,8 +79,11 @@ def _with_part(items: Iterable[Item]) -> Iterator[tuple[str, Item]]:
         yield _PART.get(item.phase, item.phase), item
 
 
-def _steps(view: View, items: Iterable[Item], *, aside: bool = False) -> Steps:
-    return Steps(tuple(ShownStep(view, item) for item in items), aside)
+def shown_steps(view: View, items: Iterable[Item]) -> tuple[ShownStep, ...]:
+    """Steps or inputs with their meaning, numbered as they stand among the steps of the run."""
+    counted = [item.id for item in view.steps if item.step is not None]
+    numbers = {step_id: number for number, step_id in enumerate(counted, start=1)}
+    return tuple(ShownStep(view, item, numbers.get(item.id), item.why) for item in items)
 
 
 def ending(view: View) -> tuple[Message, ...]:
@@ -73,7 +92,125 @@ def ending(view: View) -> tuple[Message, ...]:
     return (*view.notes, *view.summary, *(found.warnings if found else ()))
 
 
-def _verification(view: View) -> Iterator[document.Block]:
+# The same run on a screen, where every line counts.
+
+#: Cells from which on it is said how many lines of arithmetic there will be.
+_MANY_CELLS = 100
+#: Steps whose shapes are listed; of a longer calculation the last one of each part.
+_MOST_SHAPES = 40
+#: Characters from which a reason is long enough not to be given twice.
+_LONG = 120
+
+
+def screen(view: View, *, titled: bool = True) -> Iterator[Block]:
+    """A run for a screen, from top to bottom; without the title where something else has said it."""
+    for piece in screens(view, titled=titled):
+        yield from piece
+
+
+def screens(view: View, *, titled: bool = True) -> Iterator[Iterator[Block]]:
+    """The same in pieces that can be shown one after another: the beginning, every step, the ending."""
+    yield _beginning(view, titled=titled)
+    part = ""
+    given: dict[str, str] = {}
+    opened = opened_parts(view.steps) if view.is_whole else {}
+    for step in shown_steps(view, view.steps):
+        own = _PART.get(step.item.phase, step.item.phase)
+        headings = Message(_PHASES[own]) if own != part else None, opened.get(step.item.id)
+        yield _one_step(step.changed(why=_reason(step, given)), *headings)
+        part = own
+    yield _closing(view)
+
+
+def _beginning(view: View, *, titled: bool) -> Iterator[Block]:
+    if titled:
+        yield Heading(view.title(), 1)
+    asked = prompt(view)
+    if asked is not None:
+        yield Paragraph(asked)
+    if view.inputs and view.is_whole:
+        yield Gap()
+        yield Steps(tuple(ShownStep(view, item) for item in view.inputs), aside=True)
+        yield Paragraph(_shapes(view), "aside")
+    if view.expand:
+        if any(map(view.is_about, view.steps)):
+            yield Paragraph(view.why_about(), "reason")
+        cells = sum(item.values.size for item in view.steps if item.step is not None)
+        if cells > _MANY_CELLS:
+            many = N_("The arithmetic of {count} cells follows. Of one step only: --step ID.")
+            yield Paragraph(Message(many, count=f"{cells:,}"), "aside")
+
+
+def _shapes(view: View) -> Message:
+    steps = [item for item in view.steps if item.phase == "forward"]
+    results = " → ".join(_with_parts(steps if len(steps) <= _MOST_SHAPES else _last_of_parts(steps)))
+    inputs = ", ".join(_with_parts(view.inputs))
+    return Message(N_("Shapes: {inputs} → {results}"), inputs=inputs, results=results)
+
+
+def _with_parts(items: Sequence[Item]) -> Iterator[str]:
+    """Names and shapes; where a part of the model begins (self., norm1.) it is named."""
+    part = ""
+    for item in items:
+        own = item.id.rpartition(".")[0]
+        name = f"{own}: {item.name}" if own and own != part else item.name
+        part = own
+        yield f"{name}{NO_BREAK}{item.shape}"
+
+
+def _last_of_parts(items: Sequence[Item]) -> list[Item]:
+    parts = [item.id.rpartition(".")[0] for item in items]
+    return [item for item, part, following in zip(items, parts, [*parts[1:], None], strict=True) if part != following]
+
+
+def _one_step(step: ShownStep, part: Message | None, opened: Message | None) -> Iterator[Block]:
+    """A step below what begins with it: a part of the calculation, a part of the model."""
+    if part is not None:
+        yield Heading(part)
+    if opened is not None:
+        yield Gap()
+        yield Paragraph(opened, "part")
+    yield Steps((step,))
+
+
+def _reason(step: ShownStep, given: dict[str, str]) -> Message | None:
+    """Why a step is there: the first time in full; a long reason that comes again points to where it was given."""
+    if step.why is None or len(step.why.template) < _LONG:
+        return step.why
+    first = given.setdefault(step.why.template, step.item.id)
+    return step.why if first == step.item.id else Message(N_("For the same reason as at {step}."), step=first)
+
+
+def _closing(view: View) -> Iterator[Block]:
+    found = view.run.verification
+    if view.notes or view.summary or found is not None:
+        yield Gap()
+    for line in (*view.notes, *view.summary):
+        yield Paragraph(line, "strong" if line.kind in ("result", "loss") else "")
+    if found is not None:
+        yield from _errors(found, expand=view.expand)
+    yield from lesson(view)
+    where = source(view)
+    if where is not None:
+        yield Gap()
+        yield Paragraph(where, "aside")
+
+
+def _errors(found: Verification, *, expand: bool) -> Iterator[Block]:
+    """Every gradient beside its finite difference: the worst relative error by input, and entry by entry."""
+    checked = N_("Checked against finite differences (every input moved a little both ways):")
+    yield Paragraph(Message(checked), "strong")
+    for entry in found.checked:
+        fields = {"mark": "✓" if entry.ok else "✗", "id": f"G_{entry.id}", "worst": f"{entry.worst:.1e}"}
+        line = Message(N_("{mark} {id}: largest relative error {worst}"), **fields)
+        yield Paragraph(line, "right" if entry.ok else "wrong")
+        if expand or not entry.ok:
+            for index, error in np.ndenumerate(entry.error):
+                yield Paragraph(f"  {cell_name(f'G_{entry.id}', index)}  {error:.1e}")
+    yield from (Paragraph(warning, "remark") for warning in found.warnings)
+
+
+def _verification(view: View) -> Iterator[Block]:
     """Every checked gradient: the largest relative error, and whether it agrees."""
     found = view.run.verification
     if found is None or not found.checked:
@@ -152,7 +289,7 @@ def source_line(texts: Mapping[str, str]) -> Message | None:
     return Message(N_("Source: {source}"), source=Localized(texts)) if texts else None
 
 
-def lesson(view: View) -> Iterator[document.Block]:
+def lesson(view: View) -> Iterator[Block]:
     """The printed numbers of a worked example, its second run for comparison, and what to notice."""
     lines = tuple(printed(view))
     if lines:
@@ -162,7 +299,7 @@ def lesson(view: View) -> Iterator[document.Block]:
     if items is not None and view.lesson is not None and view.contrast is not None:
         yield Heading(Message(N_("For comparison")))
         yield Paragraph(Message(N_("The same with {changes}:"), changes=view.lesson.changes))
-        yield _steps(view.contrast, items)
+        yield Steps(tuple(ShownStep(view.contrast, item, why=item.why) for item in items))
         yield from (Paragraph(line) for line in view.contrast.summary if line.kind != "result")
     remark = notice(view)
     if remark is not None:
@@ -170,7 +307,7 @@ def lesson(view: View) -> Iterator[document.Block]:
         yield Paragraph(remark)
 
 
-def printed(view: View) -> Iterator[Entry]:
+def printed(view: View) -> Iterator[ListEntry]:
     """The printed numbers with a tick or a cross; those printed digit for digit as they stand above in one line."""
     checks = view.lesson.checks if view.lesson is not None else ()
     items = {item.id: item for item in (*view.inputs, *view.steps)}
@@ -183,10 +320,10 @@ def printed(view: View) -> Iterator[Entry]:
         and " ".join(one.printed.split()) == _digits(items[one.step])
     ]
     if len(same) == len(checks) > 1:
-        yield Entry(Message(N_("✓ all {count} exactly as in the source"), count=len(same)), tone="right")
+        yield ListEntry(Message(N_("✓ all {count} exactly as in the source"), count=len(same)), tone="right")
     elif same:
         steps = Listed(one.step for one in same)
-        yield Entry(Message(N_("✓ exactly as in the source: {steps}"), steps=steps), tone="right")
+        yield ListEntry(Message(N_("✓ exactly as in the source: {steps}"), steps=steps), tone="right")
     for checked in checks:
         if checked not in same:
             yield from _checked(checked)
@@ -198,17 +335,17 @@ def _digits(item: Item) -> str:
     return " | ".join(heads).replace("−∞", "-inf").replace("∞", "inf")
 
 
-def _checked(checked: PrintedCheck) -> Iterator[Entry]:
+def _checked(checked: PrintedCheck) -> Iterator[ListEntry]:
     numbers = "; ".join(line.strip() for line in checked.printed.strip().splitlines())
     line = f"{'✓' if checked.ok else '✗'} {checked.step}: {numbers}"
     tone = "right" if checked.ok else "wrong"
     if checked.how != "rounded" or not checked.ok:
         how = Message(_HOW.get(checked.how, _WRONG))
-        yield Entry(Message("{line}  ({how})", line=line, how=how), tone=tone)
+        yield ListEntry(Message("{line}  ({how})", line=line, how=how), tone=tone)
     else:
-        yield Entry(Message("{line}", line=line), tone=tone)
+        yield ListEntry(Message("{line}", line=line), tone=tone)
     if checked.message is not None:
-        yield Entry(checked.message)
+        yield ListEntry(checked.message)
 
 
 def compared(view: View) -> Sequence[Item] | None:

@@ -16,7 +16,7 @@ from attncli.marking.explain import Named
 from attncli.marking.feedback import Marked, StepMark
 from attncli.mistakes import look, varies, without_vaguer
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
-from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, Verdict, Verdicts
+from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, StepVerdict, Verdicts
 from attncli.render.names import cell_name, printable, title_of
 from attncli.render.numbers import constant_text, number_text, points_text
 
@@ -105,11 +105,11 @@ class _Sheet:
         ):
             yield self.say(N_("Only the first wrong line is opened up. Correct it, then check again."))
 
-    def verdict(self, step: StepMark) -> Verdict:
+    def verdict(self, step: StepMark) -> StepVerdict:
         """A sign, the verdict in words with the points, and what there is to say."""
         mark, tone, words = _MARKS[step.verdict]
         points = f"  {points_text(float(step.points))}/{points_text(float(step.max_points))}" if step.max_points else ""
-        return Verdict(mark, tone, _clean(step.id), f"{self.say(words)}{points}", tuple(self.lines(step)))
+        return StepVerdict(mark, tone, _clean(step.id), f"{self.say(words)}{points}", tuple(self.lines(step)))
 
     def lines(self, step: StepMark) -> Iterator[Paragraph | Marks]:
         """What there is to say about a step: a wrong one as far as was asked for."""

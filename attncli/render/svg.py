@@ -57,13 +57,15 @@ def picture(view: View) -> str:
     """The view as the terminal shows it, `view.width` characters wide."""
     from rich.console import Console
 
-    from attncli.render.terminal import WIDTH, print_view
+    from attncli.render.document import say_in
+    from attncli.render.run import screen
+    from attncli.render.terminal import WIDTH, coloured_text
 
     console = Console(
         file=io.StringIO(), width=view.width or WIDTH, record=True, force_terminal=True, color_system="truecolor",
         legacy_windows=False, _environ={},
     )  # fmt: skip
-    print_view(view, console)
+    coloured_text(screen(view), say_in(view.language), console)
     console.print()  # Rich clips the last line away
     title = clean(view.title())
     id = "attncli-" + hashlib.sha256(console.export_text(clear=False, styles=True).encode()).hexdigest()[:12]

@@ -133,12 +133,21 @@ class View(Record):
         text = (message if isinstance(message, Message) else Message(message)).text(self.language)
         return "\n".join(map(printable, text.split("\n")))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every step is shown."""
+        return len(self.run.shown) == len(self.run.graph.steps)
+
     def title(self) -> str:
         """The problem's title, or the model's description."""
         from attncli import models
 
         own = localized(self.run.problem.title, self.language.code)
         return printable(" ".join(own.split())) or self.say(models.get(self.run.problem.model).text)
+
+    def symbol(self, step_id: str) -> str:
+        """The symbol of a step or an input as text."""
+        return as_text(self.run.graph.symbol(step_id))
 
     def arithmetic(self, item: Item) -> Iterator[tuple[str, str]]:
         """Every cell's name and arithmetic: ("S[1,2]", "1×0 + 2×1 = 2")."""
@@ -160,7 +169,7 @@ class View(Record):
         if term.kind != "cell":
             return left
         source, place = next(term.cells())  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
-        return f"{cell_name(as_text(self.run.graph.symbol(source)), place, self.layout)} = {result}"
+        return f"{cell_name(self.symbol(source), place, self.layout)} = {result}"
 
     def term(self, id: str, index: Index, *, open_weights: bool = True) -> Term:
         """The arithmetic of one cell: that of its own step, or with attention weights down to the powers of e."""

@@ -12,7 +12,7 @@ from attncli.core.graph import Trace, show_shape
 from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.problems.problem import Run
 from attncli.problems.question import Asked, Question
-from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph
+from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph, Said
 from attncli.render.names import clean, localized
 from attncli.render.numbers import number_text
 from attncli.render.view import Panel, items, panels_of
@@ -75,18 +75,16 @@ def _blocks(
         yield Gap()
         yield Fields((f"{say(_NAME)}: {clean(student)}" if student else say(_NAME), say(_CLASS)))
     yield from _told(question, say, is_key=key is not None)
-    given, under = tuple(_given(question, say)), tuple(_under(question, say))
+    given, under = tuple(_given(question, say)), tuple(beside(question))
     if given or under:
-        yield Gap()
         yield Heading(say(GIVEN))
         yield Grids(given)
     if under:
         yield Gap()
-        yield from map(Paragraph, under)
+        yield from (Paragraph(say(words) if isinstance(words, Message) else words) for words in under)
     if powers:
         yield Gap()
         yield Grids((_table(powers, max(one or _PLACES for one in question.decimals), say),))
-    yield Gap()
     yield Heading(say(TO_FILL_IN if key is None else KEY))
     asked = [
         grid
@@ -137,13 +135,14 @@ def _given(question: Question, say: Say) -> Iterator[Grid]:
         yield from _grids(item.id, item.symbol, item.shape, item.panels, item.text, say)
 
 
-def _under(question: Question, say: Say) -> Iterator[str]:
-    yield from (f"{id} = {clean(text)}" for id, text in question.texts.items())
+def beside(question: Question) -> Iterator[Said]:
+    """What is given besides matrices: texts, settings, a loss."""
+    yield from (f"{input_id} = {clean(text)}" for input_id, text in question.texts.items())
     if question.settings:
-        settings = Listed(f"{id} = {value}" for id, value in question.settings.items())
-        yield say(Message(N_("Settings: {settings}"), settings=settings))
+        settings = Listed(f"{name} = {value}" for name, value in question.settings.items())
+        yield Message(N_("Settings: {settings}"), settings=settings)
     if question.loss is not None:
-        yield say(Message(N_("Loss: L = {loss}"), loss=question.loss))
+        yield Message(N_("Loss: L = {loss}"), loss=question.loss)
 
 
 def _grids(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import numpy as np
 import pytest
 from learners import RECIPES, Bench, mistaken, only, right, written
-from rich.console import Console
 
 from attncli.core.message import Message
 from attncli.locale import language
@@ -17,19 +15,18 @@ from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, 
 from attncli.practice.schedule import NextExercise, by_name
 from attncli.practice.session import WORDS
 from attncli.problems.file import parse
-from attncli.render.exercise import ExerciseScreen
-from attncli.render.terminal import print_parts
+from attncli.render.document import say_in
+from attncli.render.exercise import part_blocks
+from attncli.render.terminal import plain_text
 
 NUMBER = re.compile(r"\d+\.\d+")
 
 
 def text_of(bench: Bench, parts: list[Part], code: str = "en") -> str:
     """What a terminal shows of them."""
-    console = Console(file=io.StringIO(), width=80, force_terminal=False)
-    for part in parts:
-        print_parts(ExerciseScreen(bench.exercise, language(code), console).renderables(part), console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    own = language(code)
+    blocks = (block for part in parts for block in part_blocks(part, bench.exercise, own))
+    return plain_text(blocks, say_in(own), width=80)
 
 
 def test_right_wrong_and_the_order_of_help() -> None:
