@@ -85,10 +85,11 @@ def load(path: str) -> TrainingState:
 
 
 def _load(path: str) -> TrainingState:
-    arrays = arrays_from_npz(path, _MOST_BYTES, writer="attncli train TEXT --save FILE")
-    for name, array in arrays.items():
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, array in arrays_from_npz(path, _MOST_BYTES, writer="attncli train TEXT --save FILE").items():
         if isinstance(array, Message):
             raise InputError("{name}: {what}", name=name, what=array)
+        arrays[name] = array
     if _META not in arrays or _LOSSES not in arrays:
         missing = _LOSSES if _META in arrays else _META
         raise InputError(

@@ -198,7 +198,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no float16": (("overflow", "--logits", "1e5 2"), "--logits: 100000 is too large for float16, which ends at 65504."),
     "two hidden scores": (("overflow", "--hidden", "5 6"), "--hidden: one number is expected, but 2 were given."),
     "one token": (("heads", "--text", "a"), "--text: tokens found: 1, needed: 2 to 16."),
-    "a terminal escape": (("heads", "--text", "a \x1b[31mb"), "--text: Sign 3 of the text is U+001B"),
+    "a terminal escape": (("heads", "--text", "a \x1b[31mb"), "--text: Character 3 of the text is U+001B"),
     "heads that do not divide": (("heads", "--heads", "3"), "--heads 3 does not divide --d-model 16: every head gets the same number of columns. Write --d-model 18."),
     "a problem without heads": (("heads", "a1-pronoun"), "has no weights with heads here"),
     "a problem that is none": (("heads", "d1-two-head"), "Did you mean “d1-two-heads”?"),
