@@ -54,7 +54,7 @@ def command(say: Say) -> PlainGroup:
 def listed(say: Say, **words: Any) -> int:
     """Every id with its title, part by part, and a way through them."""
     from attncli.problems import library
-    from attncli.render.names import localized
+    from attncli.render.text import localized
 
     ids = library.ids()
     longest = max(map(columns, ids))

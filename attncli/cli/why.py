@@ -46,7 +46,7 @@ def why(say: Say, *, cell: list[str], depth: str | None, **words: Any) -> int:
     from attncli.problems.names import index_of, step_of
     from attncli.problems.request import arithmetic_of, calculated, parts, problem_of
     from attncli.problems.settings import whole_number
-    from attncli.render.names import names
+    from attncli.render.text import names
     from attncli.render.why import page
 
     levels = None if depth == "all" else whole_number("--depth", depth, 1, 1000)

@@ -174,7 +174,7 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
 
 
 def _listing(say: Say) -> str:
-    from attncli.render.names import localized
+    from attncli.render.text import localized
     from attncli.worksheets import recipes
 
     rows = [(name, localized(recipes.load(name).title, say.language.code)) for name in recipes.names()]

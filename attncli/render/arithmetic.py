@@ -13,8 +13,7 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
-from attncli.render.names import printable
-from attncli.render.numbers import constant_latex, constant_text
+from attncli.render.text import constant_latex, constant_text, printable
 
 #: A hidden score as text.
 HIDDEN = "−∞"

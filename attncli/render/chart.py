@@ -15,7 +15,7 @@ from attncli.core.record import Record
 from attncli.core.report import Maps, Plot, Span, Spans
 from attncli.locale.fit import columns, fitted, padded, wrap
 from attncli.render.document import Said, Say
-from attncli.render.names import printable
+from attncli.render.text import figure, printable
 
 #: What tells several lines of one plot apart, in their order; plain letters, so that every font has them.
 MARKS = "*o+x"
@@ -75,23 +75,6 @@ class Line(Record):
 
     values: Sequence[float]
     mark: str = MARKS[0]
-
-
-def figure(value: float, digits: int = 4) -> str:
-    """A number to so many significant digits: 0.9917, 63.21, 1.200e-05, ∞; one that needs fewer stays as it is: 12, 0.1."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "−∞" if value < 0 else "∞"
-    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e6):
-        return str(int(value))
-    if not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{digits - 1}e}"
-    short = repr(float(value))
-    if len(short.lstrip("-0.").replace(".", "")) <= digits:
-        return short
-    rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
 
 
 def curve(

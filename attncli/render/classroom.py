@@ -10,9 +10,8 @@ from attncli.marking.grading import MOST_LISTED, Picture
 from attncli.mistakes import CATALOGUE, did
 from attncli.problems.problem import Problem
 from attncli.render.document import Bars, Block, Counts, Gap, Heading, ListEntry, Listing, Paragraph
-from attncli.render.names import title_of
-from attncli.render.numbers import points_text
 from attncli.render.sheet import for_the_author
+from attncli.render.text import points_text, title_of
 
 #: Kinds of mistakes that are listed; the rest is in the files.
 _MOST = 15

@@ -9,8 +9,8 @@ from attncli.core.message import N_, Language, Listed, Message
 from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import GROUPS, LATENT, ROTARY, WIDTHS, Assumed, CountLine, Product, Ratio
-from attncli.render.chart import figure
 from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Tabular, TabularColumn
+from attncli.render.text import figure
 
 
 def page(comparison: Comparison, language: Language, *, expand: bool = False) -> Iterator[Block]:

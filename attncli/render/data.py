@@ -20,9 +20,9 @@ from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import CountLine
 from attncli.render.comparison import counted, numbers, rounded, symbols
 from attncli.render.document import Say, say_in
-from attncli.render.numbers import number_text, plain
 from attncli.render.report import filled
 from attncli.render.run import compared, notice, prompt
+from attncli.render.text import number_text, plain
 from attncli.render.view import Item, View
 
 

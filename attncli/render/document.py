@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attncli.core.message import Language, Message
 from attncli.core.record import Record
 from attncli.core.report import Maps, Plot, Spans
-from attncli.render.names import printable
+from attncli.render.text import printable
 
 if TYPE_CHECKING:
     from attncli.render.view import Item, View

@@ -15,8 +15,7 @@ from attncli.core.message import Message
 from attncli.core.terms import Index
 from attncli.render.arithmetic import EQUAL, LATEX_SIGNS, term_latex
 from attncli.render.formula import put_in
-from attncli.render.names import cell_name
-from attncli.render.numbers import number_latex, number_text
+from attncli.render.text import cell_name, number_latex, number_text
 from attncli.render.view import Item, Panel, View
 
 #: amsmath's bmatrix has at most this many columns unless told otherwise.

@@ -15,9 +15,8 @@ from attncli.problems.question import Question, question_of
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, sign, term_text
 from attncli.render.document import Block, Code, Columns, Gap, Heading, Paragraph, ShownStep, Steps
 from attncli.render.formula import as_text
-from attncli.render.names import cell_name, printable
-from attncli.render.numbers import constant_text
 from attncli.render.run import source_line
+from attncli.render.text import cell_name, constant_text, printable
 from attncli.render.view import View, items, view
 from attncli.render.worksheet import beside, decimals, points
 

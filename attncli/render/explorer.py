@@ -26,9 +26,8 @@ from attncli.render.arithmetic import OPENED
 from attncli.render.document import Block as Part
 from attncli.render.document import Heading, Steps
 from attncli.render.html import Fragment, anchor, padding, reading_page, tag
-from attncli.render.names import cell_name, clean, printable
-from attncli.render.numbers import constant_text, plain
 from attncli.render.run import NOTES
+from attncli.render.text import cell_name, clean, constant_text, plain, printable
 from attncli.render.view import Item, Panel, View
 
 if TYPE_CHECKING:

@@ -30,10 +30,9 @@ from attncli.render.document import (
 )
 from attncli.render.equations import about, block_sign, values_latex, values_width, with_matrices
 from attncli.render.formula import as_mathml, as_text
-from attncli.render.names import clean, localized
-from attncli.render.numbers import padded
 from attncli.render.run import page as page_of
 from attncli.render.run import source
+from attncli.render.text import aligned, clean, localized
 from attncli.render.view import Item, Panel, View
 
 if TYPE_CHECKING:
@@ -333,7 +332,7 @@ def padding(texts: list[str]) -> list[tuple[str, str]]:
 
     The style shows these without ink, so that points stand under one another in any font.
     """
-    tails = [len(text) - len(bare) for text, bare in zip(padded(texts), texts, strict=True)]
+    tails = [len(text) - len(bare) for text, bare in zip(aligned(texts), texts, strict=True)]
     return [
         (text, ("." if "." not in text else "") + "0" * (tail - ("." not in text)) if tail else "")
         for text, tail in zip(texts, tails, strict=True)

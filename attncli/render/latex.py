@@ -27,8 +27,8 @@ from attncli.render.document import (
 )
 from attncli.render.equations import about, arithmetic, equation, is_named, values_latex, values_width
 from attncli.render.formula import as_latex, as_text
-from attncli.render.names import clean
 from attncli.render.run import page
+from attncli.render.text import clean
 from attncli.render.view import Item, Panel, View
 
 #: Characters that fit between the margins of a page, and rows that fit well on one.

@@ -21,7 +21,8 @@ from rich.progress import (
 from rich.text import Text
 
 from attncli.core.message import N_, Language, Message
-from attncli.render.chart import curve, figure
+from attncli.render.chart import curve
+from attncli.render.text import figure
 
 
 def counting(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from attncli.core.message import Listed, Message
 from attncli.core.report import Report, Table, TableCell
-from attncli.render.chart import figure
 from attncli.render.document import Block, Gap, Heading, Paragraph, Said, Tabular, TabularColumn
+from attncli.render.text import figure
 
 
 def page(report: Report) -> Iterator[Block]:

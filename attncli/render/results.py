@@ -18,7 +18,7 @@ from attncli.core.message import N_, Language, Message
 from attncli.core.outputs import spreadsheet_text
 from attncli.marking.explain import Named
 from attncli.marking.feedback import RIGHT_VERDICTS, Marked, named
-from attncli.render.numbers import plain
+from attncli.render.text import plain
 
 Result = Mapping[str, Any]
 

@@ -25,7 +25,7 @@ from attncli.render.document import (
     Tabular,
     TabularColumn,
 )
-from attncli.render.names import cell_name
+from attncli.render.text import cell_name
 from attncli.render.view import Item, View
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from attncli.marking.feedback import Marked, StepMark
 from attncli.mistakes import look, varies, without_vaguer
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
 from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, StepVerdict, Verdicts
-from attncli.render.names import cell_name, printable, title_of
-from attncli.render.numbers import constant_text, number_text, points_text
+from attncli.render.text import cell_name, constant_text, number_text, points_text, printable, title_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ import html
 import io
 import re
 
-from attncli.render.names import clean
+from attncli.render.text import clean
 from attncli.render.view import View
 
 _CHARACTER = 20

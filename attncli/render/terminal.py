@@ -42,9 +42,7 @@ from attncli.render.document import (
     say_in,
 )
 from attncli.render.formula import as_text
-from attncli.render.names import cell_name
-from attncli.render.numbers import number_text
-from attncli.render.numbers import padded as aligned
+from attncli.render.text import aligned, cell_name, number_text
 from attncli.render.view import Panel, View
 
 if TYPE_CHECKING:

@@ -14,8 +14,18 @@ from attncli.core.record import Record
 from attncli.core.terms import Index, Term
 from attncli.problems.problem import Run
 from attncli.render.formula import as_text, put_in
-from attncli.render.names import cell_name, localized, names, operands, printable
-from attncli.render.numbers import SIGNIFICANT, constant_text, is_cut, number_latex, number_text
+from attncli.render.text import (
+    SIGNIFICANT,
+    cell_name,
+    constant_text,
+    is_cut,
+    localized,
+    names,
+    number_latex,
+    number_text,
+    operands,
+    printable,
+)
 
 if TYPE_CHECKING:
     from attncli.problems.lesson import Lesson

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index
 from attncli.render.document import Block, Branch, Code, Paragraph
-from attncli.render.names import cell_name
+from attncli.render.text import cell_name
 from attncli.render.view import View, in_full
 
 #: Lines after which the rest is left out; a cell of a long chain refers to hundreds.

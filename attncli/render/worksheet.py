@@ -13,8 +13,7 @@ from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.problems.problem import Run
 from attncli.problems.question import Asked, Question
 from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph, Said
-from attncli.render.names import clean, localized
-from attncli.render.numbers import number_text
+from attncli.render.text import clean, localized, number_text
 from attncli.render.view import Panel, items, panels_of
 from attncli.worksheets.key import KeyLine
 from attncli.worksheets.powers import Powers

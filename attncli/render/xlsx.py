@@ -17,8 +17,8 @@ import numpy as np
 from attncli.core.message import N_, InputError, LimitError, Message
 from attncli.core.terms import Index, Term
 from attncli.problems.question import changeable
-from attncli.render.names import clean, localized
 from attncli.render.run import ending, parts
+from attncli.render.text import clean, localized
 from attncli.render.view import Item, Panel, View
 from attncli.render.view import view as view_of
 

@@ -14,7 +14,7 @@ import attncli
 from attncli.arithmetic.hand import Hand
 from attncli.problems import library
 from attncli.problems.question import question_of
-from attncli.render.numbers import number_text
+from attncli.render.text import number_text
 
 IDS = library.ids()
 _NUMBER = re.compile(r"[-−]?\d+\.\d+")

@@ -16,7 +16,7 @@ from attncli.core.matrix import Matrix, as_matrix
 from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.render import explorer
-from attncli.render.names import cell_name
+from attncli.render.text import cell_name
 from attncli.render.view import View
 
 #: Everything that the page says about its numbers.

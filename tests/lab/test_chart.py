@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attncli.locale.fit import columns
-from attncli.render.chart import Bar, Line, bars, curve, figure, plot, scale_of_shades, shades
+from attncli.render.chart import Bar, Line, bars, curve, plot, scale_of_shades, shades
+from attncli.render.text import figure
 
 ENCODINGS = ("utf-8", "ascii", "gbk")
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import attncli
 from attncli.render import render
-from attncli.render.numbers import is_cut, number_text
+from attncli.render.text import is_cut, number_text
 
 SAID = "significant digits"
 

@@ -145,7 +145,7 @@ def test_text_is_no_command() -> None:
 
 def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
     from attncli.render.arithmetic import term_text
-    from attncli.render.numbers import constant_text
+    from attncli.render.text import constant_text
 
     assert term_text(Term("product", number(10.0), A), _shown, constant_text) == "10×2"
     assert term_text(Term("sum", A, Term("product", B, A)), _shown, constant_text) == "2 + (-0.5×2)"

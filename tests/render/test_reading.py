@@ -15,8 +15,8 @@ from attncli.problems import library
 from attncli.problems.problem import Problem, run
 from attncli.problems.published import check
 from attncli.problems.reading import of_json, of_toml
-from attncli.render.names import operands
 from attncli.render.run import _digits, opened_parts
+from attncli.render.text import operands
 from attncli.render.view import view
 
 STACKS = ("e8-encoder-block", "e9-decoder-block", "e10-transformer", "f1-bare-gpt", "f2-gpt-block")
