@@ -36,7 +36,7 @@ from attncli.render.document import (
 from attncli.render.equations import about, arithmetic, equation, is_named
 from attncli.render.formula import as_latex, as_text
 from attncli.render.run import page
-from attncli.render.terminal import MarkedRow, marked_lines
+from attncli.render.tables import MarkedRow, marked_lines
 from attncli.render.text import printable
 from attncli.render.view import Panel, View
 

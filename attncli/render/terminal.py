@@ -7,13 +7,11 @@ has. Where a plain text is asked for, it is not even imported.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise, zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
-from attncli.core.message import N_, Message
-from attncli.core.record import Record
 from attncli.core.report import Maps, Plot, Spans
-from attncli.locale.fit import NO_BREAK, columns, fitted, padded, wrap
+from attncli.locale.fit import columns, fitted, padded, wrap
 from attncli.render.document import (
     Bars,
     Block,
@@ -42,14 +40,24 @@ from attncli.render.document import (
     say_in,
 )
 from attncli.render.formula import as_text
-from attncli.render.text import aligned, cell_name, number_text
-from attncli.render.view import Panel, View
+from attncli.render.tables import (
+    GAP,
+    Line,
+    Room,
+    ShownMatrix,
+    TextColumn,
+    beside,
+    folded,
+    groups,
+    marked_lines,
+    right,
+    wide_of,
+)
+from attncli.render.text import aligned
+from attncli.render.view import View
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-#: A line: texts, and how each of them looks, in Rich's words.
-Line = list[tuple[str, str]]
 
 #: Characters a line has where nothing says otherwise, and one of a worksheet in a file.
 WIDTH, SHEET_WIDTH = 80, 78
@@ -58,26 +66,15 @@ _TONES = {
     "strong": "bold", "aside": "dim", "right": "green", "wrong": "bold red", "false": "red", "remark": "yellow", "followed": "cyan",
     "advice": "italic", "reason": "italic dim", "part": "bold cyan",
 }  # fmt: skip
-#: Colours for attention weights, from faint to strong. Each names both its background and its foreground, so that it can
-#: be read on light and on dark terminals alike (a test measures the contrast).
-SHADES = ("", "grey100 on grey15", "grey100 on dark_blue", "grey100 on blue3", "bold grey100 on dodger_blue2")
-#: A matrix with more lines than this shows only its first ones, unless all were asked for.
-MOST_LINES = 24
-_FIRST_LINES = 8
-#: Left end, line, crossing and right end of the rules of a frame, and what stands between its columns.
-_FRAME = "╭─┬╮", "├─┼┤", "╰─┴╯", "│"
-_ASCII_FRAME = "+--+", "|-+|", "+--+", "|"
 #: What stands before the parts of a tree: a line going on, one that branches off, the last one.
 _GUIDES = "│   ", "├── ", "└── "
 _ASCII_GUIDES = "|   ", "+-- ", "`-- "
-#: Between two columns, and between two matrices side by side.
-_GAP, _BETWEEN = "  ", "   "
+#: Between two matrices side by side.
+_BETWEEN = "   "
 #: Columns that the label of a line keeps, however narrow the screen is.
 _LEAST_LABEL = 6
-#: Columns that a text in a table may take, and that a Chinese header has at least: four signs.
-_LONGEST_CELL, _LEAST_OF_CHINESE = 24, 8
-#: Characters of a cell beyond which a marked matrix is written cell by cell.
-_LEAST_ROOM = 8
+#: Columns that a text in a table may take.
+_LONGEST_CELL = 24
 
 
 def plain_text(blocks: Iterable[Block], say: Say, *, width: int, encoding: str = "utf-8") -> str:
@@ -116,39 +113,8 @@ def table_text(view: View) -> str:
     return plain_text(screen(view), say_in(view.language), width=view.width or WIDTH)
 
 
-def _wide(line: Line) -> int:
-    return sum(columns(text) for text, _ in line)
-
-
-def _folded(line: Line, width: int) -> Iterator[Line]:
-    """A line as several, broken as its words allow, each word looking as before."""
-    if _wide(line) <= width:
-        yield line
-        return
-    signs = [(sign, style) for text, style in line for sign in text]
-    at = 0
-    for broken in wrap("".join(sign for sign, _ in signs), width).split("\n"):
-        found = []
-        for sign in broken:
-            while signs[at][0] != sign:  # a space where the line was broken
-                at += 1
-            found.append(signs[at])
-            at += 1
-        yield [("".join(sign for sign, _ in same), style) for style, same in groupby(found, key=lambda one: one[1])]
-
-
-class Screen:
-    """Prints blocks for one width and one encoding; `colour`: attention weights may be shaded."""
-
-    def __init__(self, say: Say, *, width: int, encoding: str, colour: bool = False) -> None:
-        self.say = say
-        self.width = width
-        self.encoding = encoding
-        self.colour = colour
-
-    def fit(self, words: Said) -> str:
-        """Words in signs that the encoding has; a space that keeps a line together stays one until the line is broken."""
-        return NO_BREAK.join(fitted(part, self.encoding) for part in self.say(words).split(NO_BREAK))
+class Screen(Room):
+    """Prints blocks; where there is colour, attention weights are shaded."""
 
     def wrapped(self, words: Said, style: str = "", first: str = "", rest: str = "") -> Iterator[Line]:
         """Words broken into lines as their language allows; lines that are there already stay."""
@@ -234,10 +200,10 @@ class Screen:
         """Under one another; where that is wider than the screen, one after the other in each line."""
         rows = [[self.fit(cell) for cell in row] for row in block.rows]
         widths = [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
-        is_table = sum(widths) + len(_GAP) * (len(widths) - 1) <= self.width
+        is_table = sum(widths) + len(GAP) * (len(widths) - 1) <= self.width
         for row in rows:
             cells = map(padded, row, widths) if is_table else filter(None, row)
-            yield from _folded([(_GAP.join(cells).rstrip(" "), "")], self.width)
+            yield from folded([(GAP.join(cells).rstrip(" "), "")], self.width)
 
     # Steps.
 
@@ -253,7 +219,7 @@ class Screen:
 
     def step(self, step: ShownStep, width: int) -> Iterator[Line]:
         """A step: its formula, and below it its numbers."""
-        yield from _folded(self.step_heading(step), width)
+        yield from folded(self.step_heading(step), width)
         for matrix in self.matrices(step):
             yield from matrix.lines(width)
 
@@ -284,7 +250,7 @@ class Screen:
         row: list[tuple[int, ShownStep]] = []
         for step in steps:
             widths = (matrix.natural_width for matrix in self.matrices(step))
-            width = min(self.width, max(_wide(self.step_heading(step)), *widths))
+            width = min(self.width, max(wide_of(self.step_heading(step)), *widths))
             if row and sum(wide + len(_BETWEEN) for wide, _ in row) + width > self.width:
                 yield from self.row(row)
                 row = []
@@ -299,7 +265,7 @@ class Screen:
         for lines in zip_longest(*(self.step(step, width) for width, step in row), fillvalue=Line()):
             together = Line()
             for (width, _), line in zip(row, lines, strict=True):
-                together += [*line, (" " * (width - _wide(line)) + _BETWEEN, "")]
+                together += [*line, (" " * (width - wide_of(line)) + _BETWEEN, "")]
             yield together
 
     # A marked sheet, and the tree of a number.
@@ -308,7 +274,7 @@ class Screen:
         """The verdict on a step, and below it, indented, what there is to say."""
         style = _TONES[verdict.tone]
         heading = [(f"{verdict.sign} ", style), (verdict.name, "bold"), (f"  {verdict.words}", style)]
-        yield from _folded([(self.fit(text), own) for text, own in heading], self.width)
+        yield from folded([(self.fit(text), own) for text, own in heading], self.width)
         for part in verdict.body:
             for line in marked_lines(part, self.width) if isinstance(part, Marks) else (part,):
                 if isinstance(line, Paragraph):
@@ -320,11 +286,11 @@ class Screen:
     def tree(self, branch: Branch, first: str = "", rest: str = "") -> Iterator[Line]:
         """A name, what it comes to, and below it what that was made from."""
         line = [(self.fit(branch.name), "bold"), (self.fit(branch.text), "")]
-        for i, folded in enumerate(_folded(line, self.width - len(first))):
-            yield [(rest if i else first, "dim"), *folded]
-        down, beside, last = _GUIDES if self.encoding.startswith("utf") else _ASCII_GUIDES
+        for i, part in enumerate(folded(line, self.width - len(first))):
+            yield [(rest if i else first, "dim"), *part]
+        down, fork, last = _GUIDES if self.encoding.startswith("utf") else _ASCII_GUIDES
         for below in branch.branches[:-1]:
-            yield from self.tree(below, rest + beside, rest + down)
+            yield from self.tree(below, rest + fork, rest + down)
         for below in branch.branches[-1:]:
             yield from self.tree(below, rest + last, rest + " " * len(down))
 
@@ -338,12 +304,12 @@ class Screen:
         rows = [[self.cell(cell) for cell in row] for row in table.rows]
         heads = [[self.fit(line) for line in column.head] for column in table.columns]
         wide = [max(columns(text) for text in (*head, *(row[j] for row in rows))) for j, head in enumerate(heads)]
-        label = max(_LEAST_LABEL, min(wide[0], self.width - max(wide[1:]) - len(_GAP)))
-        for group in _groups(wide[1:], self.width - label):
+        label = max(_LEAST_LABEL, min(wide[0], self.width - max(wide[1:]) - len(GAP)))
+        for group in groups(wide[1:], self.width - label):
             yield []
             shown = [j + 1 for j in group]
             for texts in zip(*(heads[j] for j in shown), strict=True):
-                cells = ((_GAP + _right(text, wide[j]), "bold cyan") for text, j in zip(texts, shown, strict=True))
+                cells = ((GAP + right(text, wide[j]), "bold cyan") for text, j in zip(texts, shown, strict=True))
                 yield [(" " * label, ""), *cells]
             for row in rows:
                 if any(row[j] != "–" for j in shown):
@@ -353,7 +319,7 @@ class Screen:
         """A line of a band; a label that is too long goes on below it."""
         indent = " " * (len(row[0]) - len(row[0].lstrip()))
         style = "dim" if indent else ""
-        numbers = [(_GAP + _right(row[j], wide), f"{style} bold" if strong else style) for j, wide, strong in shown]
+        numbers = [(GAP + right(row[j], wide), f"{style} bold" if strong else style) for j, wide, strong in shown]
         first, *rest = wrap(row[0].lstrip(), label, indent).split("\n")
         yield [(padded(first, label), style), *numbers]
         yield from ([(line, style)] for line in rest)
@@ -366,13 +332,13 @@ class Screen:
         first = max(map(columns, names))
         most = len(str(max(max(counts) for _, counts in block.rows)))
         widths = [max(columns(head), most) for head in heads]
-        is_table = first + sum(len(_GAP) + wide for wide in widths) <= self.width
+        is_table = first + sum(len(GAP) + wide for wide in widths) <= self.width
         if is_table:
-            above = "".join(_GAP + _right(head, wide) for head, wide in zip(heads, widths, strict=True))
+            above = "".join(GAP + right(head, wide) for head, wide in zip(heads, widths, strict=True))
             yield [(" " * first + above, "dim")]
         for name, (_, counts) in zip(names, block.rows, strict=True):
             if is_table:
-                cells = [_GAP + _right(str(count or ""), wide) for count, wide in zip(counts, widths, strict=True)]
+                cells = [GAP + right(str(count or ""), wide) for count, wide in zip(counts, widths, strict=True)]
                 yield [(padded(name, first), ""), *zip(cells, styles, strict=True)]
             else:
                 words = " · ".join(f"{head} {count}" for head, count in zip(heads, counts, strict=True) if count)
@@ -384,18 +350,18 @@ class Screen:
         least = [side.least for side in sides]
         starts = [j for j, column in enumerate(table.columns) if j and not column.joined]
         parts = [range(start, stop) for start, stop in pairwise([*starts, len(sides)])]
-        room = [sum(least[j] + len(_GAP) for j in part) - len(_GAP) for part in parts]
-        for number, group in enumerate(_groups(room, self.width - least[0])):
+        room = [sum(least[j] + len(GAP) for j in part) - len(GAP) for part in parts]
+        for number, group in enumerate(groups(room, self.width - least[0])):
             if number:
                 yield []
-            yield from self.beside([sides[0], *(sides[j] for i in group for j in parts[i])])
+            yield from beside([sides[0], *(sides[j] for i in group for j in parts[i])], self)
 
     def column(self, table: Tabular, j: int) -> TextColumn:
         texts = [self.short(row[j]) for row in table.rows]
         is_number = table.columns[j].is_number
         texts = aligned(texts) if is_number else texts
         wide = max(map(columns, texts), default=0)
-        cells = [_right(text, wide) if is_number else padded(text, wide) for text in texts]
+        cells = [right(text, wide) if is_number else padded(text, wide) for text in texts]
         return TextColumn(" ".join(map(self.fit, table.columns[j].head)), cells, is_number)
 
     def short(self, cell: Said | Symbol) -> str:
@@ -404,20 +370,6 @@ class Screen:
         from attncli.render.chart import shortened
 
         return shortened(cell, _LONGEST_CELL, self.encoding)
-
-    def beside(self, group: list[TextColumn]) -> Iterator[Line]:
-        """These columns: what stands above them, a rule, and their cells."""
-        widths = _widths(group, self.width - len(_GAP) * (len(group) - 1))
-        heads = [wrap(side.name, wide).split("\n") for side, wide in zip(group, widths, strict=True)]
-        high = max(map(len, heads))
-        above = zip(*([""] * (high - len(head)) + head for head in heads), strict=True)
-        rule = "─" if self.encoding.startswith("utf") else "-"
-        for texts in (*above, [rule * wide for wide in widths], *zip(*(side.cells for side in group), strict=True)):
-            cells = (
-                _right(text, wide) if side.is_number else padded(text, wide)
-                for text, wide, side in zip(texts, widths, group, strict=True)
-            )
-            yield [(_GAP.join(cells), "")]
 
     def grid(self, grid: Grid) -> Iterator[Line]:
         """A matrix of a worksheet, with what is to be filled in as lines to write on."""
@@ -432,218 +384,6 @@ class Screen:
             rows.insert(0, [*([""] if named else []), *grid.columns])
         widths = [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
         for row in rows:
-            yield [("  " + _GAP.join(_right(cell, wide) for cell, wide in zip(row, widths, strict=True)), "")]
+            yield [("  " + GAP.join(right(cell, wide) for cell, wide in zip(row, widths, strict=True)), "")]
         for line in grid.below:
             yield from self.wrapped(line, "", "  - ", "    ")
-
-
-class TextColumn(Record):
-    """A column of a table, ready: what stands above it, its cells as text of one width, and whether they are numbers."""
-
-    name: str
-    cells: list[str]
-    is_number: bool
-
-    @property
-    def least(self) -> int:
-        """Columns that it needs: for its cells, and for the longest word above them."""
-        return max(1, *map(_columns_of_word, self.name.split()), *map(columns, self.cells))
-
-
-def _columns_of_word(word: str) -> int:
-    """A Latin word stays whole; Chinese has places to break, but not after each sign."""
-    wide = columns(word)
-    return wide if wide == len(word) else min(wide, _LEAST_OF_CHINESE)
-
-
-def _widths(group: list[TextColumn], room: int) -> list[int]:
-    """Room for every column: what it needs, and what is left over goes where the most lines stand above it."""
-    widths = [side.least for side in group]
-    for _ in range(room - sum(widths)):
-        heights = [wrap(side.name, wide).count("\n") for side, wide in zip(group, widths, strict=True)]
-        if not any(heights):
-            break
-        widths[heights.index(max(heights))] += 1
-    return widths
-
-
-def _groups(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Which of these stand side by side, a gap before each of them, in so many columns; at least one."""
-    group: list[int] = []
-    for i, width in enumerate(widths):
-        if group and sum(widths[j] + len(_GAP) for j in group) + len(_GAP) + width > room:
-            yield group
-            group = []
-        group.append(i)
-    yield group
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - columns(text)) + text
-
-
-# A matrix in a frame.
-
-
-class MatrixColumn(Record):
-    """A column of numbers as text: its name, its cells, and the width that holds both."""
-
-    name: str
-    cells: list[str]
-    width: int
-
-
-class ShownMatrix:
-    """A matrix of a step on a screen, in a frame with the names of its rows and columns."""
-
-    def __init__(self, screen: Screen, step: ShownStep, panel: Panel) -> None:
-        self.screen = screen
-        self.step = step
-        self.panel = panel
-        rows, across = panel.values.shape
-        self.rows = self._shown(rows)
-        self.names = [self._name(name) for name in panel.rows[: self.rows]]
-        self.columns = [self._column(j) for j in range(self._shown(across))]
-        self.name_width = max(map(columns, self.names), default=0)
-        #: Characters of the frame: "│ " + names + " │ " + numbers + " │".
-        self.frame = self.name_width + 7 if self.name_width else 4
-
-    def _shown(self, lines: int) -> int:
-        return lines if self.step.view.full or lines <= MOST_LINES else _FIRST_LINES
-
-    def _name(self, name: str) -> str:
-        """A row's or column's name; a very long one is cut, so that the numbers keep their room."""
-        text, most = fitted(name, self.screen.encoding), max(8, self.screen.width // 4)
-        if columns(text) <= most:
-            return text
-        while columns(text) > most - 3:
-            text = text[:-1]
-        return text.rstrip() + "..."
-
-    def _column(self, j: int) -> MatrixColumn:
-        texts = [number_text(value, self.step.item.decimals) for value in self.panel.values[: self.rows, j]]
-        cells = aligned([fitted(text, self.screen.encoding) for text in texts])
-        name = self._name(self.panel.columns[j])
-        return MatrixColumn(name, cells, max(map(columns, [name, *cells])))
-
-    @property
-    def natural_width(self) -> int:
-        """Characters the matrix takes side by side with others."""
-        return self.frame + sum(column.width + len(_GAP) for column in self.columns) - len(_GAP)
-
-    def lines(self, width: int) -> Iterator[Line]:
-        """As many columns a frame as fit the screen; one number a line where even one does not fit."""
-        if self.panel.head is not None:
-            yield from _folded([(self.screen.fit(Message(N_("head {number}"), number=self.panel.head)), "dim")], width)
-        room = self.screen.width - self.frame
-        if self.columns and max(column.width for column in self.columns) > room:
-            yield from self._one_a_line(width)
-        elif self.columns:
-            for group in _groups([column.width for column in self.columns], room + len(_GAP)):
-                yield from self._framed(group)
-        if (self.rows, len(self.columns)) != self.panel.values.shape:
-            yield from _folded([(self.screen.fit(self._cut()), "yellow")], width)
-
-    def _framed(self, group: list[int]) -> Iterator[Line]:
-        top, middle, bottom, side = _FRAME if self.screen.encoding.startswith("utf") else _ASCII_FRAME
-        shown = [self.columns[j] for j in group]
-        widths = [self.name_width] * bool(self.name_width) + [sum(one.width + len(_GAP) for one in shown) - len(_GAP)]
-
-        def rule(signs: str) -> Line:
-            left, line, between, right = tuple(signs)
-            return [(left + between.join(line * (wide + 2) for wide in widths) + right, "")]
-
-        def row(name: str, numbers: Line, style: str = "") -> Line:
-            lead = [(side, ""), (f" {padded(name, self.name_width)} ", "dim")] if self.name_width else []
-            return [*lead, (f"{side} ", ""), *numbers, (f" {side}", "")]
-
-        yield rule(top)
-        if any(one.name for one in shown):
-            yield row("", [(_GAP.join(_right(one.name, one.width) for one in shown), "dim")])
-            yield rule(middle)
-        for i, name in enumerate(self.names):
-            yield row(name, self._numbers(i, group))
-        yield rule(bottom)
-
-    def _numbers(self, i: int, group: list[int]) -> Line:
-        """A line of numbers; attention weights have a background where there is colour."""
-        cells = [_right(self.columns[j].cells[i], self.columns[j].width) for j in group]
-        if not (self.screen.colour and self.step.item.weights):
-            return [(_GAP.join(cells), "")]
-        line = Line()
-        for cell, j in zip(cells, group, strict=True):
-            share = float(self.panel.values[i, j])
-            shade = SHADES[min(len(SHADES) - 1, 1 + int(share * (len(SHADES) - 1)))] if share > 0 else ""
-            line += [*([(_GAP, "")] if line else []), (cell, shade)]
-        return line
-
-    def _one_a_line(self, width: int) -> Iterator[Line]:
-        for i in range(self.rows):
-            for j, column in enumerate(self.columns):
-                name = cell_name(self.step.item.name, self.panel.index(i, j), self.step.view.layout)
-                text = fitted(f"{name} = ", self.screen.encoding) + column.cells[i].strip()
-                yield from _folded([(text, "")], width)
-
-    def _cut(self) -> Message:
-        rows, across = self.panel.values.shape
-        return Message(
-            N_(
-                "Shown: {shown_rows} of {all_rows} rows and {shown_columns} of {all_columns} columns. All of it: --full."
-            ),
-            shown_rows=self.rows,
-            all_rows=rows,
-            shown_columns=len(self.columns),
-            all_columns=across,
-        )
-
-
-# A marked matrix.
-
-
-class MarkedRow(Record):
-    """A line of a marked matrix, which is never broken: texts, and which of them are wrong."""
-
-    texts: tuple[str, ...]
-    wrong: tuple[bool, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join(self.texts)
-
-
-def marked_lines(marks: Marks, width: int) -> Iterator[MarkedRow | Paragraph]:
-    """As many columns side by side as the width has room for; cell by cell where it has none for a column."""
-    columns = []
-    for j in range(len(marks.cells[0]) if marks.cells else 0):
-        texts = aligned([row[j] for row in marks.cells])
-        wide = max(map(len, texts))
-        columns.append([_between_signs(text.rjust(wide), row[j]) for text, row in zip(texts, marks.wrong, strict=True)])
-    if max((len(column[0]) for column in columns), default=0) > max(width - 4, _LEAST_ROOM):
-        yield from _cell_by_cell(marks)
-        return
-    start = 0
-    while start < len(columns):
-        stop, room = start, width - 3
-        while stop < len(columns) and (stop == start or room >= len(columns[stop][0]) + 1):
-            room -= len(columns[stop][0]) + 1
-            stop += 1
-        if start or stop < len(columns):
-            yield Paragraph(Message(N_("{Columns} {first} to {last}:"), first=start + 1, last=stop), "aside")
-        for i, wrong in enumerate(marks.wrong):
-            yield MarkedRow(tuple(f" {column[i]}" for column in columns[start:stop]), wrong[start:stop])
-        start = stop
-
-
-def _cell_by_cell(marks: Marks) -> Iterator[Paragraph]:
-    for i, (row, wrongs) in enumerate(zip(marks.cells, marks.wrong, strict=True), start=1):
-        for j, (text, wrong) in enumerate(zip(row, wrongs, strict=True), start=1):
-            yield Paragraph(f"[{i},{j}] {f'>{text}<' if wrong else text}", "wrong" if wrong else "")
-
-
-def _between_signs(text: str, wrong: bool) -> str:
-    """A number of a column, with > and < close to it if it is wrong."""
-    if not wrong:
-        return f" {text} "
-    number = text.strip()
-    before = len(text) - len(text.lstrip())
-    return f"{' ' * before}>{number}<{' ' * (len(text) - before - len(number))}"

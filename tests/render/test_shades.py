@@ -6,7 +6,7 @@ import pytest
 from rich.color import Color, ColorSystem
 from rich.style import Style
 
-from attncli.render.terminal import SHADES
+from attncli.render.tables import SHADES
 
 
 def luminance(color: Color) -> float:

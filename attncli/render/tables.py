@@ -1,0 +1,294 @@
+"""Tables and matrices as lines of a screen, and how a line is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from attncli.core.message import N_, Message
+from attncli.core.record import Record
+from attncli.locale.fit import NO_BREAK, columns, fitted, padded, wrap
+from attncli.render.document import Marks, Paragraph, Said, Say, ShownStep
+from attncli.render.text import aligned, cell_name, number_text
+from attncli.render.view import Panel
+
+#: A line: texts, and how each of them looks, in Rich's words.
+Line = list[tuple[str, str]]
+
+#: Between two columns.
+GAP = "  "
+#: Colours for attention weights, from faint to strong. Each names both its background and its foreground, so that it can
+#: be read on light and on dark terminals alike (a test measures the contrast).
+SHADES = ("", "grey100 on grey15", "grey100 on dark_blue", "grey100 on blue3", "bold grey100 on dodger_blue2")
+#: A matrix with more lines than this shows only its first ones, unless all were asked for.
+MOST_LINES = 24
+_FIRST_LINES = 8
+#: Left end, line, crossing and right end of the rules of a frame, and what stands between its columns.
+_FRAME = "╭─┬╮", "├─┼┤", "╰─┴╯", "│"
+_ASCII_FRAME = "+--+", "|-+|", "+--+", "|"
+#: Columns that a Chinese header has at least: four signs.
+_LEAST_OF_CHINESE = 8
+#: Characters of a cell beyond which a marked matrix is written cell by cell.
+_LEAST_ROOM = 8
+
+
+def wide_of(line: Line) -> int:
+    return sum(columns(text) for text, _ in line)
+
+
+def folded(line: Line, width: int) -> Iterator[Line]:
+    """A line as several, broken as its words allow, each word looking as before."""
+    if wide_of(line) <= width:
+        yield line
+        return
+    signs = [(sign, style) for text, style in line for sign in text]
+    at = 0
+    for broken in wrap("".join(sign for sign, _ in signs), width).split("\n"):
+        found = []
+        for sign in broken:
+            while signs[at][0] != sign:  # a space where the line was broken
+                at += 1
+            found.append(signs[at])
+            at += 1
+        yield [("".join(sign for sign, _ in same), style) for style, same in groupby(found, key=lambda one: one[1])]
+
+
+class Room:
+    """What a screen has: a width, the signs of an encoding, perhaps colours; and a language to say things in."""
+
+    def __init__(self, say: Say, *, width: int, encoding: str, colour: bool = False) -> None:
+        self.say = say
+        self.width = width
+        self.encoding = encoding
+        self.colour = colour
+
+    def fit(self, words: Said) -> str:
+        """Words in signs that the encoding has; a space that keeps a line together stays one until the line is broken."""
+        return NO_BREAK.join(fitted(part, self.encoding) for part in self.say(words).split(NO_BREAK))
+
+
+class TextColumn(Record):
+    """A column of a table, ready: what stands above it, its cells as text of one width, and whether they are numbers."""
+
+    name: str
+    cells: list[str]
+    is_number: bool
+
+    @property
+    def least(self) -> int:
+        """Columns that it needs: for its cells, and for the longest word above them."""
+        return max(1, *map(_columns_of_word, self.name.split()), *map(columns, self.cells))
+
+
+def _columns_of_word(word: str) -> int:
+    """A Latin word stays whole; Chinese has places to break, but not after each sign."""
+    wide = columns(word)
+    return wide if wide == len(word) else min(wide, _LEAST_OF_CHINESE)
+
+
+def beside(group: list[TextColumn], room: Room) -> Iterator[Line]:
+    """These columns: what stands above them, a rule, and their cells."""
+    widths = _widths(group, room.width - len(GAP) * (len(group) - 1))
+    heads = [wrap(side.name, wide).split("\n") for side, wide in zip(group, widths, strict=True)]
+    high = max(map(len, heads))
+    above = zip(*([""] * (high - len(head)) + head for head in heads), strict=True)
+    rule = "─" if room.encoding.startswith("utf") else "-"
+    for texts in (*above, [rule * wide for wide in widths], *zip(*(side.cells for side in group), strict=True)):
+        cells = (
+            right(text, wide) if side.is_number else padded(text, wide)
+            for text, wide, side in zip(texts, widths, group, strict=True)
+        )
+        yield [(GAP.join(cells), "")]
+
+
+def _widths(group: list[TextColumn], room: int) -> list[int]:
+    """Room for every column: what it needs, and what is left over goes where the most lines stand above it."""
+    widths = [side.least for side in group]
+    for _ in range(room - sum(widths)):
+        heights = [wrap(side.name, wide).count("\n") for side, wide in zip(group, widths, strict=True)]
+        if not any(heights):
+            break
+        widths[heights.index(max(heights))] += 1
+    return widths
+
+
+def groups(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Which of these stand side by side, a gap before each of them, in so many columns; at least one."""
+    group: list[int] = []
+    for i, width in enumerate(widths):
+        if group and sum(widths[j] + len(GAP) for j in group) + len(GAP) + width > room:
+            yield group
+            group = []
+        group.append(i)
+    yield group
+
+
+def right(text: str, width: int) -> str:
+    return " " * (width - columns(text)) + text
+
+
+# A matrix in a frame.
+
+
+class MatrixColumn(Record):
+    """A column of numbers as text: its name, its cells, and the width that holds both."""
+
+    name: str
+    cells: list[str]
+    width: int
+
+
+class ShownMatrix:
+    """A matrix of a step on a screen, in a frame with the names of its rows and columns."""
+
+    def __init__(self, room: Room, step: ShownStep, panel: Panel) -> None:
+        self.room = room
+        self.step = step
+        self.panel = panel
+        rows, across = panel.values.shape
+        self.rows = self._shown(rows)
+        self.names = [self._name(name) for name in panel.rows[: self.rows]]
+        self.columns = [self._column(j) for j in range(self._shown(across))]
+        self.name_width = max(map(columns, self.names), default=0)
+        #: Characters of the frame: "│ " + names + " │ " + numbers + " │".
+        self.frame = self.name_width + 7 if self.name_width else 4
+
+    def _shown(self, lines: int) -> int:
+        return lines if self.step.view.full or lines <= MOST_LINES else _FIRST_LINES
+
+    def _name(self, name: str) -> str:
+        """A row's or column's name; a very long one is cut, so that the numbers keep their room."""
+        text, most = fitted(name, self.room.encoding), max(8, self.room.width // 4)
+        if columns(text) <= most:
+            return text
+        while columns(text) > most - 3:
+            text = text[:-1]
+        return text.rstrip() + "..."
+
+    def _column(self, j: int) -> MatrixColumn:
+        texts = [number_text(value, self.step.item.decimals) for value in self.panel.values[: self.rows, j]]
+        cells = aligned([fitted(text, self.room.encoding) for text in texts])
+        name = self._name(self.panel.columns[j])
+        return MatrixColumn(name, cells, max(map(columns, [name, *cells])))
+
+    @property
+    def natural_width(self) -> int:
+        """Characters the matrix takes side by side with others."""
+        return self.frame + sum(column.width + len(GAP) for column in self.columns) - len(GAP)
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """As many columns a frame as fit the screen; one number a line where even one does not fit."""
+        if self.panel.head is not None:
+            yield from folded([(self.room.fit(Message(N_("head {number}"), number=self.panel.head)), "dim")], width)
+        room = self.room.width - self.frame
+        if self.columns and max(column.width for column in self.columns) > room:
+            yield from self._one_a_line(width)
+        elif self.columns:
+            for group in groups([column.width for column in self.columns], room + len(GAP)):
+                yield from self._framed(group)
+        if (self.rows, len(self.columns)) != self.panel.values.shape:
+            yield from folded([(self.room.fit(self._cut()), "yellow")], width)
+
+    def _framed(self, group: list[int]) -> Iterator[Line]:
+        top, middle, bottom, side = _FRAME if self.room.encoding.startswith("utf") else _ASCII_FRAME
+        shown = [self.columns[j] for j in group]
+        widths = [self.name_width] * bool(self.name_width) + [sum(one.width + len(GAP) for one in shown) - len(GAP)]
+
+        def rule(signs: str) -> Line:
+            left, line, between, right = tuple(signs)
+            return [(left + between.join(line * (wide + 2) for wide in widths) + right, "")]
+
+        def row(name: str, numbers: Line, style: str = "") -> Line:
+            lead = [(side, ""), (f" {padded(name, self.name_width)} ", "dim")] if self.name_width else []
+            return [*lead, (f"{side} ", ""), *numbers, (f" {side}", "")]
+
+        yield rule(top)
+        if any(one.name for one in shown):
+            yield row("", [(GAP.join(right(one.name, one.width) for one in shown), "dim")])
+            yield rule(middle)
+        for i, name in enumerate(self.names):
+            yield row(name, self._numbers(i, group))
+        yield rule(bottom)
+
+    def _numbers(self, i: int, group: list[int]) -> Line:
+        """A line of numbers; attention weights have a background where there is colour."""
+        cells = [right(self.columns[j].cells[i], self.columns[j].width) for j in group]
+        if not (self.room.colour and self.step.item.weights):
+            return [(GAP.join(cells), "")]
+        line = Line()
+        for cell, j in zip(cells, group, strict=True):
+            share = float(self.panel.values[i, j])
+            shade = SHADES[min(len(SHADES) - 1, 1 + int(share * (len(SHADES) - 1)))] if share > 0 else ""
+            line += [*([(GAP, "")] if line else []), (cell, shade)]
+        return line
+
+    def _one_a_line(self, width: int) -> Iterator[Line]:
+        for i in range(self.rows):
+            for j, column in enumerate(self.columns):
+                name = cell_name(self.step.item.name, self.panel.index(i, j), self.step.view.layout)
+                text = fitted(f"{name} = ", self.room.encoding) + column.cells[i].strip()
+                yield from folded([(text, "")], width)
+
+    def _cut(self) -> Message:
+        rows, across = self.panel.values.shape
+        return Message(
+            N_(
+                "Shown: {shown_rows} of {all_rows} rows and {shown_columns} of {all_columns} columns. All of it: --full."
+            ),
+            shown_rows=self.rows,
+            all_rows=rows,
+            shown_columns=len(self.columns),
+            all_columns=across,
+        )
+
+
+# A marked matrix.
+
+
+class MarkedRow(Record):
+    """A line of a marked matrix, which is never broken: texts, and which of them are wrong."""
+
+    texts: tuple[str, ...]
+    wrong: tuple[bool, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def marked_lines(marks: Marks, width: int) -> Iterator[MarkedRow | Paragraph]:
+    """As many columns side by side as the width has room for; cell by cell where it has none for a column."""
+    columns = []
+    for j in range(len(marks.cells[0]) if marks.cells else 0):
+        texts = aligned([row[j] for row in marks.cells])
+        wide = max(map(len, texts))
+        columns.append([_between_signs(text.rjust(wide), row[j]) for text, row in zip(texts, marks.wrong, strict=True)])
+    if max((len(column[0]) for column in columns), default=0) > max(width - 4, _LEAST_ROOM):
+        yield from _cell_by_cell(marks)
+        return
+    start = 0
+    while start < len(columns):
+        stop, room = start, width - 3
+        while stop < len(columns) and (stop == start or room >= len(columns[stop][0]) + 1):
+            room -= len(columns[stop][0]) + 1
+            stop += 1
+        if start or stop < len(columns):
+            yield Paragraph(Message(N_("{Columns} {first} to {last}:"), first=start + 1, last=stop), "aside")
+        for i, wrong in enumerate(marks.wrong):
+            yield MarkedRow(tuple(f" {column[i]}" for column in columns[start:stop]), wrong[start:stop])
+        start = stop
+
+
+def _cell_by_cell(marks: Marks) -> Iterator[Paragraph]:
+    for i, (row, wrongs) in enumerate(zip(marks.cells, marks.wrong, strict=True), start=1):
+        for j, (text, wrong) in enumerate(zip(row, wrongs, strict=True), start=1):
+            yield Paragraph(f"[{i},{j}] {f'>{text}<' if wrong else text}", "wrong" if wrong else "")
+
+
+def _between_signs(text: str, wrong: bool) -> str:
+    """A number of a column, with > and < close to it if it is wrong."""
+    if not wrong:
+        return f" {text} "
+    number = text.strip()
+    before = len(text) - len(text.lstrip())
+    return f"{' ' * before}>{number}<{' ' * (len(text) - before - len(number))}"
