@@ -68,7 +68,7 @@ def _trace(
         assert token.run is not None  # they were kept
         new = prompt if count == 1 else [tokens[count - 2].id]
         title = Message(
-            N_("Token {number}: “{new}” comes in, {cached} tokens are in the cache; “{token}” is chosen"),
+            "Token {number}: “{new}” comes in, {cached} tokens are in the cache; “{token}” is chosen",
             number=count,
             new="".join(state.spec.tokens[token_id] for token_id in new),
             cached=token.cached,

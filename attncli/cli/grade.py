@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from attncli.core.message import N_, InputError
 if TYPE_CHECKING:
     from attncli.marking.grader import Grader
     from attncli.marking.grading import Picture
-    from attncli.problems.problem import Problem
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
 
@@ -43,6 +42,7 @@ def grade(say: Say, **words: Any) -> int:
     from attncli.problems.request import problem_of
     from attncli.problems.settings import whole_number
     from attncli.render import markdown, results
+    from attncli.worksheets import folder
 
     exercise, sheets, output = words["exercise"], words["sheets"], words["output"]
     out = Output(say, words)
@@ -54,7 +54,7 @@ def grade(say: Say, **words: Any) -> int:
     processes = whole_number("-j", words["jobs"], 1, 256) or 1
     if words["dask"] is not None and words["jobs"] is not None:
         raise InputError("--dask and -j: a cluster has its own processes. Give one of them.")
-    problems, owners = _set_of(exercise)
+    problems, owners = folder.read(exercise)
     problem = next(iter(problems.values())) if problems else problem_of(exercise)
     inputs = (exercise, *sheets)
     if output is not None and chosen == "table":
@@ -77,16 +77,6 @@ def grade(say: Say, **words: Any) -> int:
     else:
         _say_to_the_author(say, exercise, grading.grader)
     return 2 if grading.faults else 0
-
-
-def _set_of(exercise: str) -> "tuple[Mapping[str, Problem], Mapping[str, str]]":
-    """The problems of a folder that `attncli worksheet` has written, and whose they are; nothing of anything else."""
-    from attncli.worksheets import folder
-
-    if not folder.is_set(exercise):
-        return {}, {}
-    found = folder.read(exercise)
-    return found.problems, found.owners
 
 
 def _say_strange_columns(say: Say, sheets: Sequence[str], grader: "Grader") -> None:

@@ -17,7 +17,7 @@ import typer
 from attncli import __version__
 from attncli.cli.options import SHARED, HelpInstead, PlainCommand, PlainGroup, where_to_look
 from attncli.cli.output import ClosedOutput, OutputClosedError, OutputError, Say, width
-from attncli.core.message import N_, AttnError, Message, closest, of_system
+from attncli.core.message import AttnError, Message, closest, of_system
 from attncli.locale.fit import definitions, wrap
 
 #: Commands in the order of the help page; each is a file of this name.
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(words, say)
     except KeyboardInterrupt:
-        say.error(Message(N_("stopped.")))
+        say.error(Message("stopped."))
         return 128 + signal.SIGINT
     except Exception as error:  # a fault of our own is said like every other error, in one line
         if debug:
@@ -81,9 +81,9 @@ def _run(words: list[str], say: Say) -> int:
     except BrokenPipeError:
         return _nobody_reads()
     except RecursionError:
-        return say.error(Message(N_("the input is nested too deeply to be read. Write it with fewer levels.")))
+        return say.error(Message("the input is nested too deeply to be read. Write it with fewer levels."))
     except MemoryError:
-        return say.error(Message(N_("this needs more memory than there is. Use smaller matrices.")))
+        return say.error(Message("this needs more memory than there is. Use smaller matrices."))
     except (OutputError, OutputClosedError) as error:
         _drop_output()
         return say.error(_not_written(error))
@@ -164,29 +164,29 @@ def _wrong_option(error: typer.TyperException) -> Message:
     ctx, name = getattr(error, "ctx", None), getattr(error, "option_name", None)
     hint = where_to_look(ctx)
     if ctx is None or name is None:
-        return Message(N_("{what} {hint}"), what=error.format_message(), hint=hint)
+        return Message("{what} {hint}", what=error.format_message(), hint=hint)
     known = next((param for param in ctx.command.get_params(ctx) if name in param.opts), None)
     if known is not None and known.is_flag:
-        return Message(N_("the option {name} takes no value. {hint}"), name=name, hint=hint)
+        return Message("the option {name} takes no value. {hint}", name=name, hint=hint)
     if known is not None:
-        return Message(N_("the option {name} needs a value after it. {hint}"), name=name, hint=hint)
+        return Message("the option {name} needs a value after it. {hint}", name=name, hint=hint)
     if name[1:2].isdigit() or name[1:2] == ".":
         return Message(
-            N_('“{name}” was given where an option is expected. Put quotes around a matrix, like -Q "-1 2". {hint}'),
+            '“{name}” was given where an option is expected. Put quotes around a matrix, like -Q "-1 2". {hint}',
             name=name, hint=hint,
         )  # fmt: skip
     elsewhere = ", ".join(f"attncli {path}" for path in _commands_with(name))
     if elsewhere:
         return Message(
-            N_("the option {name} does not belong here, but to {commands}. {hint}"),
+            "the option {name} does not belong here, but to {commands}. {hint}",
             name=name, commands=elsewhere, hint=hint,
         )  # fmt: skip
     likely = closest(name, [option for param in ctx.command.params for option in param.opts])
     if likely:
         return Message(
-            N_("the option {name} does not exist. Did you mean {likely}? {hint}"), name=name, likely=likely, hint=hint
+            "the option {name} does not exist. Did you mean {likely}? {hint}", name=name, likely=likely, hint=hint
         )
-    return Message(N_("the option {name} does not exist. {hint}"), name=name, hint=hint)
+    return Message("the option {name} does not exist. {hint}", name=name, hint=hint)
 
 
 def _commands_with(option: str) -> Iterator[str]:
@@ -204,9 +204,7 @@ def _fault(error: BaseException, words: Sequence[str]) -> Message:
     from attncli.core.message import where_it_failed
 
     return Message(
-        N_(
-            "this is a fault of attncli itself, not of what was given: {what}. Please report it with this line. Version {version}, Python {python}, command: attncli {command}"
-        ),
+        "this is a fault of attncli itself, not of what was given: {what}. Please report it with this line. Version {version}, Python {python}, command: attncli {command}",
         what=where_it_failed(error),
         version=__version__,
         python=".".join(map(str, sys.version_info[:3])),
@@ -217,18 +215,14 @@ def _fault(error: BaseException, words: Sequence[str]) -> Message:
 def _not_read(error: OSError) -> Message:
     """What to say where reading failed at a place that has no word of its own for it."""
     if error.filename:
-        return Message(
-            N_("{path}: cannot be read ({reason})."), path=os.fsdecode(error.filename), reason=of_system(error)
-        )
-    return Message(N_("the input cannot be read ({reason})."), reason=of_system(error))
+        return Message("{path}: cannot be read ({reason}).", path=os.fsdecode(error.filename), reason=of_system(error))
+    return Message("the input cannot be read ({reason}).", reason=of_system(error))
 
 
 def _not_written(error: OSError) -> Message:
     if isinstance(error, OutputClosedError):
-        return Message(N_("the output was closed before everything was written."))
-    return Message(
-        N_("cannot write the output ({reason}). Check the place and the permissions."), reason=of_system(error)
-    )
+        return Message("the output was closed before everything was written.")
+    return Message("cannot write the output ({reason}). Check the place and the permissions.", reason=of_system(error))
 
 
 def _nobody_reads() -> int:

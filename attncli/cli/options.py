@@ -111,7 +111,7 @@ class HelpInstead(Exception):
 
 def where_to_look(ctx: typer.Context | None) -> Message:
     """The last sentence of a message about words on the command line."""
-    return Message(N_("See {command} --help."), command="attncli" if ctx is None else ctx.command_path)
+    return Message("See {command} --help.", command="attncli" if ctx is None else ctx.command_path)
 
 
 class Word(Record):

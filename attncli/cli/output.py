@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from attncli.core.message import N_, InputError, Language, Message, unknown
+from attncli.core.message import InputError, Language, Message, unknown
 from attncli.core.outputs import RUN, check_output, write_whole
 from attncli.locale import CODES, from_environment, language
 
@@ -263,7 +263,7 @@ class Output:
         asked = self.words.get("format")
         if asked is not None:
             if asked not in known:
-                raise unknown(Message(N_("The format")), asked, list(known))
+                raise unknown(Message("The format"), asked, list(known))
             return str(asked)
         meant = endings.get(Path(self.target).suffix.lower(), "table") if self.target else "table"
         if meant not in known:

@@ -13,7 +13,7 @@ from attncli.cli.output import Output, Say, TypedLines
 from attncli.core.message import N_, InputError
 
 if TYPE_CHECKING:
-    from attncli.practice.parts import Part
+    from attncli.practice.replies import Reply
     from attncli.practice.session import Session
 
 #: Words that may stand where an exercise is named, and what else each of them takes.
@@ -94,7 +94,8 @@ def _student(given: Mapping[str, Any]) -> str:
 
 
 def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
-    from attncli.practice.log import Progress, Writer
+    from attncli.practice.log import Writer
+    from attncli.practice.progress import Progress
     from attncli.practice.schedule import chooser
     from attncli.practice.session import Session
     from attncli.practice.skills import LAST_STAGE
@@ -122,9 +123,9 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     return 0
 
 
-def _show(say: Say, session: "Session", parts: Iterator["Part"]) -> None:
+def _show(say: Say, session: "Session", parts: Iterator["Reply"]) -> None:
     """Show what a session says, each part as it comes."""
-    from attncli.practice.parts import Text
+    from attncli.practice.replies import Text
     from attncli.render.exercise import part_blocks
 
     out = Output(say, {})
@@ -140,8 +141,7 @@ def _show(say: Say, session: "Session", parts: Iterator["Part"]) -> None:
 
 
 def _status(say: Say, given: Mapping[str, Any]) -> int:
-    from attncli.practice.log import Progress
-    from attncli.practice.report import status
+    from attncli.practice.progress import Progress, status
 
     place = _place(given)
     Output(say, {}).write_report(status(Progress.of(place, _student(given)), time.time(), str(place)))
@@ -149,8 +149,8 @@ def _status(say: Say, given: Mapping[str, Any]) -> int:
 
 
 def _report(say: Say, files: list[str], given: Mapping[str, Any]) -> int:
-    from attncli.practice.log import by_student, read_all
-    from attncli.practice.report import csv_text, jsonl_text, report, rows
+    from attncli.practice.log import read_all
+    from attncli.practice.progress import by_student, csv_text, jsonl_text, report, rows
 
     if not files:
         raise InputError("Name the practice logs: attncli practice report LOG...")

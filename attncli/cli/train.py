@@ -98,19 +98,19 @@ def _state(words: Mapping[str, Any]) -> "TrainingState":
 
 
 def _too_early(step: int, at: int) -> Message:
-    return Message(N_("stopped after step {step}, so there is no step {at} to show."), step=step, at=at)
+    return Message("stopped after step {step}, so there is no step {at} to show.", step=step, at=at)
 
 
 def _stopped(trainer: "Trainer", last: int, saved: str | None) -> Message:
     """After an interruption: how far it came, and how to go on."""
     if saved is None:
         return Message(
-            N_("stopped after step {step} of {last}: this is what it had learned by then. --save FILE keeps it."),
+            "stopped after step {step} of {last}: this is what it had learned by then. --save FILE keeps it.",
             step=trainer.step,
             last=last,
         )
     return Message(
-        N_("stopped after step {step} of {last}. Carry on with: attncli train --load {file} --steps {left}"),
+        "stopped after step {step} of {last}. Carry on with: attncli train --load {file} --steps {left}",
         step=trainer.step,
         last=last,
         file=shlex.quote(saved),
@@ -169,7 +169,7 @@ def _one_step(out: Output, trainer: "Trainer", at: int) -> int:
     problem = trainer.problem(trainer.window(trainer.step))
     layout = words["layout"] if words["layout"] is not None else "rows"
     if layout not in ("rows", "columns"):
-        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
+        raise unknown(Message("The layout"), layout, ["rows", "columns"])
     result = run(problem.changed(title=in_every_language(Message(_ONE, step=at))), **arithmetic_of(words))
     out.show(result.changed(problem=result.problem.changed(layout=layout)))
     return 0

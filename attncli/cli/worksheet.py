@@ -13,7 +13,7 @@ from attncli.locale.fit import columns, definitions, wrap
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Problem
-    from attncli.worksheets.folder import SetOrder
+    from attncli.worksheets.folder import Job, SetOrder
 
 #: What can only be meant as the name of a recipe or a worked example.
 _WORD = re.compile(r"[a-zA-Z][\w-]*")
@@ -59,7 +59,7 @@ def worksheet(say: Say, **words: Any) -> int:
             if words[name]:
                 raise InputError("{option} is for recipes, and “{what}” is not a recipe. Choose one: {names}.", option=option, what=what[:80], names=", ".join(recipes.names()))  # fmt: skip
         if _WORD.fullmatch(what) and library.find(what) is None and not Path(what).exists():
-            raise unknown(Message(N_("The recipe or worked example")), what, [*recipes.names(), *library.ids()])
+            raise unknown(Message("The recipe or worked example"), what, [*recipes.names(), *library.ids()])
         return _single(say, problem_named(what), words)
     if words["variants"] is not None and words["students"] is not None:
         raise InputError(
@@ -70,13 +70,14 @@ def worksheet(say: Say, **words: Any) -> int:
         say.out(_explained(say, order))
         return 0
     if not order.variants and not order.students:
-        from attncli.worksheets.generator import draw
-
-        problem = draw(
-            recipes.load(what), f"{order.seed}/1", decimals=order.decimals, ask=order.ask, id=f"{what}-1", proved=True
-        )
+        problem, _ = _first(order).drawn()
         return _single(say, problem, words)
     return _set(say, order, words)
+
+
+def _first(order: "SetOrder") -> "Job":
+    """The one sheet of a set of one."""
+    return order.changed(variants=1, students=()).sheets()[0]
 
 
 def _order(say: Say, recipe: str, words: dict[str, Any]) -> "SetOrder":
@@ -124,7 +125,7 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
 
             key = key_of(marker_of(problem), asked)
         else:
-            from attncli.worksheets.powers import powers_of
+            from attncli.worksheets.key import powers_of
 
             powers = powers_of(problem, asked)
         text = sheet_printer(ending)([page(question, out.language, key, powers=powers or ())])
@@ -136,7 +137,6 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
     """A folder of variants."""
     import shlex
 
-    from attncli.core.outputs import make_folder, write_whole
     from attncli.problems.settings import whole_number
     from attncli.render import sheet_printer
     from attncli.render.worksheet import page
@@ -152,17 +152,13 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
     jobs = whole_number("-j", words["jobs"], 1, 256) or 1
     check_folder(folder, order, force=words["force"])
 
-    def put(path: Path, data: bytes) -> None:
-        make_folder(path.parent, "-o")
-        write_whole(str(path), data)
-
     with ExitStack() as stack:
         made: Any = make_all(order, page, jobs)
         if is_terminal(sys.stderr):
             from attncli.render.live import counting
 
             made = counting(made, sys.stderr, stack, 0, len(order.sheets()))
-        sheets = write(folder, order, made, sheet_printer, put)
+        sheets = write(folder, order, made, sheet_printer)
     hidden = {(proof.step, proof.id) for one in sheets for proof in one.proofs if not proof.is_alone}
     said = say.text("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html.", folder=words["output"], count=len(sheets))  # fmt: skip
     say.out(wrap(said, width()) + "\n" + say.text("To mark: attncli grade {folder} ANSWERS", folder=shlex.quote(words["output"])) + "\n")  # fmt: skip
@@ -184,10 +180,8 @@ def _listing(say: Say) -> str:
 def _explained(say: Say, order: "SetOrder") -> str:
     """What the numbers of the first sheet tell apart, mistake by mistake."""
     from attncli.worksheets.certificate import told_apart
-    from attncli.worksheets.generator import drawn
-    from attncli.worksheets.recipes import load
 
-    _, proofs = drawn(load(order.recipe), f"{order.seed}/1", decimals=order.decimals, ask=order.ask)
+    _, proofs = _first(order).drawn()
     groups = told_apart(proofs)
     t = say.text
     titles = {

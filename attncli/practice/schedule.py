@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 
-from attncli.core.graph import Graph
-from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, InputError, Listed, Message, unknown
 from attncli.core.record import Record
-from attncli.practice.log import DAY, Progress, Skill
-from attncli.practice.skills import LAST_STAGE, SKILLS, asked_at, skill_of, stage_of
+from attncli.marking.mark import Marker
+from attncli.practice.log import LogEntry
+from attncli.practice.progress import DAY, Progress, SkillState
+from attncli.practice.skills import SKILLS, asked_at, skill_of, stage_of
 from attncli.problems import library
-from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem
 from attncli.problems.question import points_of
 from attncli.problems.request import problem_named
+from attncli.worksheets import recipes
+from attncli.worksheets.certificate import by_hand, is_told_apart, sheet_of, wrong_sheets
+from attncli.worksheets.generator import draw, redrawn
 
 #: Recipes in the order in which they are taken up; others follow.
 CURRICULUM = (
@@ -29,6 +30,7 @@ CURRICULUM = (
 _ON_REQUEST = frozenset({"softmax"})
 #: Draws that are tried to find numbers on which a mistake shows alone.
 _MOST_TRIES = 6
+_ASKED_FOR = N_("Why this one: you asked for it.")
 #: Exercises of one recipe that may follow one another once there are others that are known.
 _MOST_ALIKE = 2
 
@@ -47,213 +49,161 @@ class NextExercise(Record):
     reason: Message
 
 
-class Exercises(Protocol):
-    """What can be practised: recipes by name, each of which gives a problem for every number."""
-
-    @property
-    def names(self) -> Sequence[str]: ...
-
-    def draw(self, name: str, seed: int) -> Problem: ...
+#: A rule for what comes next, from what the learner did so far and the time.
+Choose = Callable[[Progress, float], NextExercise]
 
 
 class Recipes:
-    """The recipes of the worksheets, in the order of the curriculum."""
+    """The recipes of the worksheets, in the order of the curriculum.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    first : the number of a recipe's first draw; the next ones follow
+    """
+
+    def __init__(self, first: int = 1) -> None:
+        self.first = first
         self._drawn: dict[tuple[str, int], Problem] = {}
 
     @cached_property
     def names(self) -> Sequence[str]:
-        from attncli.worksheets import recipes
-
         every = recipes.names()
         known = [name for name in CURRICULUM if name in every]
         return [*known, *(name for name in every if name not in known)]
 
     def draw(self, name: str, seed: int) -> Problem:
         """The exercise of a recipe with the numbers of a seed."""
-        from attncli.worksheets.generator import draw
-        from attncli.worksheets.recipes import load
-
         if (name, seed) not in self._drawn:
-            self._drawn[name, seed] = draw(load(name), seed)
+            self._drawn[name, seed], _ = draw(recipes.load(name), seed)
         return self._drawn[name, seed]
 
+    def next_seed(self, log: Progress, name: str) -> int:
+        """The number of the next draw."""
+        return max(self.first, log.seeds.get(name, 0) + 1)
 
-def next_exercise(log: Progress, now: float, exercises: Exercises, first_seed: int = 1) -> NextExercise:
+    def next(self, log: Progress, name: str, reason: Message) -> NextExercise:
+        """The next draw of a recipe, at the stage at which it goes on."""
+        seed = self.next_seed(log, name)
+        return NextExercise(f"{name}#{seed}", self.draw(name, seed), log.stage(name), reason)
+
+
+def next_exercise(log: Progress, now: float, known: Recipes) -> NextExercise:
     """What went wrong, first; then what is due; then the next of the curriculum.
 
     Parameters
     ----------
     log : what the learner did so far
     now : seconds since 1970
-    first_seed : the number of a recipe's first draw; the next ones follow
     """
-    for skill, state in _open(log):
-        name = state.failed.recipe if state.failed is not None else ""
-        if name in exercises.names:
-            return _again(log, skill, state, name, exercises, first_seed)
-    for skill, state in _due(log, now):
-        name = _longest_ago(log, [one for one in exercises.names if skill in log.seen.get(one, ())])
+    failed = [(state.failed, skill, state) for skill, state in log.skills.items() if state.open and state.failed]
+    for entry, skill, state in sorted(failed, key=lambda found: -found[0].t):
+        if entry.recipe in known.names:
+            return _again(log, skill, state, entry, known)
+    due = [(skill, state) for skill, state in log.skills.items() if state.box and state.due <= now]
+    for skill, state in sorted(due, key=lambda pair: pair[1].due):
+        name = _longest_ago(log, [recipe for recipe in known.names if skill in log.seen.get(recipe, ())])
         if name:
-            days = max(1, round((now - state.last) / DAY))
-            return _drawn(log, name, exercises, first_seed, _due_reason(skill, days))
-    name = _next_of_curriculum(log, exercises.names)
-    others = [one for one in exercises.names if log.is_known(one) and one != name]
-    last = [one.recipe for one in log.exercises[-_MOST_ALIKE:]]
-    if others and last == [name] * _MOST_ALIKE:
-        other = _longest_ago(log, others)
-        return _drawn(
-            log,
-            other,
-            exercises,
-            first_seed,
-            Message(N_("Why this one: something you know, in between, so that you have to tell the two apart.")),
-        )
-    if log.is_known(name):
-        reason = Message(N_("Why this one: you know them all. This is the one you did longest ago."))
-    elif any(one.recipe == name for one in log.exercises):
-        reason = Message(N_("Why this one: you are learning it."))
+            return known.next(log, name, _due_reason(skill, max(1, round((now - state.last) / DAY))))
+    name = _next_of_curriculum(log, known.names)
+    others = [recipe for recipe in known.names if log.is_known(recipe) and recipe != name]
+    if others and [done.recipe for done in log.exercises[-_MOST_ALIKE:]] == [name] * _MOST_ALIKE:
+        name = _longest_ago(log, others)
+        reason = Message("Why this one: something you know, in between, so that you have to tell the two apart.")
+    elif log.is_known(name):
+        reason = Message("Why this one: you know them all. This is the one you did longest ago.")
+    elif any(done.recipe == name for done in log.exercises):
+        reason = Message("Why this one: you are learning it.")
     else:
-        reason = Message(N_("Why this one: it is the next of the curriculum."))
-    return _drawn(log, name, exercises, first_seed, reason)
-
-
-def _open(log: Progress) -> list[tuple[str, Skill]]:
-    """Skills in which something went wrong and was not made good since, the last one first."""
-    found = [(skill, state) for skill, state in log.skills.items() if state.open]
-    return sorted(found, key=lambda pair: -(pair[1].failed.t if pair[1].failed is not None else 0.0))
-
-
-def _due(log: Progress, now: float) -> list[tuple[str, Skill]]:
-    """Skills that are to come again by now, the longest overdue first."""
-    found = [(skill, state) for skill, state in log.skills.items() if state.box and state.due <= now]
-    return sorted(found, key=lambda pair: pair[1].due)
+        reason = Message("Why this one: it is the next of the curriculum.")
+    return known.next(log, name, reason)
 
 
 def _longest_ago(log: Progress, names: Sequence[str]) -> str:
     """Of some recipes the one that was done longest ago; "" of none."""
-    order = [one.recipe for one in log.exercises]
-    return min(names, key=lambda name: len(order) - order[::-1].index(name) if name in order else 0, default="")
+    last = {done.recipe: number for number, done in enumerate(log.exercises)}
+    return min(names, key=lambda name: last.get(name, -1), default="")
 
 
 def _next_of_curriculum(log: Progress, names: Sequence[str]) -> str:
     if not names:
         raise InputError("There are no recipes to practise. Name a worked example.")
-    wanted = [name for name in names if name not in _ON_REQUEST] or list(names)
+    wanted = [name for name in names if name not in _ON_REQUEST] or names
     return next((name for name in wanted if not log.is_known(name)), "") or _longest_ago(log, wanted)
 
 
-def _seed(log: Progress, name: str, first_seed: int) -> int:
-    return max(first_seed, log.seeds.get(name, 0) + 1)
-
-
-def _drawn(
-    log: Progress, name: str, exercises: Exercises, first_seed: int, reason: Message, stage: int | None = None
-) -> NextExercise:
-    seed = _seed(log, name, first_seed)
-    return NextExercise(f"{name}#{seed}", exercises.draw(name, seed), stage or log.stage(name), reason)
-
-
-def _again(log: Progress, skill: str, state: Skill, name: str, exercises: Exercises, first_seed: int) -> NextExercise:
+def _again(log: Progress, skill: str, state: SkillState, failed: LogEntry, known: Recipes) -> NextExercise:
     """New numbers for what went wrong; after a mistake with a name such numbers that it would show alone."""
-    seed = _seed(log, name, first_seed)
-    problem = exercises.draw(name, seed)
-    alone = False
-    mistake = (
-        state.mistakes[0] if state.mistakes and state.failed is not None and state.failed.verdict != "shown" else ""
-    )
-    for one in range(seed, seed + _MOST_TRIES if mistake else seed):
-        found = exercises.draw(name, one)
-        if shows_alone(found, mistake, _stage_for(found.graph(), found, skill, log.stage(name))):
-            problem, seed, alone = found, one, True
-            break
-    stage = _stage_for(problem.graph(), problem, skill, log.stage(name))
-    return NextExercise(f"{name}#{seed}", problem, stage, _again_reason(skill, state, alone))
+    name, seed = failed.recipe, known.next_seed(log, failed.recipe)
+    tries = range(seed, seed + _MOST_TRIES) if state.mistakes and failed.verdict != "shown" else ()
+
+    def stage(seed: int) -> int:
+        return _stage_for(known.draw(name, seed), skill, log.stage(name))
+
+    alone = (one for one in tries if shows_alone(known.draw(name, one), state.mistakes[0], stage(one)))
+    better = next(alone, None)
+    named = Message(SKILLS.get(skill, skill))
+    if failed.verdict == "shown":
+        reason = shown_reason([skill])
+    elif better is not None:
+        reason = Message(
+            "Why this one: something went wrong ({skill}). On these numbers that mistake cannot hide behind another.",
+            skill=named,
+        )
+    else:
+        reason = Message("Why this one: something went wrong ({skill}). Here are new numbers for it.", skill=named)
+    chosen = seed if better is None else better
+    return NextExercise(f"{name}#{chosen}", known.draw(name, chosen), stage(chosen), reason)  # fmt: skip
 
 
-def _stage_for(graph: Graph, problem: Problem, skill: str, least: int) -> int:
+def _stage_for(problem: Problem, skill: str, least: int) -> int:
     """The first stage, no lower than this one, at which a line of a skill is asked for."""
+    graph = problem.graph()
     every = list(points_of(problem, graph.steps))
-    return max(least, min((stage_of(graph, every, id) for id in every if skill_of(graph, id) == skill), default=least))
+    return max(
+        least, min((stage_of(graph, every, line) for line in every if skill_of(graph, line) == skill), default=least)
+    )
 
 
 def shows_alone(problem: Problem, mistake: str, stage: int) -> bool:
     """Whether a mistake, made anywhere, is marked wrong at a line that is asked for, and named, and nothing else with it
     but what always comes to the same numbers."""
-    from attncli.marking.mark import Marker
-    from attncli.mistakes.mistake import Mistake
-    from attncli.worksheets.certificate import ALWAYS_SAME, by_hand, wrong_sheets
-
     marker = Marker(problem)
-    every = [id for id in marker.graph.steps if id in marker.points]
+    every = [step for step in marker.graph.steps if step in marker.points]
     asked, hidden = asked_at(marker.graph, every, stage)
-    right = by_hand(marker)
-    lines = {id: right.carried(id)[0] for id in every if id not in asked and id not in hidden}
-    made = [one for one in wrong_sheets(marker) if not isinstance(one, Mistake) and one.id == mistake]
+    chain = by_hand(marker)
+    right = {step: chain.carried(step)[0] for step in every}
+    given = {step: right[step] for step in every if step not in asked and step not in hidden}
     found = False
-    for one in made:
-        first = next(
-            (
-                id
-                for id in asked
-                if id in one.lines
-                and (one.lines[id].shape != marker.shapes[id] or (one.lines[id] != right.carried(id)[0]).any())
-            ),
-            None,
-        )
-        if first is None or one.step in lines:
+    for wrong in wrong_sheets(marker):
+        lines = wrong.lines
+        if lines is None or wrong.id != mistake or wrong.step in given:
             continue
-        before = {id: one.lines[id] for id in asked[: asked.index(first)]}
-        mark = marker.mark(_sheet(marker, {**lines, **before, first: one.lines[first]}))
+        first = next((step for step in asked if step in lines and not np.array_equal(lines[step], right[step])), None)
+        if first is None:
+            continue
+        own = {step: lines[step] for step in asked[: asked.index(first) + 1]}
+        mark = marker.mark(sheet_of(marker, {**given, **own}))
         named = {each.id for step in mark.steps if step.id == first for each in step.mistakes}
-        if not named or any(id != mistake and frozenset((id, mistake)) not in ALWAYS_SAME for id in named):
+        if not named or any(is_told_apart(other, mistake) for other in named):
             return False
         found = True
     return found
 
 
-def _sheet(marker: Any, lines: Mapping[str, Any]) -> Sheet:
-    """A sheet of numbers written with the places asked for."""
-    return Sheet(
-        None,
-        {
-            id: Answer(Matrix(value, np.where(np.isfinite(value), marker.setting.places[id], EXACT)))
-            for id, value in lines.items()
-        },
-    )
-
-
 def _due_reason(skill: str, days: int) -> Message:
     named = Message(SKILLS[skill])
     if days == 1:
-        return Message(N_("Why this one: {skill} are due. You last did them a day ago."), skill=named)
-    return Message(N_("Why this one: {skill} are due. You last did them {days} days ago."), skill=named, days=days)
+        return Message("Why this one: {skill} are due. You last did them a day ago.", skill=named)
+    return Message("Why this one: {skill} are due. You last did them {days} days ago.", skill=named, days=days)
 
 
 def shown_reason(skills: Sequence[str]) -> Message:
     """Why an exercise comes whose result was looked at before."""
     named = Listed([Message(SKILLS.get(skill, skill)) for skill in skills])
-    return Message(N_("Why this one: you were shown a result ({skill}). Here are new numbers for it."), skill=named)
+    return Message("Why this one: you were shown a result ({skill}). Here are new numbers for it.", skill=named)
 
 
-def _again_reason(skill: str, state: Skill, alone: bool) -> Message:
-    named = Message(SKILLS.get(skill, skill))
-    if state.failed is not None and state.failed.verdict == "shown":
-        return shown_reason([skill])
-    if alone:
-        return Message(
-            N_(
-                "Why this one: something went wrong ({skill}). On these numbers that mistake cannot hide behind another."
-            ),
-            skill=named,
-        )
-    return Message(N_("Why this one: something went wrong ({skill}). Here are new numbers for it."), skill=named)
-
-
-def by_name(
-    name: str, exercises: Exercises, *, stage: int | None, first_seed: int
-) -> Callable[[Progress, float], NextExercise]:
+def by_name(name: str, known: Recipes, stage: int | None) -> Choose:
     """How to choose among what a name means: a recipe, or all recipes with a skill. A worked example is for the caller.
 
     Raises
@@ -261,33 +211,30 @@ def by_name(
     InputError
         There is no recipe and no skill of this name.
     """
-    if name in exercises.names:
+    if name in known.names:
         only = [name]
     elif name in SKILLS:
-        only = [one for one in exercises.names if name in _skills(exercises.draw(one, first_seed))]
+        only = [recipe for recipe in known.names if name in _skills(known.draw(recipe, known.first))]
     else:
-        raise unknown(Message(N_("The exercise")), name, list(dict.fromkeys([*exercises.names, *SKILLS])))
+        raise unknown(Message("The exercise"), name, list(dict.fromkeys([*known.names, *SKILLS])))
     if not only:
         raise InputError("No recipe has lines of the skill {skill}.", skill=name)
-    reason = Message(N_("Why this one: you asked for it."))
 
     def choose(log: Progress, now: float) -> NextExercise:
-        chosen = min(only, key=lambda one: sum(done.recipe == one for done in log.exercises))
-        problem = exercises.draw(chosen, _seed(log, chosen, first_seed))
-        at = stage or (
-            _stage_for(problem.graph(), problem, name, log.stage(chosen)) if name in SKILLS else log.stage(chosen)
-        )
-        return NextExercise(f"{chosen}#{_seed(log, chosen, first_seed)}", problem, at, reason)
+        recipe = min(only, key=lambda recipe: sum(done.recipe == recipe for done in log.exercises))
+        choice = known.next(log, recipe, Message(_ASKED_FOR))
+        usual = _stage_for(choice.problem, name, choice.stage) if name in SKILLS else choice.stage
+        return choice.changed(stage=stage or usual)
 
     return choose
 
 
 def _skills(problem: Problem) -> set[str]:
     graph = problem.graph()
-    return {skill_of(graph, id) for id in points_of(problem, graph.steps)}
+    return {skill_of(graph, line) for line in points_of(problem, graph.steps)}
 
 
-def chooser(name: str, stage: int | None, seed: int) -> tuple[Callable[[Progress, float], NextExercise], bool]:
+def chooser(name: str, stage: int | None, seed: int) -> tuple[Choose, bool]:
     """How exercises are chosen, and whether a worked example (or a problem file) was named.
 
     Parameters
@@ -301,53 +248,48 @@ def chooser(name: str, stage: int | None, seed: int) -> tuple[Callable[[Progress
     InputError
         There is nothing of this name.
     """
-    recipes = Recipes()
-    if not name:
-        return lambda log, now: _at(next_exercise(log, now, recipes, seed), stage), False
-    if name in recipes.names or name in SKILLS:
-        return by_name(name, recipes, stage=stage, first_seed=seed), False
+    known = Recipes(seed)
+    if name in known.names or name in SKILLS:
+        return by_name(name, known, stage), False
+    if name:
+        return _example(name, known, stage), True
+
+    def choose(log: Progress, now: float) -> NextExercise:
+        choice = next_exercise(log, now, known)
+        return choice if stage is None else choice.changed(stage=stage)
+
+    return choose, False
+
+
+def _example(name: str, known: Recipes, stage: int | None) -> Choose:
+    """A worked example, or a problem file. What was done comes back with new numbers: a recipe's, or others in the example itself."""
     if library.find(name) is None and not ("." in name or "/" in name or "\\" in name):
-        likely = list(dict.fromkeys([*recipes.names, *SKILLS, *library.ids()]))
-        raise unknown(Message(N_("The exercise")), name, likely)
+        raise unknown(Message("The exercise"), name, list(dict.fromkeys([*known.names, *SKILLS, *library.ids()])))
     problem = problem_named(name)
-    id = problem.id or name
+    called = problem.id or name
     problem.graph()
 
     def choose(log: Progress, now: float) -> NextExercise:
-        # What was done comes back with new numbers: a recipe's, or others in the example itself.
-        if any(one.recipe == id and one.done for one in log.exercises[-1:]):
-            again = _recipe_of(problem, recipes)
-            if again:
-                return by_name(again, recipes, stage=stage, first_seed=seed)(log, now)
-            from attncli.worksheets.redraw import redrawn
+        own = NextExercise(called, problem, stage or log.stage(called), Message(_ASKED_FOR))
+        if not any(last.recipe == called and last.done for last in log.exercises[-1:]):
+            return own
+        recipe = _recipe_of(problem, known)
+        if recipe:
+            return by_name(recipe, known, stage)(log, now)
+        number = known.next_seed(log, called)
+        other = redrawn(problem, number)
+        if other is problem:
+            return own
+        reason = Message("Why this one: the same exercise once more, with new numbers.")
+        return own.changed(name=f"{called}#{number}", problem=other, reason=reason)
 
-            number = _seed(log, id, seed)
-            other = redrawn(problem, number)
-            if other is not problem:
-                reason = Message(N_("Why this one: the same exercise once more, with new numbers."))
-                return NextExercise(f"{id}#{number}", other, stage or log.stage(id), reason)
-        return NextExercise(id, problem, stage or log.stage(id), Message(N_("Why this one: you asked for it.")))
-
-    return choose, True
+    return choose
 
 
-def _recipe_of(problem: Problem, recipes: Recipes) -> str:
+def _recipe_of(problem: Problem, known: Recipes) -> str:
     """The recipe whose exercises are like a problem: of its model, with gradients or without, causal or not."""
-    from attncli.worksheets.recipes import load
-
-    for name in recipes.names:
-        recipe = load(name)
-        if (
-            recipe.model == problem.model
-            and bool(recipe.gradient) == problem.has_gradient
-            and bool(recipe.settings.get("causal")) == bool(problem.settings.get("causal"))
-        ):
-            return name
+    wanted = problem.model, problem.has_gradient, bool(problem.settings.get("causal"))
+    for recipe in map(recipes.load, known.names):
+        if (recipe.model, bool(recipe.gradient), bool(recipe.settings.get("causal"))) == wanted:
+            return recipe.name
     return ""
-
-
-def _at(choice: NextExercise, stage: int | None) -> NextExercise:
-    return choice if stage is None else choice.changed(stage=stage)
-
-
-__all__ = ["LAST_STAGE", "Exercises", "NextExercise", "Recipes", "by_name", "chooser", "next_exercise", "shows_alone"]

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic import Value
 from attncli.arithmetic.hand import round_decimal
 from attncli.core.graph import Graph
-from attncli.core.matrix import EXACT, Matrix
-from attncli.core.message import N_, InputError, Listed, Localized, Message
+from attncli.core.matrix import EXACT
+from attncli.core.message import InputError, Listed, Localized, Message
 from attncli.marking.feedback import StepMark
 from attncli.marking.mark import Marker
 from attncli.marking.papers import in_rows
-from attncli.practice import hints
-from attncli.practice.log import RIGHT, LogEntry, Progress
-from attncli.practice.parts import Part, Result, Text, Wanted, WholeExercise
-from attncli.practice.schedule import NextExercise, shown_reason
+from attncli.practice.log import RIGHT, LogEntry
+from attncli.practice.progress import Progress
+from attncli.practice.replies import LAST, Ladder, Reply, Result, Text, Wanted, WholeExercise
+from attncli.practice.schedule import Choose, NextExercise, shown_reason
 from attncli.practice.skills import LAST_STAGE, asked_at, skill_of
-from attncli.problems.answers import Answer, Sheet, answer
+from attncli.problems.answers import Answer, Sheet, answer, in_digits
 from attncli.problems.lesson import observations
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
@@ -37,9 +37,7 @@ WORDS: Mapping[str, str] = {
 }  # fmt: skip
 
 HELP = Message(
-    N_(
-        'Write the numbers of the line: entries with spaces between them, rows with ";", like 1 2; 3 4, or one row after another. Other words: hint (a little help, more each time), show (the result; the line comes back with new numbers), why (what this line is for), skip (go on with what you have written), quit.'
-    )
+    'Write the numbers of the line: entries with spaces between them, rows with ";", like 1 2; 3 4, or one row after another. Other words: hint (a little help, more each time), show (the result; the line comes back with new numbers), why (what this line is for), skip (go on with what you have written), quit.'
 )
 
 _NAMED = re.compile(r"\s*([^=:：＝;；,，\[\]]{1,60}?)\s*[=:：＝]\s*(.*)", re.DOTALL)
@@ -70,13 +68,13 @@ class Exercise:
         self.problem: Problem = choice.problem
         self.graph: Graph = self.problem.graph()
         self.marker = Marker(self.problem)
-        every = [id for id in self.graph.steps if id in points_of(self.problem, self.graph.steps)]
+        every = [step for step in self.graph.steps if step in points_of(self.problem, self.graph.steps)]
         self.asked, hidden = asked_at(self.graph, every, choice.stage)
         self.names = Names(self.graph, self.asked)
         full = self.graph.evaluate().numbers
-        self.shown = tuple(id for id in every if id not in self.asked and id not in hidden)
+        self.shown = tuple(step for step in every if step not in self.asked and step not in hidden)
         #: What stands on the screen, as it is handed to the marker: lines that are shown, and the learner's own.
-        self.lines: dict[str, Answer] = {id: self._as_printed(id, full[id]) for id in self.shown}
+        self.lines: dict[str, Answer] = {step: self._as_printed(step, full[step]) for step in self.shown}
         self.at = 0
         self.clean = 0
         self._fresh()
@@ -103,133 +101,128 @@ class Exercise:
         """What stands before the place to type at; behind the first row of a matrix, the row that comes next."""
         return f"{self.step}[{len(self.rows) + 1}] > " if self.rows else f"{self.step} > "
 
-    def start(self) -> Iterator[Part]:
+    def start(self) -> Iterator[Reply]:
         """The exercise, why it was chosen, and the first thing to do."""
         title = Localized(self.problem.title) if self.problem.title else Message("{name}", name=self.choice.name)
-        yield Text(Message(N_("{exercise}: {title}"), exercise=self.choice.name, title=title), "title")
+        yield Text(Message("{exercise}: {title}", exercise=self.choice.name, title=title), "title")
         yield Text(self.choice.reason)
         yield Text(_stage(self.choice.stage))
         yield WholeExercise(self.shown)
         yield self._wanted()
 
-    def values(self) -> Mapping[str, Any]:
+    def values(self) -> Mapping[str, Value]:
         """The numbers of every line, as they follow from what stands on the screen."""
         given = {}
-        for id, line in self.lines.items():
-            one = line.matrix
-            if one is not None and one.values.shape == self.graph.shape(id) and not np.isnan(one.values).any():
-                given[id] = one.values
+        for step, line in self.lines.items():
+            written = line.matrix
+            if written is not None and written.shape == self.graph.shape(step) and not np.isnan(written.values).any():
+                given[step] = written.values
         with np.errstate(all="ignore"):
             return self.graph.evaluate(given=given).numbers
 
-    def _as_printed(self, id: str, values: Any) -> Answer:
+    def _as_printed(self, step: str, values: Value) -> Answer:
         """A line with the digits that a screen shows of it."""
-        places = self.problem.decimals_of(id)
-        return Answer(Matrix(round_decimal(values, places), np.where(np.isfinite(values), places, EXACT)))
+        places = self.problem.decimals_of(step)
+        return in_digits(round_decimal(values, places), places)
 
-    def _shape(self) -> tuple[int, ...]:
-        """The shape of the line as it is written down."""
-        shape = self.graph.shape(self.step)
-        return (*shape[:-2], *reversed(shape[-2:])) if self.problem.layout == "columns" else shape
+    def _as_written(self, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """A shape or a place as it is on paper."""
+        return (*axes[:-2], *reversed(axes[-2:])) if self.problem.layout == "columns" else axes
 
-    def _wanted(self, *, again: bool = False) -> Wanted:
-        places = self.problem.decimals_of(self.step)
-        return Wanted(self.step, self.graph.symbol(self.step), self._shape(), places, again)
+    def _wanted(self) -> Wanted:
+        shape = self._as_written(self.graph.shape(self.step))
+        return Wanted(self.step, self.graph.symbol(self.step), shape, self.problem.decimals_of(self.step))
+
+    def _ladder(self, mark: StepMark | None) -> Ladder:
+        return Ladder(self.graph, self.step, mark, frozenset((*self.graph.inputs, *self.lines)), self.values())
 
     # What may be typed.
 
-    def take(self, text: str) -> Iterator[Part]:
-        """What there is to say to an answer for the line that is asked for."""
-        named = _NAMED.fullmatch(text)
-        if named is not None:
-            complaint = self._other_line(named[1])
-            if complaint is not None:
-                yield Text(complaint, "remark")
-                yield self._wanted(again=True)
-                return
-            text = named[2]
+    def take(self, line: str) -> Iterator[Reply]:
+        """What there is to say to a line: one of the words, a row, or an answer."""
+        words = {"hint": self._hint, "show": self._show, "why": self._why, "skip": self._skip}
+        word = WORDS.get(" ".join(line.split()).casefold())
+        if self.rows and not line.strip():
+            yield from self._end_rows()
+        elif word in words:
+            yield from words[word]()
+        elif word is not None or not line.strip():
+            yield Text(HELP)
+        else:
+            yield from self._answer(line)
+
+    def _answer(self, line: str) -> Iterator[Reply]:
+        named = _NAMED.fullmatch(line)
+        complaint = self._other_line(named[1]) if named is not None else None
+        text = line if named is None else named[2]
         given = answer(text)
-        if given.error is not None:
-            yield Text(given.error, "remark")
-            yield self._wanted(again=True)
-        elif self._is_row(text, given):
+        _, heads_rows, columns = self._sizes()
+        is_part = heads_rows > 1 and not any(sign in text for sign in _ROW_ENDS)
+        count = 0 if given.matrix is None else given.matrix.values.size
+        error = complaint or given.error
+        if error is not None:
+            yield from _remarks(error)
+        elif is_part and count == columns:
             yield from self._take_row(text.strip().strip("[]［］"))
-        elif self.rows and not any(sign in text for sign in _ROW_ENDS):
-            shown = given.matrix.values.size if given.matrix is not None else 0
-            yield Text(
+        elif is_part and self.rows:
+            yield from _remarks(
                 Message(
-                    N_("A row has {columns} numbers; this one has {count}. The rows before are still noted."),
-                    count=shown,
-                    columns=self._shape()[-1],
-                ),
-                "remark",
-            )
-            yield self._wanted(again=True)
+                    "A row has {columns} numbers; this one has {count}. The rows before are still noted.",
+                    count=count, columns=columns,
+                )
+            )  # fmt: skip
         else:
             self.rows = ()
             yield from self._judge(text, given)
 
-    def _is_row(self, text: str, given: Answer) -> bool:
-        """Whether a line is one row of several: as many numbers as a row has, and nothing that ends a row."""
-        heads, rows, columns = (1, 1, *self._shape())[-3:]
-        if given.matrix is None or heads * rows == 1 or any(sign in text for sign in _ROW_ENDS):
-            return False
-        return bool(given.matrix.values.size == columns)
+    def _sizes(self) -> tuple[int, int, int]:
+        """Rows of a head, rows of all heads, numbers in a row."""
+        heads, rows, columns = (1, 1, *self._as_written(self.graph.shape(self.step)))[-3:]
+        return rows, heads * rows, columns
 
-    def _take_row(self, text: str) -> Iterator[Part]:
+    def _take_row(self, text: str) -> Iterator[Reply]:
         """Keep a row; the last one completes the matrix."""
         self.rows = (*self.rows, text)
-        heads, rows, _ = (1, 1, *self._shape())[-3:]
-        if len(self.rows) == heads * rows:
-            yield from self.end_rows()
-            return
-        if len(self.rows) == 1:
-            yield Text(
-                Message(N_("Row 1 of {count} is noted. Write the next one, or nothing to stop."), count=heads * rows),
-                "aside",
-            )
-        yield self._wanted(again=True)
+        count = self._sizes()[1]
+        if len(self.rows) == count:
+            yield from self._end_rows()
+        elif len(self.rows) == 1:
+            said = Message("Row 1 of {count} is noted. Write the next one, or nothing to stop.", count=count)
+            yield Text(said, "aside")
 
-    def end_rows(self) -> Iterator[Part]:
+    def _end_rows(self) -> Iterator[Reply]:
         """Judge the rows that were written one by one."""
-        _, rows, _ = (1, 1, *self._shape())[-3:]
-        blocks = [self.rows[start : start + rows] for start in range(0, len(self.rows), rows)]
+        size = self._sizes()[0]
+        blocks = [self.rows[start : start + size] for start in range(0, len(self.rows), size)]
         text, self.rows = " | ".join("; ".join(block) for block in blocks), ()
         given = answer(text)
-        if given.error is None:
-            yield from self._judge(text, given)
-        else:
-            yield Text(given.error, "remark")
-            yield self._wanted(again=True)
+        yield from self._judge(text, given) if given.error is None else _remarks(given.error)
 
     def _other_line(self, name: str) -> Message | None:
         """What to say where an answer names another line than the one that is asked for."""
         try:
-            id = self.names.resolve(name)
+            step = self.names.resolve(name)
         except InputError as error:
             return error.message
-        if id == self.step:
+        if step == self.step:
             return None
-        if id in self.asked[self.at :]:
-            return Message(N_("{step} comes later. Now it is {asked}."), step=id, asked=self.step)
-        return Message(N_("{step} is not what is asked for. Now it is {asked}."), step=id, asked=self.step)
+        if step in self.asked[self.at :]:
+            return Message("{step} comes later. Now it is {asked}.", step=step, asked=self.step)
+        return Message("{step} is not what is asked for. Now it is {asked}.", step=step, asked=self.step)
 
-    def _judge(self, text: str, given: Answer) -> Iterator[Part]:
+    def _judge(self, text: str, given: Answer) -> Iterator[Reply]:
         turned, _ = in_rows(given, self.step, self.graph.shape(self.step), self.problem.layout)
         marked = self.marker.mark(Sheet(None, {**self.lines, self.step: turned}))
-        mark = next(one for one in marked.steps if one.id == self.step)
+        mark = next(step for step in marked.steps if step.id == self.step)
         if mark.verdict == "blank" or (turned.matrix is not None and np.isnan(turned.matrix.values).any()):
-            yield Text(Message(N_("Some cells are still blank.")), "remark")
-            yield self._wanted(again=True)
+            yield from _remarks(Message("Some cells are still blank."))
         elif mark.verdict == "malformed":
-            yield from (Text(message, "remark") for message in mark.said)
-            yield self._wanted(again=True)
+            yield from _remarks(*mark.said)
         elif mark.verdict in RIGHT and self._is_short(turned):
-            yield Text(_digits(self.problem.decimals_of(self.step)), "remark")
-            yield self._wanted(again=True)
+            yield from _remarks(_digits(self.problem.decimals_of(self.step)))
         else:
             self.tries += 1
-            self._log(text, mark.verdict, tuple(dict.fromkeys(named.id for named in mark.mistakes)))
+            self._log(mark.verdict, text, tuple(dict.fromkeys(named.id for named in mark.mistakes)))
             self.last, self.mark = turned, mark
             yield from self._right(mark, turned) if mark.verdict in RIGHT else self._wrong(mark)
 
@@ -243,105 +236,80 @@ class Exercise:
         places = self.problem.decimals_of(self.step)
         return bool((inexact & (matrix.decimals != EXACT) & (matrix.decimals < places)).any())
 
-    def _right(self, mark: StepMark, given: Answer) -> Iterator[Part]:
+    def _right(self, mark: StepMark, given: Answer) -> Iterator[Reply]:
         self.lines[self.step] = given
         self.clean += self.tries == 1 and not self.hints
-        yield Text(
-            Message(N_("✓ Right from your own earlier values."))
-            if mark.verdict == "follow_through"
-            else Message(N_("✓ Right.")),
-            "right",
-        )
+        followed = mark.verdict == "follow_through"
+        yield Text(Message("✓ Right from your own earlier values." if followed else "✓ Right."), "right")
         yield from (Text(message, "aside") for message in mark.said if message.kind != "followed")
         yield from self._go_on()
 
-    def _wrong(self, mark: StepMark) -> Iterator[Part]:
+    def _wrong(self, mark: StepMark) -> Iterator[Reply]:
         """First the verdict and the cells; then where to look; the name third, since it is often the answer."""
         if mark.cells and len(mark.cells) < mark.written.size:
-            yield Text(
-                Message(N_("✗ Not right: {cells}."), cells=Listed(_cell_names(mark, self.problem.layout))), "wrong"
-            )
+            cells = Listed(f"[{','.join(map(str, self._as_written(cell)))}]" for cell in mark.cells)
+            yield Text(Message("✗ Not right: {cells}.", cells=cells), "wrong")
         else:
-            yield Text(Message(N_("✗ Not right.")), "wrong")
+            yield Text(Message("✗ Not right."), "wrong")
         if self.tries >= _LOOK and (mark.mistakes or self.tries < _NAME):
-            yield Text(hints.where_to_look(self.graph, self.step, mark))
+            yield Text(self._ladder(mark).where_to_look())
         if self.tries >= _NAME:
             yield from (Text(message) for message in mark.said if message.kind != "about")
         if self.tries == _NAME:
-            yield Text(Message(N_("More help: hint. The result: show.")), "aside")
-        yield self._wanted(again=True)
+            yield Text(Message("More help: hint. The result: show."), "aside")
 
-    def hint(self) -> Iterator[Part]:
+    def _hint(self) -> Iterator[Reply]:
         """One rung more of the ladder; the last one gives the result."""
-        if self.hints + 1 >= hints.LAST:
-            yield from self.show()
-            return
-        self.hints += 1
-        on_screen = {*self.graph.inputs, *self.lines}
-        yield hints.rung(self.hints, self.graph, self.step, self.mark, on_screen, self.values())
-        yield self._wanted(again=True)
+        if self.hints + 1 >= LAST:
+            yield from self._show()
+        else:
+            self.hints += 1
+            yield self._ladder(self.mark).rung(self.hints)
 
-    def show(self) -> Iterator[Part]:
+    def _show(self) -> Iterator[Reply]:
         """The result as it follows from the learner's own lines. It costs the line, which comes back with new numbers."""
-        values = self.values()
-        self._log("", "shown")
-        on_screen = {*self.graph.inputs, *self.lines}
-        yield hints.arithmetic(self.graph, self.step, None, on_screen, values).changed(solved=True)
+        self._log("shown")
+        ladder = self._ladder(None)
+        yield ladder.arithmetic().changed(solved=True)
         yield Result(self.step)
-        yield Text(Message(N_("This line comes back later, with new numbers.")), "aside")
-        self.lines[self.step] = self._as_printed(self.step, values[self.step])
+        yield Text(Message("This line comes back later, with new numbers."), "aside")
+        self.lines[self.step] = self._as_printed(self.step, ladder.values[self.step])
         yield from self._go_on()
 
-    def why(self) -> Iterator[Part]:
+    def _why(self) -> Iterator[Reply]:
         """What the line is for."""
         yield Text(self.graph.steps[self.step].why)
-        yield self._wanted(again=True)
 
-    def skip(self) -> Iterator[Part]:
+    def _skip(self) -> Iterator[Reply]:
         """On to the next line; what was written last stands, and is followed."""
-        self._log("", "skipped")
+        self._log("skipped")
         if self.last is not None:
             self.lines[self.step] = self.last
-            yield Text(Message(N_("Left as you wrote it. What follows is marked from your own numbers.")), "aside")
+            yield Text(Message("Left as you wrote it. What follows is marked from your own numbers."), "aside")
         else:
-            yield Text(Message(N_("Left blank.")), "aside")
+            yield Text(Message("Left blank."), "aside")
         yield from self._go_on()
 
-    def _go_on(self) -> Iterator[Part]:
+    def _go_on(self) -> Iterator[Reply]:
         self.at += 1
         if not self.done:
             self._fresh()
             yield self._wanted()
             return
-        self._write("", "", "done", (), 0, 0)
-        yield Text(
-            Message(N_("Done. Right at the first try: {clean} of {count}."), clean=self.clean, count=len(self.asked)),
-            "title",
-        )
+        self._log("done")
+        said = Message("Done. Right at the first try: {clean} of {count}.", clean=self.clean, count=len(self.asked))
+        yield Text(said, "title")
         if self.problem.notice:
             yield Text(Localized({code: observations(self.problem, code) for code in self.problem.notice}))
 
-    def _log(self, text: str, verdict: str, mistakes: tuple[str, ...] = ()) -> None:
-        self._write(self.step, text, verdict, mistakes, self.hints, self.tries)
-
-    def _write(self, step: str, text: str, verdict: str, mistakes: tuple[str, ...], hinted: int, tries: int) -> None:
+    def _log(self, verdict: str, text: str = "", mistakes: tuple[str, ...] = ()) -> None:
+        """Write down what was done at this line; "done" is of the whole exercise."""
         now = self.clock()
-        self.write(
-            LogEntry(
-                now,
-                self.student,
-                self.choice.name,
-                step,
-                skill_of(self.graph, step) if step else "",
-                self.choice.stage,
-                text,
-                verdict,
-                mistakes,
-                hinted,
-                tries,
-                max(0, round(now - self.since)),
-            )
-        )
+        step, hints, tries = ("", 0, 0) if self.done else (self.step, self.hints, self.tries)
+        skill = skill_of(self.graph, step) if step else ""
+        seconds = max(0, round(now - self.since))
+        where = self.choice.name, step, skill, self.choice.stage
+        self.write(LogEntry(now, self.student, *where, text, verdict, mistakes, hints, tries, seconds))
 
 
 class Session:
@@ -356,7 +324,7 @@ class Session:
 
     def __init__(
         self,
-        choose: Callable[[Progress, float], NextExercise],
+        choose: Choose,
         state: Progress,
         write: Callable[[LogEntry], None],
         clock: Callable[[], float],
@@ -371,7 +339,7 @@ class Session:
         self._owed: set[str] = set()
         self.exercise: Exercise | None = None
 
-    def start(self) -> Iterator[Part]:
+    def start(self) -> Iterator[Reply]:
         """The next exercise."""
         choice = self.choose(self.state, self.clock())
         if self.left is not None and self.left <= 0 and self.exercise and choice.name != self.exercise.choice.name:
@@ -379,35 +347,21 @@ class Session:
         self.exercise = Exercise(choice, self.state.student, self._write, self.clock)
         yield from self.exercise.start()
 
-    def take(self, line: str) -> Iterator[Part]:
+    def take(self, line: str) -> Iterator[Reply]:
         """What there is to say to a line: an answer, or one of the words."""
         assert self.exercise is not None
-        exercise = self.exercise
-        if exercise.rows and not line.strip():
-            yield from exercise.end_rows()
-            if exercise.done:
-                yield from self._next()
-            return
-        word = WORDS.get(" ".join(line.split()).casefold())
-        if word == "quit":
+        if WORDS.get(" ".join(line.split()).casefold()) == "quit":
             self.ended = True
-            yield Text(Message(N_("Until next time. Every line is kept.")))
+            yield Text(Message("Until next time. Every line is kept."))
             return
-        if word == "help" or not line.strip():
-            yield Text(HELP)
-            yield exercise._wanted(again=True)
+        yield from self.exercise.take(line)
+        if not self.exercise.done:
             return
-        yield from exercise.take(line) if word is None else getattr(exercise, word)()
-        if exercise.done:
-            yield from self._next()
-
-    def _next(self) -> Iterator[Part]:
         if self.left is not None:
             self.left -= 1
-            if self.left <= 0 and not self._owed:
-                self.ended = True
-                return
-        yield from self.start()
+            self.ended = self.left <= 0 and not self._owed
+        if not self.ended:
+            yield from self.start()
 
     def _write(self, entry: LogEntry) -> None:
         self._keep(entry)
@@ -418,23 +372,23 @@ class Session:
             self._owed.discard(entry.skill)
 
 
+def _remarks(*said: Message) -> Iterator[Reply]:
+    """What keeps an answer from being judged; it counts no try."""
+    return (Text(message, "remark") for message in said)
+
+
 def _digits(places: int) -> Message:
     if places == 1:
-        return Message(N_("That is right as far as it goes. Write it with 1 decimal; this is not counted as a try."))
+        return Message("That is right as far as it goes. Write it with 1 decimal; this is not counted as a try.")
     return Message(
-        N_("That is right as far as it goes. Write it with {places} decimals; this is not counted as a try."),
+        "That is right as far as it goes. Write it with {places} decimals; this is not counted as a try.",
         places=places,
     )
 
 
 def _stage(stage: int) -> Message:
     if stage >= LAST_STAGE:
-        return Message(N_("Stage {stage} of {last}: every line is yours."), stage=stage, last=LAST_STAGE)
+        return Message("Stage {stage} of {last}: every line is yours.", stage=stage, last=LAST_STAGE)
     if stage == 1:
-        return Message(N_("Stage {stage} of {last}: only the last line is yours."), stage=stage, last=LAST_STAGE)
-    return Message(N_("Stage {stage} of {last}: the last lines are yours."), stage=stage, last=LAST_STAGE)
-
-
-def _cell_names(mark: StepMark, layout: str) -> list[str]:
-    turned = [(*cell[:-2], *reversed(cell[-2:])) if layout == "columns" else cell for cell in mark.cells]
-    return [f"[{','.join(map(str, cell))}]" for cell in turned]
+        return Message("Stage {stage} of {last}: only the last line is yours.", stage=stage, last=LAST_STAGE)
+    return Message("Stage {stage} of {last}: the last lines are yours.", stage=stage, last=LAST_STAGE)

@@ -41,22 +41,15 @@ _OPS: Mapping[str, str] = {
     "pick": "loss", "negative_log": "loss", "average": "loss", "logarithm": "loss", "square_sum": "loss", "mean_square": "loss",
 }  # fmt: skip
 _BACK: Mapping[str, str] = {
-    "product": "product-gradient",
-    "scatter_add": "look-up-gradient",
-    "sum_paths": "paths",
-    "scale": "scale-gradient",
-    "split_heads": "heads",
-    "merge_heads": "heads",
-    "sum_kv_groups": "heads",
-    "activation_slope": "feed-forward",
-    "class_error": "loss",
-    "log_slope": "loss",
-}
+    "product": "product-gradient", "scatter_add": "look-up-gradient", "sum_paths": "paths", "scale": "scale-gradient",
+    "split_heads": "heads", "merge_heads": "heads", "sum_kv_groups": "heads", "activation_slope": "feed-forward",
+    "class_error": "loss", "log_slope": "loss",
+}  # fmt: skip
 
 
-def skill_of(graph: Graph, id: str) -> str:
+def skill_of(graph: Graph, line: str) -> str:
     """The skill that a line of a calculation takes."""
-    step = graph.steps[id]
+    step = graph.steps[line]
     if step.phase == "update":
         return "update"
     if step.phase == "backward":
@@ -76,34 +69,29 @@ def _on_the_way_back(graph: Graph, step: Step) -> str:
     return "softmax-gradient" if any(other.op.name == "exp" for other in around) else "other"
 
 
-def _is_weights(graph: Graph, id: str) -> bool:
-    step = graph.steps.get(id)
-    return id == "A" if step is None else step.is_attention
+def _is_weights(graph: Graph, operand: str) -> bool:
+    step = graph.steps.get(operand)
+    return operand == "A" if step is None else step.is_attention
 
 
-def groups(graph: Graph, asked: Sequence[str]) -> list[tuple[str, ...]]:
-    """The lines asked for, those of one skill that follow one another together: softmax is one thing to do."""
-    return [tuple(ids) for _, ids in groupby(asked, key=lambda id: skill_of(graph, id))]
-
-
-#: Of the last stage every line is asked; of an earlier one these shares of the groups, from the end.
+#: The stage at which every line is asked for.
 LAST_STAGE = 4
-_SHARES = {2: 2, 3: 3}
 
 
 def asked_at(graph: Graph, asked: Sequence[str], stage: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a stage asks, and what it neither asks nor shows: the lines inside a group of which only the end is asked.
 
-    Stage 1 shows everything but the last line; then more and more is asked from the end; stage 4 asks for everything.
+    Stage 1 shows everything but the last line; stage 2 asks for half of the groups, from the end, stage 3 for three quarters;
+    stage 4 asks for everything. Lines of one skill that follow one another are a group: softmax is one thing to do.
     """
     if stage >= LAST_STAGE:
         return tuple(asked), ()
-    every = groups(graph, asked)
-    count = 1 if stage == 1 else -(-len(every) * _SHARES[stage] // LAST_STAGE)
-    chosen = every[-count:]
-    return tuple(ids[-1] for ids in chosen), tuple(id for ids in chosen for id in ids[:-1])
+    groups = [list(lines) for _, lines in groupby(asked, key=lambda line: skill_of(graph, line))]
+    count = 1 if stage == 1 else -(-len(groups) * stage // LAST_STAGE)
+    chosen = groups[-count:]
+    return tuple(lines[-1] for lines in chosen), tuple(line for lines in chosen for line in lines[:-1])
 
 
-def stage_of(graph: Graph, asked: Sequence[str], id: str) -> int:
+def stage_of(graph: Graph, asked: Sequence[str], line: str) -> int:
     """The first stage that asks for a line."""
-    return next((stage for stage in range(1, LAST_STAGE) if id in asked_at(graph, asked, stage)[0]), LAST_STAGE)
+    return next((stage for stage in range(1, LAST_STAGE) if line in asked_at(graph, asked, stage)[0]), LAST_STAGE)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attncli.arithmetic import Value
 from attncli.core.limits import MOST_ANSWER_CHARACTERS
-from attncli.core.matrix import Matrix
+from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, AttnError, InputError, Listed, Message, placed
 from attncli.core.record import Record
 from attncli.problems.matrix_text import (
@@ -46,6 +47,11 @@ class Answer(Record):
 
     def transposed(self) -> Answer:
         return self if self.matrix is None else self.changed(matrix=self.matrix.transposed())
+
+
+def in_digits(values: Value, places: int) -> Answer:
+    """Numbers as somebody writes them with so many decimals; an infinite one is written in full."""
+    return Answer(Matrix(values, np.where(np.isfinite(values), places, EXACT)))
 
 
 class Sheet(Record):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from attncli.core.graph import Trace, show_shape
 from attncli.core.message import N_, Language, Localized, Message
 from attncli.core.terms import Index
-from attncli.practice.parts import CellArithmetic, Formula, Part, Result, Text, Wanted, WholeExercise
+from attncli.practice.replies import CellArithmetic, Formula, Reply, Result, Text, Wanted, WholeExercise
 from attncli.practice.session import Exercise
 from attncli.problems.problem import Run
 from attncli.problems.question import Question, question_of
@@ -84,7 +84,7 @@ def _asked(asked: Question) -> Iterator[tuple[Message | str, ...]]:
 _TONES = {"title": "strong"}
 
 
-def part_blocks(part: Part, exercise: Exercise, language: Language) -> Iterator[Block]:
+def part_blocks(part: Reply, exercise: Exercise, language: Language) -> Iterator[Block]:
     """What a session shows of an exercise."""
     match part:
         case Text():
@@ -99,7 +99,7 @@ def part_blocks(part: Part, exercise: Exercise, language: Language) -> Iterator[
                 yield Paragraph(f"  {item.name} = {item.formula_text or '…'}")
         case CellArithmetic():
             yield from _arithmetic(part, _view(exercise, language))
-        case Wanted() if not part.again:
+        case Wanted():
             yield Gap()
             yield Paragraph(_wanted(part))
 

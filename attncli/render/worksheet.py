@@ -15,8 +15,7 @@ from attncli.problems.question import Asked, Question
 from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph, Said
 from attncli.render.text import clean, localized, number_text
 from attncli.render.view import Panel, items, panels_of
-from attncli.worksheets.key import KeyLine
-from attncli.worksheets.powers import Powers
+from attncli.worksheets.key import KeyLine, Powers
 
 GIVEN = Message(N_("Given"))
 TO_FILL_IN = Message(N_("To fill in"))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from attncli.core.matrix import EXACT, Matrix
+from attncli.core.matrix import FloatArray
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.feedback import Marked
 from attncli.marking.habits import BY_HEAD
 from attncli.marking.mark import Marker
-from attncli.mistakes.mistake import Mistake
-from attncli.problems.answers import Answer, Sheet
+from attncli.problems.answers import Sheet, in_digits
 
 #: Mistakes that come to the same numbers always, or whenever some matrix is square: nobody can tell them apart.
 ALWAYS_SAME = frozenset(
@@ -32,6 +30,12 @@ ALWAYS_SAME = frozenset(
     )
 )
 
+
+def is_told_apart(mistake: str, other: str) -> bool:
+    """Whether two mistakes are two, and do not always come to the same numbers."""
+    return mistake != other and frozenset((mistake, other)) not in ALWAYS_SAME
+
+
 #: A mistake that comes to the right numbers.
 RIGHT = "right"
 #: Marked wrong, but not by its name.
@@ -44,12 +48,12 @@ class Wrong(Record):
     Parameters
     ----------
     step, id : the mistake, and where it is made
-    lines : what is written, by step, as far as it can be worked out
+    lines : what is written, by step, as far as it can be worked out; None where its operands do not fit, or it comes to no number
     """
 
     step: str
     id: str
-    lines: Mapping[str, Any]
+    lines: Mapping[str, FloatArray] | None
 
 
 class Proof(Record):
@@ -72,9 +76,7 @@ class Proof(Record):
     @property
     def is_alone(self) -> bool:
         """Whether nothing but what is always the same comes to the same."""
-        return self.verdict != "shared" or all(
-            id == self.id or frozenset((id, self.id)) in ALWAYS_SAME for _, id in self.shared
-        )
+        return self.verdict != "shared" or not any(is_told_apart(other, self.id) for _, other in self.shared)
 
 
 def by_hand(marker: Marker) -> Chain:
@@ -83,9 +85,8 @@ def by_hand(marker: Marker) -> Chain:
     return Chain(marker.setting, habit)
 
 
-def wrong_sheets(marker: Marker, chain: Chain | None = None) -> Iterator[Wrong | Mistake]:
-    """Every mistake of the catalogue, made anywhere; one whose operands do not fit, or that comes to
-    no number, comes back as it is.
+def wrong_sheets(marker: Marker, chain: Chain | None = None) -> Iterator[Wrong]:
+    """Every mistake of the catalogue, made anywhere.
 
     Parameters
     ----------
@@ -97,41 +98,33 @@ def wrong_sheets(marker: Marker, chain: Chain | None = None) -> Iterator[Wrong |
         for step in steps:
             for mistake in marker.explainer.mistakes(step):
                 fork = chain.fork(mistake.swap)
-                lines: dict[str, Any] = {}
-                for id in steps:
+                lines: dict[str, FloatArray] = {}
+                for line in steps:
                     try:
-                        lines[id] = fork.carried(id)[0]
+                        lines[line] = fork.carried(line)[0]
                     except MISFITS:
                         continue
                 if step not in lines or np.isnan(lines[step]).any():  # 0·∞ is nothing that anybody writes
-                    yield mistake.changed(swap={step: mistake.swap[step]}) if step in mistake.swap else mistake
+                    yield Wrong(step if step in mistake.swap else next(iter(mistake.swap)), mistake.id, None)
                 else:
-                    yield Wrong(step, mistake.id, {id: lines[id] for id in marker.points if id in lines})
+                    yield Wrong(step, mistake.id, {line: lines[line] for line in marker.points if line in lines})
 
 
 def certificate(marker: Marker) -> list[Proof]:
     """The proof of every mistake, in the order of the calculation."""
     made = list(wrong_sheets(marker))
-    wrong = [one for one in made if isinstance(one, Wrong)]
-    marked = dict(zip(map(id, wrong), marker.mark_many([_sheet(marker, one) for one in wrong]), strict=True))
+    marked = iter(marker.mark_many([sheet_of(marker, wrong.lines) for wrong in made if wrong.lines is not None]))
     found: dict[tuple[str, str], Proof] = {}
-    for one in made:
-        if isinstance(one, Wrong):
-            proof = _proof(one, marked[id(one)])
-        else:
-            proof = Proof(next(iter(one.swap)), one.id, "impossible", None)
-        key = proof.step, proof.id
+    for wrong in made:
+        key = wrong.step, wrong.id
+        proof = Proof(*key, "impossible", None) if wrong.lines is None else _proof(wrong, next(marked))
         found[key] = proof if key not in found else _both(found[key], proof)
     return list(found.values())
 
 
-def _sheet(marker: Marker, wrong: Wrong) -> Sheet:
-    return Sheet(None, {id: Answer(_written(value, marker.setting.places[id])) for id, value in wrong.lines.items()})
-
-
-def _written(values: Any, places: int) -> Matrix:
-    values = np.asarray(values, dtype=np.float64)
-    return Matrix(values, np.where(np.isfinite(values), places, EXACT))
+def sheet_of(marker: Marker, lines: Mapping[str, FloatArray]) -> Sheet:
+    """A sheet of numbers, written with the places asked for."""
+    return Sheet(None, {step: in_digits(values, marker.setting.places[step]) for step, values in lines.items()})
 
 
 def _proof(wrong: Wrong, marked: Marked) -> Proof:
@@ -158,24 +151,28 @@ def _both(one: Proof, other: Proof) -> Proof:
     )
 
 
-def collisions(sheets: Sequence[Wrong | Mistake], right: Mapping[str, Any]) -> int:
+def collisions(sheets: Iterable[Wrong], right: Mapping[str, FloatArray]) -> int:
     """How many wrong sheets come to the right numbers, or to those of another mistake that is not always the same: a first,
     quick look at what marking will say."""
-    seen: dict[tuple[Any, ...], list[Wrong]] = {}
+    seen: dict[Numbers, list[Wrong]] = {}
     count = 0
-    target = _key(right)
-    for one in sheets:
-        if isinstance(one, Wrong):
-            key = _key(one.lines)
-            count += key == target
-            others = seen.setdefault(key, [])
-            count += any(other.id != one.id and frozenset((other.id, one.id)) not in ALWAYS_SAME for other in others)
-            others.append(one)
+    target = _numbers(right)
+    for wrong in sheets:
+        if wrong.lines is not None:
+            numbers = _numbers(wrong.lines)
+            count += numbers == target
+            others = seen.setdefault(numbers, [])
+            count += any(is_told_apart(other.id, wrong.id) for other in others)
+            others.append(wrong)
     return count
 
 
-def _key(lines: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple((id, value.shape, (value + 0.0).tobytes()) for id, value in lines.items())
+#: All numbers of a sheet, as something that can be looked up.
+Numbers = tuple[tuple[str, tuple[int, ...], bytes], ...]
+
+
+def _numbers(lines: Mapping[str, FloatArray]) -> Numbers:
+    return tuple((step, value.shape, (value + 0.0).tobytes()) for step, value in lines.items())
 
 
 def told_apart(proofs: Sequence[Proof]) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -14,11 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from attncli import __version__
+from attncli.core.graph import gradient_id
+from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.message import AttnError, InputError
+from attncli.core.outputs import make_folder, write_whole
 from attncli.core.record import Record
+from attncli.locale import language
+from attncli.marking.mark import Marker
+from attncli.problems import file
+from attncli.problems.matrix_text import write_matrix
 from attncli.problems.problem import Problem
+from attncli.problems.question import question_of
+from attncli.problems.reading import decoded, read_bounded
 from attncli.worksheets import generator, recipes
 from attncli.worksheets.certificate import Proof
+from attncli.worksheets.key import key_of, powers_of
 
 #: Variants that one set may have.
 MOST_VARIANTS = 2000
@@ -43,14 +54,11 @@ class SetOrder(Record):
 
     def sheets(self) -> list[Job]:
         """The sheets, in order. A student's follows from the set and the name alone, whoever else is in the class."""
-        if not self.students:
-            width = len(str(self.variants))
-            return [
-                Job(self, f"{self.recipe}-{number:0{width}}", str(number), "") for number in range(1, self.variants + 1)
-            ]
-        return [
-            Job(self, f"{self.recipe}-{_short(self.seed, name)}", f"student {name}", name) for name in self.students
-        ]
+        width = len(str(self.variants))
+        named = {f"student {name}": (_short(self.seed, name), name) for name in self.students}
+        numbered = {str(number): (f"{number:0{width}}", "") for number in range(1, self.variants + 1)}
+        made = named if self.students else numbered
+        return [Job(self, f"{self.recipe}-{short}", seed, student) for seed, (short, student) in made.items()]
 
 
 class Job(Record):
@@ -60,6 +68,12 @@ class Job(Record):
     id: str
     seed: str
     student: str
+
+    def drawn(self) -> tuple[Problem, list[Proof]]:
+        """Its problem, and what its numbers tell apart."""
+        order, recipe = self.order, recipes.load(self.order.recipe)
+        seed = f"{order.seed}/{self.seed}"
+        return generator.draw(recipe, seed, decimals=order.decimals, ask=order.ask, problem_id=self.id, proved=True)
 
 
 class Made(Record):
@@ -84,28 +98,14 @@ Printer = Callable[[str], Callable[[Sequence[Any]], str]]
 
 def make(job: Job, page: Callable[..., Any]) -> Made:
     """One sheet; `page(question, language, key, student=…, powers=…)` puts it on a page."""
-    from attncli.locale import language
-    from attncli.marking.mark import Marker
-    from attncli.problems.question import question_of
-    from attncli.worksheets.key import key_of
-    from attncli.worksheets.powers import powers_of
-
-    order = job.order
-    problem, proofs = generator.drawn(
-        recipes.load(order.recipe), f"{order.seed}/{job.seed}", decimals=order.decimals, ask=order.ask, id=job.id
-    )
+    problem, proofs = job.drawn()
     question = question_of(problem)
-    words = language(order.language)
-    key = key_of(Marker(problem), [one.step for one in question.asked])
-    return Made(
-        job.id,
-        job.student,
-        problem_text(problem),
-        answers_text(problem, job.student),
-        page(question, words, student=job.student, powers=powers_of(problem, [one.step for one in question.asked])),
-        page(question, words, key),
-        tuple(proofs),
-    )
+    asked = [one.step for one in question.asked]
+    words = language(job.order.language)
+    sheet = page(question, words, student=job.student, powers=powers_of(problem, asked))
+    key = page(question, words, key_of(Marker(problem), asked))
+    texts = problem_text(problem), answers_text(problem, job.student)
+    return Made(job.id, job.student, *texts, sheet, key, tuple(proofs))
 
 
 def make_all(order: SetOrder, page: Callable[..., Any], jobs: int = 1) -> Iterator[Made]:
@@ -136,33 +136,25 @@ def _start() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def write(
-    folder: Path, order: SetOrder, made: Iterable[Made], printer: Printer, put: Callable[[Path, bytes], None]
-) -> list[Made]:
+def write(folder: Path, order: SetOrder, made: Iterable[Made], printer: Printer) -> list[Made]:
     """Write the folder of a set (FORMATS).
 
     Parameters
     ----------
     printer : what prints pages, by the ending of a file
-    put : what writes a file
     """
     sheets = list(made)
-    for one in sheets:
-        put(folder / "problems" / f"{one.id}.toml", one.problem.encode())
-        answers = folder / "answers" / f"{one.id}.toml"
-        if not answers.exists():  # it may be filled in already
-            put(answers, one.answers.encode())
-    pages = [one.page for one in sheets]
-    for name, text in (
-        ("sheets.html", printer(".html")(pages)),
-        ("sheets.tex", printer(".tex")(pages)),
-        ("sheets.md", printer(".md")(pages)),
-        ("teacher/key.html", printer(".html")([one.key for one in sheets])),
-        ("teacher/certificate.json", _certificates(sheets)),
-        ("students.csv", _students(sheets)),
-        ("set.toml", set_text(order, [one.id for one in sheets])),
-    ):
-        put(folder / name, text.encode())
+    pages, keys = [one.page for one in sheets], [one.key for one in sheets]
+    files = {f"problems/{one.id}.toml": one.problem for one in sheets}
+    # One that is there may be filled in already.
+    answers = {f"answers/{one.id}.toml": one.answers for one in sheets}
+    files |= {name: text for name, text in answers.items() if not (folder / name).exists()}
+    files |= {f"sheets{ending}": printer(ending)(pages) for ending in (".html", ".tex", ".md")}
+    files |= {"teacher/key.html": printer(".html")(keys), "teacher/certificate.json": _certificates(sheets)}
+    files |= {"students.csv": _students(sheets), "set.toml": set_text(order, [one.id for one in sheets])}
+    for name, text in files.items():
+        make_folder((folder / name).parent, "-o")
+        write_whole(str(folder / name), text.encode())
     return sheets
 
 
@@ -191,19 +183,22 @@ def check_folder(folder: Path, order: SetOrder, *, force: bool) -> None:
 
 def set_text(order: SetOrder, ids: Sequence[str]) -> str:
     """set.toml: what the set was made from."""
-    lines = [
-        "# attncli-worksheet",
-        "schema = 1",
-        f"recipe = {_quoted(order.recipe)}",
-        f"seed = {_quoted(order.seed)}",
-        f"generator = {generator.VERSION}",
-        f"version = {_quoted(__version__)}",
-    ]
-    decimals = recipes.load(order.recipe).decimals if order.decimals is None else order.decimals
-    lines.append(f"decimals = {decimals}")
-    if order.ask:
-        lines.append(f"ask = {json.dumps(list(order.ask))}")
-    return "\n".join([*lines, f"ids = {json.dumps(list(ids))}"]) + "\n"
+    table = {
+        "schema": 1,
+        "recipe": order.recipe,
+        "seed": order.seed,
+        "generator": generator.VERSION,
+        "version": __version__,
+        "decimals": recipes.load(order.recipe).decimals if order.decimals is None else order.decimals,
+        **({"ask": list(order.ask)} if order.ask else {}),
+        "ids": list(ids),
+    }
+    return "# attncli-worksheet\n" + _lines(table)
+
+
+def _lines(table: Mapping[str, object]) -> str:
+    """A table of TOML: of texts, numbers and lists, which JSON writes the same way."""
+    return "".join(f"{_key(name)} = {_quoted(value)}\n" for name, value in table.items())
 
 
 def _students(sheets: Sequence[Made]) -> str:
@@ -231,42 +226,27 @@ def _certificates(sheets: Sequence[Made]) -> str:
 
 def problem_text(problem: Problem) -> str:
     """A complete problem file of what was drawn."""
-    from attncli.core.graph import gradient_id
-    from attncli.problems.matrix_text import write_matrix
-
-    lines = [
-        "schema = 1",
-        f"id = {_quoted(problem.id)}",
-        f"model = {_quoted(problem.model)}",
-        f"decimals = {problem.decimals}",
-    ]
-    for table in ("title", "prompt"):
-        texts: Mapping[str, str] = getattr(problem, table)
-        if texts:
-            lines += ["", f"[{table}]", *(f"{code} = {_quoted(text)}" for code, text in texts.items())]
-    lines += ["", "[inputs]", *(f"{id} = {_quoted(write_matrix(m.values))}" for id, m in problem.inputs.items())]
-    if problem.settings:
-        lines += ["", "[settings]", *(f"{id} = {json.dumps(value)}" for id, value in problem.settings.items())]
-    if problem.upstream is not None:
-        arriving = gradient_id(problem.graph().output)
-        lines += ["", "[gradient]", f"{arriving} = {_quoted(write_matrix(problem.upstream.values))}"]
-    points = problem.marking["points"]
-    lines += ["", "[marking.points]", *(f"{_key(step)} = {count}" for step, count in points.items())]
-    return "\n".join(lines) + "\n"
+    upstream = problem.upstream
+    tables: dict[str, Mapping[str, object]] = {
+        "title": problem.title,
+        "prompt": problem.prompt,
+        "inputs": {name: write_matrix(matrix.values) for name, matrix in problem.inputs.items()},
+        "settings": problem.settings,
+        "gradient": {} if upstream is None else {gradient_id(problem.graph().output): write_matrix(upstream.values)},
+        "marking.points": problem.marking["points"],
+    }
+    head = {"schema": 1, "id": problem.id, "model": problem.model, "decimals": problem.decimals}
+    return _lines(head) + "".join(f"\n[{name}]\n{_lines(table)}" for name, table in tables.items() if table)
 
 
 def answers_text(problem: Problem, student: str = "") -> str:
     """An empty sheet, TOML, that says whose it is and which problem it answers."""
-    from attncli.problems.question import question_of
-
-    head = [f"student = {_quoted(student)}"]
-    if problem.id:
-        head.append(f"problem = {_quoted(problem.id)}")
-    return "\n".join(head) + f"\n\n[answers]\n{question_of(problem).sheet()}"
+    head = {"student": student, **({"problem": problem.id} if problem.id else {})}
+    return f"{_lines(head)}\n[answers]\n{question_of(problem).sheet()}"
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _quoted(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(step: str) -> str:
@@ -306,9 +286,6 @@ def _rows(path: str) -> list[list[str]]:
     InputError
         It cannot be read; names the file.
     """
-    from attncli.core.limits import MOST_TEXT_BYTES
-    from attncli.problems.reading import decoded, read_bounded
-
     try:
         text = decoded(read_bounded(path, MOST_TEXT_BYTES))
         return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True))
@@ -320,46 +297,25 @@ def _rows(path: str) -> list[list[str]]:
         raise error.at(path) from None
 
 
-class Set(Record):
-    """A set as it is read back.
-
-    Parameters
-    ----------
-    problems : by id
-    owners : the id of each student's sheet
-    """
-
-    problems: Mapping[str, Problem]
-    owners: Mapping[str, str]
-
-
-def is_set(path: str) -> bool:
-    """Whether this is the folder of a set."""
-    return os.path.isfile(os.path.join(path, "set.toml"))  # noqa: PTH113, PTH118 - of a name too long it only says no
-
-
-def read(path: str) -> Set:
-    """The set in a folder.
+def read(path: str) -> tuple[Mapping[str, Problem], Mapping[str, str]]:
+    """The problems of a set by their ids, and the id of each student's; nothing where this is no folder of a set.
 
     Raises
     ------
     InputError
         A problem is missing or cannot be read.
     """
-    import tomllib
-
-    from attncli.problems import file
-
+    if not os.path.isfile(os.path.join(path, "set.toml")):  # noqa: PTH113, PTH118 - of a name too long it only says no
+        return {}, {}
     folder = Path(path)
     try:
         ids = tomllib.loads((folder / "set.toml").read_text(encoding="utf-8"))["ids"]
-        problems = {str(id): file.load(folder / "problems" / f"{id}.toml") for id in ids}
+        problems = {str(name): file.load(folder / "problems" / f"{name}.toml") for name in ids}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             "{path}: set.toml cannot be read ({reason}). Make the folder again with attncli worksheet.",
-            path=path,
-            reason=str(error)[:120],
-        ) from None
+            path=path, reason=str(error)[:120],
+        ) from None  # fmt: skip
     if not problems:
         raise InputError("{path}: set.toml names no sheet. Make the folder again with attncli worksheet.", path=path)
     owners: dict[str, str] = {}
@@ -369,10 +325,8 @@ def read(path: str) -> Set:
         if student and sheet not in problems:
             raise InputError(
                 "{path}: students.csv gives {student} the sheet “{sheet}”, which is not in the set.",
-                path=path,
-                student=student[:60],
-                sheet=sheet[:80],
-            )
+                path=path, student=student[:60], sheet=sheet[:80],
+            )  # fmt: skip
         if student:
             owners[student] = sheet
-    return Set(problems, owners)
+    return problems, owners

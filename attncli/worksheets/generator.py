@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 import random
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from attncli.core.graph import Graph
-from attncli.core.message import N_, InputError, Message, unknown
+from attncli.arithmetic import Value
+from attncli.core.graph import Graph, gradient_id
+from attncli.core.matrix import FloatArray, Matrix
+from attncli.core.message import InputError, Message, unknown
+from attncli.core.terms import Term
 from attncli.marking.mark import Marker
+from attncli.problems.file import from_data
 from attncli.problems.problem import Problem
+from attncli.problems.source import matrix_of
 from attncli.worksheets.certificate import Proof, by_hand, certificate, collisions, wrong_sheets
-from attncli.worksheets.effort import effort
 from attncli.worksheets.recipes import Drawn, Recipe
 
 #: Of the drawing itself: whoever changes what is drawn from a seed counts it up.
@@ -53,44 +58,33 @@ def draw(
     *,
     decimals: int | None = None,
     ask: Sequence[str] = (),
-    id: str | None = None,
+    problem_id: str | None = None,
     proved: bool = False,
-) -> Problem:
-    """A complete problem with numbers of its own.
+) -> tuple[Problem, list[Proof]]:
+    """A complete problem with numbers of its own, and its certificate.
 
     Parameters
     ----------
     seed : anything that has a text
     decimals, ask : places and steps, where not as the recipe says
-    id : of the problem; made from recipe and seed, if nothing is said
-    proved : also marked: each mistake that can be made is told from the others (slower)
+    problem_id : made from recipe and seed, if nothing is said
+    proved : also marked: each mistake that can be made is told from the others (slower); without it there is no certificate
 
     Raises
     ------
     InputError
         A step that the model does not have, or no such numbers were found.
     """
-    return drawn(recipe, seed, decimals=decimals, ask=ask, id=id, proved=proved)[0]
-
-
-def drawn(
-    recipe: Recipe,
-    seed: object,
-    *,
-    decimals: int | None = None,
-    ask: Sequence[str] = (),
-    id: str | None = None,
-    proved: bool = True,
-) -> tuple[Problem, list[Proof]]:
-    """The same, with its certificate (empty where it was not asked for)."""
     draws = Draws(VERSION, recipe.name, seed)
-    start = _problem(recipe, _drawn(recipe, draws), decimals, ask, id or _id(recipe, seed))
+    if problem_id is None:
+        problem_id = f"{recipe.name}-{re.sub('[^A-Za-z0-9._-]+', '-', str(seed))[:30]}"
+    start = _problem(recipe, _drawn({**recipe.inputs, **recipe.gradient}, draws), decimals, ask, problem_id)
     climb = Climb(recipe, start.graph())
     best: tuple[int, Problem, list[Proof]] | None = None
     tried = 0
     for _ in range(_MOST_DRAWS):
-        cells = climb.to_friendly(draws)
-        if cells is None or not climb.to_even(cells, draws):
+        cells, is_friendly = climb.to_friendly(draws)
+        if not is_friendly or not climb.to_even(cells, draws):
             continue
         problem = _with(start, recipe, cells)
         found = _told_apart(problem, best[0] if best is not None else None, proved)
@@ -108,7 +102,7 @@ def _told_apart(problem: Problem, before: int | None, proved: bool) -> tuple[int
     """How many mistakes are not told apart, and the certificate; None where they are no fewer than before."""
     marker = Marker(problem)
     right = by_hand(marker)
-    hidden = collisions(list(wrong_sheets(marker)), {id: right.carried(id)[0] for id in marker.points})
+    hidden = collisions(wrong_sheets(marker), {step: right.carried(step)[0] for step in marker.points})
     if before is not None and hidden >= before:
         return None
     proofs = certificate(marker) if proved else []
@@ -124,56 +118,64 @@ class Climb:
         self.graph = graph
         self.numbers = {**recipe.inputs, **recipe.gradient}
         self.weights = [step.id for step in graph.steps.values() if step.is_attention and step.phase == "forward"]
-        self.scores = [_scores_of(graph, id) for id in self.weights]
+        self.scores = [_scores_of(graph, weights) for weights in self.weights]
         self.spreads = [
             step.id for step in graph.steps.values() if step.id.endswith("variance") and step.phase == "forward"
         ]
-        self.products = [_before(graph, id, ("scale", "mask")) for id in self.scores]
+        self.products = [_before(graph, scores, ("scale", "mask")) for scores in self.scores]
         self.until = [*self.weights, *self.scores, *self.products, *self.spreads]
 
-    def to_friendly(self, draws: Draws) -> Cells | None:
-        """Hand-friendly numbers, or None where this draw leads to none."""
-        cells, cost = self.climbed(draws, _MOST_CHANGES)
-        return cells if cost == 0 else None
+    def to_friendly(self, draws: Draws, most: int = _MOST_CHANGES) -> tuple[Cells, bool]:
+        """Numbers drawn and made friendlier by at most so many changes, and whether they are hand-friendly now."""
+        cells = _drawn(self.numbers, draws)
+        return cells, self._climbed(cells, draws, most, self.cost) == 0
 
-    def climbed(self, draws: Draws, most: int) -> tuple[Cells, float]:
-        """Numbers made friendlier by at most so many changes, and how far they are from friendly ones."""
-        cells = _drawn(self.recipe, draws)
-        cost = self.cost(cells)
-        places = [(id, i) for id, row in cells.items() for i in range(len(row))]
+    def to_even(self, cells: Cells, draws: Draws) -> bool:
+        """Change friendly numbers into ones that make as much work as the recipe says; whether that worked."""
+        wanted = self.recipe.effort
+
+        def off(cells: Cells) -> float:
+            return abs(self.effort(cells) / wanted - 1) if wanted and self.cost(cells) == 0 else math.inf
+
+        return wanted is None or self._climbed(cells, draws, _MOST_EVENING, off, EVEN) <= EVEN
+
+    def _climbed(
+        self, cells: Cells, draws: Draws, most: int, cost: Callable[[Cells], float], enough: float = 0.0
+    ) -> float:
+        """How far off numbers are when at most so many were changed, each only where that led no farther off."""
+        off = cost(cells)
+        places = [(name, i) for name, row in cells.items() for i in range(len(row))]
         for _ in range(most):
-            if cost == 0:
+            if off <= enough:
                 break
-            id, i = places[draws.below(len(places))]
-            choices = self.numbers[id].choices
-            before = cells[id][i]
-            cells[id][i] = choices[draws.below(len(choices))]
-            changed = self.cost(cells) if cells[id][i] != before else cost
-            if changed <= cost:
-                cost = changed
+            name, i = places[draws.below(len(places))]
+            choices = self.numbers[name].choices
+            before = cells[name][i]
+            cells[name][i] = choices[draws.below(len(choices))]
+            changed = cost(cells) if cells[name][i] != before else off
+            if changed <= off:
+                off = changed
             else:
-                cells[id][i] = before
-        return cells, cost
+                cells[name][i] = before
+        return off
 
     def cost(self, cells: Cells) -> float:
         """How far numbers are from hand-friendly ones; 0 where they are."""
         shaped = _shaped(self.numbers, cells)
-        cost = float(sum(_plainness(self.numbers[id], value) for id, value in shaped.items()))
-        cost += sum(_constant_rows(shaped[id]) for id in self.recipe.gradient)
+        cost = float(sum(_plainness(self.numbers[name], value) for name, value in shaped.items()))
+        cost += sum(_constant_rows(shaped[name]) for name in self.recipe.gradient)
         if not self.until:
             return cost
         given = {
-            id: value for id, value in shaped.items() if id in self.graph.inputs and id not in self.recipe.gradient
+            name: value for name, value in shaped.items() if name in self.graph.inputs and name in self.recipe.inputs
         }
         values = self.graph.evaluate(given=given, until=self.until)
         for weights, scores, product in zip(self.weights, self.scores, self.products, strict=True):
             cost += self._of_scores(values[scores]) + _of_weights(values[weights])
             cost += float(np.maximum(0, np.abs(values[product]) - MOST_SCORE).sum())
-        for id in self.spreads:
-            cost += float((values[id] < 1).sum())
-        return cost
+        return cost + sum(float((values[spread] < 1).sum()) for spread in self.spreads)
 
-    def _of_scores(self, scores: Any) -> float:
+    def _of_scores(self, scores: FloatArray) -> float:
         shown = np.where(np.isfinite(scores), scores, np.nan)
         rows = shown.reshape(-1, shown.shape[-1])
         cost = 0.0
@@ -182,30 +184,9 @@ class Climb:
         cost += float((np.abs(np.nansum(rows, -1)) < 1e-9).sum())
         return cost + float(_is_symmetric(shown))
 
-    def to_even(self, cells: Cells, draws: Draws) -> bool:
-        """Change friendly numbers into ones that make as much work as the recipe says; whether that worked."""
-        wanted = self.recipe.effort
-        if wanted is None:
-            return True
-        off = abs(self.effort(cells) / wanted - 1)
-        places = [(id, i) for id, row in cells.items() for i in range(len(row))]
-        for _ in range(_MOST_EVENING):
-            if off <= EVEN:
-                return True
-            id, i = places[draws.below(len(places))]
-            choices = self.numbers[id].choices
-            before = cells[id][i]
-            cells[id][i] = choices[draws.below(len(choices))]
-            changed = abs(self.effort(cells) / wanted - 1) if self.cost(cells) == 0 else off + 1
-            if changed <= off:
-                off = changed
-            else:
-                cells[id][i] = before
-        return off <= EVEN
-
     def effort(self, cells: Cells) -> int:
         """What these numbers cost by hand."""
-        given = {id: value for id, value in _shaped(self.numbers, cells).items() if id in self.graph.inputs}
+        given = {name: value for name, value in _shaped(self.numbers, cells).items() if name in self.graph.inputs}
         return effort(self.graph, self.graph.evaluate(given=given))
 
 
@@ -214,21 +195,21 @@ def _scores_of(graph: Graph, weights: str) -> str:
     return _before(graph, graph.steps[weights].inputs[0], ("exp", "subtract", "row_max"))
 
 
-def _before(graph: Graph, id: str, ops: Sequence[str]) -> str:
+def _before(graph: Graph, name: str, ops: Sequence[str]) -> str:
     """The step or input that leads to this one through these ops alone."""
-    while id in graph.steps and graph.steps[id].op.name in ops:
-        id = graph.steps[id].inputs[0]
-    return id
+    while name in graph.steps and graph.steps[name].op.name in ops:
+        name = graph.steps[name].inputs[0]
+    return name
 
 
-def _of_weights(weights: Any) -> float:
+def _of_weights(weights: FloatArray) -> float:
     rows = weights.reshape(-1, weights.shape[-1])
     choice = (rows > 0).sum(-1, keepdims=True) > 1
     too_small = (rows > 0) & (rows < LEAST_WEIGHT)
     return float(((too_small | (rows > MOST_WEIGHT)) & choice).sum())
 
 
-def _plainness(numbers: Drawn, value: Any) -> int:
+def _plainness(numbers: Drawn, value: FloatArray) -> int:
     """Faults of one matrix: equal rows, symmetry, too many zeros; ids without the repetition that is wanted."""
     if numbers.repeats:
         distinct = len(np.unique(value))
@@ -242,7 +223,7 @@ def _plainness(numbers: Drawn, value: Any) -> int:
     return faults
 
 
-def _is_symmetric(value: Any) -> bool:
+def _is_symmetric(value: FloatArray) -> bool:
     return (
         value.ndim > 1
         and value.shape[-1] > 1
@@ -251,28 +232,26 @@ def _is_symmetric(value: Any) -> bool:
     )
 
 
-def _constant_rows(value: Any) -> int:
+def _constant_rows(value: FloatArray) -> int:
     return int((value == value[..., :1]).all(-1).sum()) if value.ndim > 1 and value.shape[-1] > 1 else 0
 
 
-def _drawn(recipe: Recipe, draws: Draws) -> Cells:
+def _drawn(matrices: Mapping[str, Drawn], draws: Draws) -> Cells:
     return {
-        id: [numbers.choices[draws.below(len(numbers.choices))] for _ in range(int(np.prod(numbers.shape)))]
-        for id, numbers in {**recipe.inputs, **recipe.gradient}.items()
+        name: [matrix.choices[draws.below(len(matrix.choices))] for _ in range(math.prod(matrix.shape))]
+        for name, matrix in matrices.items()
     }
 
 
-def _shaped(numbers: Mapping[str, Drawn], cells: Cells) -> dict[str, Any]:
-    return {id: np.array(row, dtype=np.float64).reshape(numbers[id].shape) for id, row in cells.items()}
+def _shaped(numbers: Mapping[str, Drawn], cells: Cells) -> dict[str, FloatArray]:
+    return {name: np.array(row, dtype=np.float64).reshape(numbers[name].shape) for name, row in cells.items()}
 
 
-def _problem(recipe: Recipe, cells: Cells, decimals: int | None, ask: Sequence[str], id: str) -> Problem:
+def _problem(recipe: Recipe, cells: Cells, decimals: int | None, ask: Sequence[str], problem_id: str) -> Problem:
     """The problem of some numbers, read like any problem file."""
-    from attncli.problems.file import from_data
-
     data = {
         "schema": 1,
-        "id": id,
+        "id": problem_id,
         "model": recipe.model,
         "decimals": recipe.decimals if decimals is None else decimals,
         "title": dict(recipe.title),
@@ -285,22 +264,15 @@ def _problem(recipe: Recipe, cells: Cells, decimals: int | None, ask: Sequence[s
     asked = tuple(ask) or recipe.ask or tuple(known)
     for step in asked:
         if step not in known:
-            raise unknown(Message(N_("The step")), step, list(known))
+            raise unknown(Message("The step"), step, list(known))
     return from_data({**data, "marking": {"points": {step: 1 for step in known if step in asked}}})
-
-
-def _id(recipe: Recipe, seed: object) -> str:
-    """An id that a problem file may have."""
-    return f"{recipe.name}-{re.sub('[^A-Za-z0-9._-]+', '-', str(seed))[:30]}"
 
 
 def _with(problem: Problem, recipe: Recipe, cells: Cells) -> Problem:
     """The same problem with other numbers."""
-    from attncli.problems.source import matrix_of
-
     tables = _matrices(recipe, cells)
     return problem.changed(
-        inputs={id: matrix_of(text) for id, text in tables["inputs"].items()},
+        inputs={name: matrix_of(text) for name, text in tables["inputs"].items()},
         upstream=next(iter(matrix_of(text) for text in tables["gradient"].values()), None),
     )
 
@@ -308,8 +280,8 @@ def _with(problem: Problem, recipe: Recipe, cells: Cells) -> Problem:
 def _matrices(recipe: Recipe, cells: Cells) -> dict[str, dict[str, str]]:
     """The matrices as a problem file writes them."""
     return {
-        table: {id: _text(one.shape, cells[id]) for id, one in numbers.items()}
-        for table, numbers in (("inputs", recipe.inputs), ("gradient", recipe.gradient))
+        table: {name: _text(matrix.shape, cells[name]) for name, matrix in matrices.items()}
+        for table, matrices in (("inputs", recipe.inputs), ("gradient", recipe.gradient))
     }
 
 
@@ -318,4 +290,127 @@ def _text(shape: Sequence[int], cells: Sequence[float]) -> str:
     return "; ".join(" ".join(words[i : i + shape[-1]]) for i in range(0, len(words), shape[-1]))
 
 
-__all__ = ["Draws", "draw", "drawn"]
+# How much work it is.
+
+#: What a person does nothing for.
+_FREE = (0.0, 1.0, -1.0)
+#: Each of these is a calculation of its own.
+_CALCULATED = frozenset({"exp", "ln", "power", "root", "tanh", "erf", "sin", "cos"})
+
+
+def effort(graph: Graph, values: Mapping[str, Value]) -> int:
+    """Multiplications, divisions and powers of a whole calculation; those with 0 and ±1 cost nothing."""
+    return sum(
+        _work(step.op.terms(step, index, values), values)
+        for step in graph.steps.values()
+        for index in itertools.product(*map(range, graph.shape(step.id)))
+    )
+
+
+def _work(term: Term, values: Mapping[str, Value]) -> int:
+    parts = [part for part in term.parts if isinstance(part, Term)]
+    inside = sum(_work(part, values) for part in parts)
+    if term.kind == "product":
+        plain = [_plain(part, values) for part in parts]
+        return 0 if 0.0 in plain else inside + max(0, sum(one not in _FREE for one in plain) - 1)
+    if term.kind == "quotient":
+        over, under = (_plain(part, values) for part in parts)
+        return inside + (over != 0.0 and under not in _FREE)
+    if term.kind in _CALCULATED:
+        plain = [_plain(part, values) for part in parts]
+        return inside + all(one is None or (one != 0.0 and math.isfinite(one)) for one in plain)
+    return inside
+
+
+def _plain(term: Term, values: Mapping[str, Value]) -> float | None:
+    """A number that stands on the page, or None for something that is worked out first."""
+    if term.kind == "cell":
+        step, index = term.parts
+        return float(values[str(step)][index])
+    if term.kind == "number":
+        return float(term.parts[0])  # type: ignore[arg-type]
+    return None
+
+
+# Other numbers for an exercise that somebody wrote.
+
+#: Drawn are drawn from the range of those that stood there, no wider than this.
+_WIDEST = 3.0
+#: Cells up to which numbers are looked for that are friendly, and not only drawn; changes that are tried.
+_MOST_CELLS, _MOST_RECHANGES = 60, 400
+#: Draws that are tried until every line comes to a number.
+_MOST_REDRAWS = 20
+
+
+def redrawn(problem: Problem, seed: int) -> Problem:
+    """The exercise with other numbers: of the same shapes, whole, and as friendly as a short search finds them.
+
+    Ids, weights that add up to 1 and what a loss needs stay as they are.
+
+    Parameters
+    ----------
+    seed : the same one gives the same numbers, on every Python
+    """
+    graph = problem.graph()
+    output = gradient_id(graph.output)
+    # In the graph tokens are rows, whatever the file says.
+    inside = {name: given.matrix.values for name, given in graph.inputs.items()}
+    inputs = {name: _range(inside[name]) for name, matrix in problem.inputs.items() if _is_drawn(graph, name, matrix)}
+    gradient = {} if problem.upstream is None else {output: _range(inside[output])}
+    if not inputs:
+        return problem
+    recipe = Recipe(problem.id or problem.model, problem.model, inputs, gradient, ties=True)
+    climb = Climb(recipe, graph)
+    draws = Draws(VERSION, "redrawn", recipe.name, seed)
+    count = sum(math.prod(matrix.shape) for matrix in climb.numbers.values())
+    written = {**problem.inputs, output: problem.upstream}
+    for _ in range(_MOST_REDRAWS):
+        cells, _ = climb.to_friendly(draws, _MOST_RECHANGES if count <= _MOST_CELLS else 0)
+        drawn = {
+            name: matrix_of(_turned(values, written[name]).tolist())
+            for name, values in _shaped(climb.numbers, cells).items()
+        }
+        found = problem.changed(
+            inputs={**problem.inputs, **{name: drawn[name] for name in inputs}},
+            upstream=drawn.get(output, problem.upstream),
+            published={}, how={}, notice={}, contrast=None,
+        )  # fmt: skip
+        if _is_worked_out(found.graph()) or not _is_worked_out(graph):
+            return found
+    return problem
+
+
+def _turned(values: FloatArray, like: Matrix | None) -> FloatArray:
+    """Numbers of the graph as the file writes such a matrix."""
+    return values if like is None or values.shape == like.values.shape else values.swapaxes(-1, -2)
+
+
+def _is_worked_out(graph: Graph) -> bool:
+    """Whether every line comes to numbers: no row of equal numbers is divided by its spread."""
+    with np.errstate(all="ignore"):
+        trace = graph.evaluate()
+    return not any(np.isnan(trace[step]).any() for step in graph.steps)
+
+
+def _is_drawn(graph: Graph, name: str, matrix: Matrix) -> bool:
+    """Whether an input may hold any numbers: no ids, no weights, nothing infinite."""
+    values = matrix.values
+    if name not in graph.inputs or not np.isfinite(values).all() or values.size < 2:
+        return False
+    is_weights = bool((values >= 0).all() and np.allclose(values.sum(-1), 1))
+    return not (name.endswith("T") or is_weights or name in _taken_as_ids(graph))
+
+
+def _taken_as_ids(graph: Graph) -> set[str]:
+    """What names rows of a table."""
+    return {
+        name for step in graph.steps.values() if step.op.name in ("look_up", "scatter_add") for name in step.inputs[1:]
+    }
+
+
+def _range(values: FloatArray) -> Drawn:
+    """Whole numbers about as large as these; positive ones stay positive, as a γ or a variance is."""
+    if values.min() > 0:
+        return Drawn(values.shape, 1.0, max(2.0, min(math.ceil(float(values.max())), _WIDEST)))
+    most = max(2.0, min(math.ceil(float(np.abs(values).max())), _WIDEST))
+    return Drawn(values.shape, -most, most)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from learners import RECIPES, Bench, only, right
 
-from attncli.practice.log import LogEntry, Progress, read
+from attncli.practice.log import LogEntry, read
+from attncli.practice.progress import Progress
 
 LINES = 10_000
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from attncli.arithmetic.hand import round_decimal
-from attncli.practice.log import LogEntry, Progress
-from attncli.practice.parts import Part, Text
+from attncli.practice.log import LogEntry
+from attncli.practice.progress import Progress
+from attncli.practice.replies import Reply, Text
 from attncli.practice.schedule import NextExercise, Recipes, next_exercise
 from attncli.practice.session import Exercise, Session
 
@@ -37,14 +38,14 @@ class Bench:
             lambda: self.now,
             count,
         )
-        self.shown: list[Part] = list(self.session.start())
+        self.shown: list[Reply] = list(self.session.start())
 
     @property
     def exercise(self) -> Exercise:
         assert self.session.exercise is not None
         return self.session.exercise
 
-    def type(self, line: str) -> list[Part]:
+    def type(self, line: str) -> list[Reply]:
         """What comes back."""
         self.now += 10
         self.shown = list(self.session.take(line))

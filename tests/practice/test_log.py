@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attncli.core.message import InputError
-from attncli.practice.log import LogEntry, Progress, Writer, by_student, default_path, entry_of, forget, read
-from attncli.practice.report import csv_text, jsonl_text, mistakes, rows
+from attncli.practice.log import LogEntry, Writer, default_path, entry_of, forget, read
+from attncli.practice.progress import Progress, by_student, csv_text, jsonl_text, mistakes, rows
 
 ONE = LogEntry(1_000_000.0, "小明", "attention#3", "A", "softmax", 2, "0.3 0.7", "wrong", ("no-scale",), 1, 2, 41)
 

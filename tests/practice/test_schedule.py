@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from learners import RECIPES, Bench, exercises, mistaken, right
 
-from attncli.practice.log import BOXES, DAY, LogEntry, Progress
+from attncli.practice.log import LogEntry
+from attncli.practice.progress import BOXES, DAY, Progress
 from attncli.practice.schedule import chooser, next_exercise, shows_alone
 from attncli.practice.skills import SKILLS, asked_at, skill_of, stage_of
 from attncli.problems import library
 from attncli.problems.question import points_of
-from attncli.worksheets.redraw import redrawn
+from attncli.worksheets.generator import redrawn
 
 
 def test_who_is_always_right_reaches_the_last_stage_within_six_exercises() -> None:

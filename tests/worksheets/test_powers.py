@@ -10,7 +10,7 @@ from attncli.arithmetic.hand import round_decimal
 from attncli.cli.main import main
 from attncli.worksheets import recipes
 from attncli.worksheets.generator import draw
-from attncli.worksheets.powers import powers_of
+from attncli.worksheets.key import powers_of
 
 WITHOUT = {"embedding", "layer-norm", "layer-norm-backward"}
 
@@ -19,7 +19,7 @@ WITHOUT = {"embedding", "layer-norm", "layer-norm-backward"}
 def test_every_recipe_with_exponentials_has_all_that_are_needed(name):
     tables = []
     for seed in range(3):
-        problem = draw(recipes.load(name), f"powers/{seed}")
+        problem = draw(recipes.load(name), f"powers/{seed}")[0]
         table = powers_of(problem, list(problem.marking["points"]))
         assert (not table) == (name in WITHOUT)
         if table:
@@ -37,7 +37,7 @@ def test_every_recipe_with_exponentials_has_all_that_are_needed(name):
 
 
 def test_none_where_it_would_not_help():
-    problem = draw(recipes.load("attention"), "1")
+    problem = draw(recipes.load("attention"), "1")[0]
     assert powers_of(problem, ["scores", "scaled"]) == ()
     odd = attncli.problem("attention", {"Q": "0.3 1", "K": "1 0; 0 1", "V": "2 0; 0 4"})
     assert powers_of(odd, ["O"]) == ()

@@ -6,7 +6,7 @@ from simulated_class import Class, as_text, from_text, sheet
 
 from attncli.marking.mark import Marker
 from attncli.worksheets import recipes
-from attncli.worksheets.generator import draw, drawn
+from attncli.worksheets.generator import draw
 from attncli.worksheets.key import key_of
 
 QUICK = ("attention", "layer-norm", "softmax-backward")
@@ -15,7 +15,7 @@ SOFTMAX = {"scaled", "masked", "row_max", "shifted", "exp", "row_sum", "A"}
 
 
 def check(name):
-    problem, _ = drawn(recipes.load(name), "class/right")
+    problem, _ = draw(recipes.load(name), "class/right", proved=True)
     marker = Marker(problem)
     key = key_of(marker, list(marker.points))
     people = list(Class(problem).people(PEOPLE, 1))
@@ -51,7 +51,7 @@ def test_right_sheets_of_every_recipe_lie_within_the_key(name):
 
 def test_a_maximum_that_is_rounded_while_its_scores_are_not():
     """√2 − 1.414 = 0.0002 is written 0.000, its power 1.0002 as 1.000, and 0.0591 + 2·1.0002 is 2.060: one habit a line."""
-    problem = draw(recipes.load("embedded-backward"), "right")
+    problem = draw(recipes.load("embedded-backward"), "right")[0]
     texts = {
         "scaled": "-1.414 1.414 1.414; 0.000 1.414 1.414; 0.000 1.414 1.414",
         "row_max": "1.414; 1.414; 1.414",
@@ -60,3 +60,12 @@ def test_a_maximum_that_is_rounded_while_its_scores_are_not():
         "row_sum": "2.060; 2.244; 2.244",
     }
     assert Marker(problem).mark(sheet(texts)).first_wrong is None
+
+
+def test_what_is_hidden_has_one_right_number():
+    problem, _ = draw(recipes.load("attention-causal"), "hidden")
+    marker = Marker(problem)
+    masked = key_of(marker, list(marker.points))["masked"]
+    hidden = np.isneginf(masked.values)
+    assert hidden.any() and (masked.least[hidden] == masked.most[hidden]).all()
+    assert np.isfinite(masked.most[~hidden]).all()

@@ -7,8 +7,7 @@ from attncli.core.message import InputError
 from attncli.marking.mark import Marker
 from attncli.worksheets import recipes
 from attncli.worksheets.certificate import certificate, wrong_sheets
-from attncli.worksheets.effort import effort
-from attncli.worksheets.generator import EVEN, Draws, draw, drawn
+from attncli.worksheets.generator import EVEN, Draws, draw, effort
 
 QUICK = ("softmax", "embedding", "attention")
 
@@ -29,8 +28,8 @@ FIRST = [0, 8, 0, 4, 5, 9, 0, 8]
 @pytest.mark.parametrize("name", recipes.names())
 def test_drawn_numbers_are_friendly(name):
     recipe = recipes.load(name)
-    problem = draw(recipe, "t")
-    assert text_of(problem) == text_of(draw(recipe, "t")) != text_of(draw(recipe, "u"))
+    problem, _ = draw(recipe, "t")
+    assert text_of(problem) == text_of(draw(recipe, "t")[0]) != text_of(draw(recipe, "u")[0])
     graph = problem.graph()
     trace = graph.evaluate()
     for id, numbers in {**recipe.inputs, **recipe.gradient}.items():
@@ -50,10 +49,10 @@ def test_drawn_numbers_are_friendly(name):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_every_mistake_is_named_beside_nothing_but_the_known_pairs(name):
-    problem, proofs = drawn(recipes.load(name), "proof")
+    problem, proofs = draw(recipes.load(name), "proof", proved=True)
     assert [proof for proof in proofs if not proof.is_alone] == []
     assert {proof.verdict for proof in proofs} >= {"alone"}
-    made = {(one.step, one.id) for one in wrong_sheets(Marker(problem)) if hasattr(one, "lines")}
+    made = {(one.step, one.id) for one in wrong_sheets(Marker(problem)) if one.lines is not None}
     assert made == {(proof.step, proof.id) for proof in proofs if proof.verdict != "impossible"}
 
 
@@ -61,7 +60,7 @@ def test_every_mistake_is_named_beside_nothing_but_the_known_pairs(name):
 @pytest.mark.parametrize("name", sorted(set(recipes.names()) - set(QUICK)))
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_every_recipe_has_numbers_in_which_no_mistake_hides(name, seed):
-    _, proofs = drawn(recipes.load(name), seed)
+    _, proofs = draw(recipes.load(name), seed, proved=True)
     assert [(proof.step, proof.id, proof.shared) for proof in proofs if not proof.is_alone] == []
 
 
@@ -77,7 +76,7 @@ def test_a_certificate_says_where_a_mistake_hides():
 
 def test_places_steps_and_unknown_names():
     recipe = recipes.load("attention")
-    problem = draw(recipe, 1, decimals=2, ask=["O", "A"])
+    problem, _ = draw(recipe, 1, decimals=2, ask=["O", "A"])
     assert problem.decimals == 2 and list(problem.marking["points"]) == ["A", "O"]
     with pytest.raises(InputError, match="attention"):
         recipes.load("atention")

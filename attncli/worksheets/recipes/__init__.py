@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attncli.core.message import N_, InputError, Message, unknown
+from attncli.core.message import InputError, Message, unknown
 from attncli.core.record import Record
 
 _NOTHING: Mapping[str, Any] = {}
@@ -76,7 +76,7 @@ def load(name: str) -> Recipe:
     """
     known = names()
     if name not in known:
-        raise unknown(Message(N_("The recipe")), name, known)
+        raise unknown(Message("The recipe"), name, known)
     return parse(name, (Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -95,7 +95,7 @@ def parse(name: str, text: str) -> Recipe:
             raise InputError("Recipe {name}: {key} is missing. Write {key} = …", name=name, key=key)
     for key in data:
         if key not in Recipe._fields:
-            raise unknown(Message(N_("The key")), key, list(Recipe._fields))
+            raise unknown(Message("The key"), key, list(Recipe._fields))
     tables = {key: _numbers(data.get(key, {})) for key in ("inputs", "gradient")}
     return Recipe(name=name, **{**data, **tables, "ask": tuple(data.get("ask", ()))})
 

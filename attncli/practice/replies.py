@@ -1,0 +1,160 @@
+"""What a session shows, before any screen: sentences, numbers, the arithmetic of a cell; and hints, a ladder of these.
+
+A hint says where to look, then the formula in letters, then the numbers put in without the result. Never a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attncli.arithmetic import Value
+from attncli.core.graph import Graph
+from attncli.core.message import Message
+from attncli.core.record import Record
+from attncli.core.terms import Index, Term
+from attncli.marking.feedback import StepMark
+from attncli.mistakes import look, varies, without_vaguer
+
+
+class Reply(Record):
+    """Something that a session shows."""
+
+
+class Text(Reply):
+    """A sentence; its kind says how it stands out: "title", "right", "wrong", "remark", "aside", or nothing."""
+
+    message: Message
+    kind: str = ""
+
+
+class WholeExercise(Reply):
+    """A whole exercise: its prompt, what is given, and the lines that are shown.
+
+    Parameters
+    ----------
+    shown : ids of the lines whose numbers stand there
+    """
+
+    shown: tuple[str, ...]
+
+
+class Result(Reply):
+    """The numbers of one line."""
+
+    id: str
+
+
+class Formula(Reply):
+    """How a line is calculated, in letters; and the lines before it that stand nowhere."""
+
+    ids: tuple[str, ...]
+
+
+class CellArithmetic(Reply):
+    """The arithmetic of one cell, its numbers put in.
+
+    Parameters
+    ----------
+    on_screen : ids whose numbers stand on the screen; another cell is called by its name
+    solved : with its result, where the result was asked for
+    """
+
+    id: str
+    index: Index
+    term: Term
+    on_screen: frozenset[str]
+    solved: bool = False
+
+
+class Wanted(Reply):
+    """What is asked for next: one line."""
+
+    id: str
+    symbol: str
+    shape: tuple[int, ...]
+    decimals: int
+
+
+#: The rung that gives the result, and costs the line.
+LAST = 4
+#: Cells that the arithmetic of one cell may hold and still be read.
+_MOST_CELLS = 40
+
+
+class Ladder(Record):
+    """The hints at one line.
+
+    Parameters
+    ----------
+    line : the step that is asked for
+    mark : of the last try, or None
+    on_screen : inputs and lines that stand on the screen; every other number is opened down to these
+    values : the numbers of all lines, as they follow from what stands on the screen
+    """
+
+    graph: Graph
+    line: str
+    mark: StepMark | None
+    on_screen: frozenset[str]
+    values: Mapping[str, Value]
+
+    def rung(self, number: int) -> Reply:
+        """One hint below the last, about the last try where there was one."""
+        if number == 1:
+            return Text(self.where_to_look())
+        if number == 2:
+            return Formula((self.line, *self._hidden_before()))
+        return self.arithmetic()
+
+    def where_to_look(self) -> Message:
+        """What to look at again: in the words of the likeliest mistake, else what the line is for."""
+        if self.mark is None:
+            return self.graph.steps[self.line].why
+        made = self.mark.mistakes
+        if not made:
+            return Message("Work this line out once more from the lines above it.")
+        told = without_vaguer([named.id for named in made if named.step == made[0].step])
+        likeliest = next(named for named in made if named.id == told[0])
+        return look(likeliest.id, self.graph if varies(likeliest.id) else None, likeliest.step)
+
+    def arithmetic(self) -> CellArithmetic:
+        """One cell's arithmetic with the numbers put in: of the first wrong one, else of the first."""
+        step, shape = self.graph.steps[self.line], self.graph.shape(self.line)
+        index = (0,) * len(shape)
+        wrong = self.mark.cells[0] if self.mark is not None and self.mark.cells else ()
+        if len(wrong) == len(shape) and all(1 <= i <= size for i, size in zip(wrong, shape, strict=True)):
+            index = tuple(i - 1 for i in wrong)
+        term = step.op.terms(step, index, self.values)
+        opened = self._opened(term)
+        is_short = len(list(opened.cells())) <= _MOST_CELLS
+        return CellArithmetic(self.line, index, opened if is_short else term, self.on_screen)
+
+    def _opened(self, term: Term) -> Term:
+        """The term with every cell that stands nowhere on the screen replaced by its own arithmetic."""
+        if term.kind == "cell":
+            source, index = term.parts
+            step = self.graph.steps.get(str(source))
+            if step is None or source in self.on_screen or not isinstance(index, tuple):
+                return term
+            return self._largest(self._opened(step.op.terms(step, index, self.values)))
+        if term.kind in ("number", "text"):
+            return term
+        return Term(term.kind, *(self._opened(part) for part in term.parts if isinstance(part, Term)))
+
+    def _largest(self, term: Term) -> Term:
+        """Of a maximum of numbers that stand somewhere, the one that it is: it stands there, too."""
+        parts = [part for part in term.parts if isinstance(part, Term)]
+        if term.kind != "max" or any(part.kind != "cell" for part in parts):
+            return term
+        return max(parts, key=lambda part: float(self.values[str(part.parts[0])][part.parts[1]]))
+
+    def _hidden_before(self) -> list[str]:
+        """The lines that the line is worked out from and that stand nowhere, the last one first."""
+        steps = self.graph.steps
+        found: set[str] = set()
+        waiting = [self.line]
+        while waiting:
+            new = {source for source in steps[waiting.pop()].inputs if source in steps} - self.on_screen - found
+            found |= new
+            waiting += new
+        return [step for step in reversed(steps) if step in found]
