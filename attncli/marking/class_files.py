@@ -264,7 +264,7 @@ def _header(path: str, row: list[str] | Message | None) -> tuple[str, ...]:
     names = column_names(row)
     if "student" not in names:
         raise InputError(
-            "{path}: the first line names no column student, but: {names}. Name the columns there, with commas between them.",
+            "{path}: the first line has no column “student”, only: {names}. Name the columns there, with commas between them.",
             path=path,
             names=", ".join(name[:40] for name in names[:20]),
         )

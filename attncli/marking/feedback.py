@@ -46,9 +46,11 @@ FOLLOWED = N_("Right from your own earlier values.")
 
 _CUT_OFF = N_("Right; digits seem to have been cut off instead of rounded. Next time, round the last decimal.")
 _NEARLY_RIGHT = N_(
-    "Nearly: rounding on the way can lead about this far, but no usual way of rounding leads here. Carry one more decimal."
+    "Nearly: rounding on the way can move a result about this far, but no usual way of rounding gives this number. Carry one more decimal."
 )
-_REFUSED = N_("This follows from your own line above, but that line makes everything after it trivial: no credit.")
+_REFUSED = N_(
+    "This does follow from your own line above, but that line leaves nothing to work out, so there are no points for it."
+)
 
 _NOTHING: Mapping[str, Any] = {}
 #: Marks that are kept.

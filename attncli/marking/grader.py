@@ -35,10 +35,10 @@ WORTH = 3.0
 Result = dict[str, Any]
 
 _WHOSE = N_(
-    'Which sheet of the set this answers is not known: it names the problem “{problem}”, and students.csv has none for {student}. Write problem = "…", as on the empty sheet.'
+    'It is not clear which problem this sheet answers: it names “{problem}”, and students.csv lists none for {student}. Write problem = "…", as on the empty sheet.'
 )
 _FAULT = N_(
-    "attncli itself failed at this sheet ({what}). It has no points yet: mark it by hand, and please report it."
+    "attncli itself failed on this sheet ({what}). It has no points yet: mark it by hand, and please report it."
 )
 _SLOW = N_("This sheet took more than {limit} seconds, the limit. It has no points yet: mark it by hand.")
 _LARGE = N_("This sheet needs more memory than there is. It has no points yet: mark it by hand.")

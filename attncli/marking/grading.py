@@ -163,12 +163,12 @@ class Grading:
     def _say_what_happened(self) -> None:
         if self.picture.several and self.order.format != "table":
             names = Listed.first(self.picture.several, _MOST_NAMES)
-            text = N_("More than one sheet of the same student; all are kept and marked: {names}.")
+            text = N_("These students handed in more than one sheet; all are kept and marked: {names}.")
             self.tell(Message(text, names=names))
         if self.faults:
             names = Listed.first(self.faults, _MOST_NAMES)
             text = N_(
-                "attncli itself failed at sheets: {count} ({names}). They have no points; the reason stands in their results. Please report it (attncli {version})."
+                "attncli itself failed on {count} of the sheets ({names}). There are no points for them yet; the reason is in their results. Please report it (attncli {version})."
             )
             self.tell(Message(text, count=len(self.faults), names=names, version=__version__))
 
@@ -228,7 +228,7 @@ class Grading:
         self._counts[student] += 1
         again = None
         if self._counts[student] > 1:
-            text = N_("This is sheet {number} of {student}; the earlier ones are kept and marked too.")
+            text = N_("This is sheet {number} from {student}; the earlier ones are kept and marked too.")
             again = Message(text, number=self._counts[student], student=student[:60])
             result["notes"] = [*result.get("notes", ()), again.text(self.order.language)]
         if "fault" in result:

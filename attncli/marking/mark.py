@@ -31,7 +31,10 @@ CHUNK = 256
 #: Matrices that must be written the other way before the whole sheet is taken to be.
 _TURNED = 2
 
-_COLUMNS = N_("The whole sheet is written with tokens as columns. That is right too; it was read that way.")
+_OTHER_WAY = {
+    "columns": N_("The whole sheet is written with tokens as columns. That is right too; it was read that way."),
+    "rows": N_("The whole sheet is written with tokens as rows. That is right too; it was read that way."),
+}
 
 
 def marker_of(problem: Problem) -> Marker:
@@ -119,7 +122,7 @@ class Marker(Prepared):
                     continue
                 other_way = self._marked([turned[at]])[0]
                 if other_way.score > marked[at].score and (other_way.ok or _lines_turned(marked[at]) >= _TURNED):
-                    yield at, other_way.changed(notes=(*other_way.notes, Message(_COLUMNS)))
+                    yield at, other_way.changed(notes=(*other_way.notes, Message(_OTHER_WAY[other_way.layout])))
 
     def _marked(self, papers: Sequence[Paper]) -> list[Marked]:
         verdicts: list[Verdicts] = [{} for _ in papers]

@@ -33,9 +33,9 @@ _SINGLE = float(np.finfo(np.float32).eps)
 #: The coarsest precision an array may have where a problem says what its numbers come from.
 _COARSEST = {"printed": _SINGLE, "float32": _SINGLE, "float16": _HALF}
 
-_AS_HIDDEN = N_("{number} stands for −∞ here: its e^x is 0 as well.")
+_AS_HIDDEN = N_("{number} is taken as −∞ here: its e^x is 0 too.")
 _READ_AS = N_("(written as {name})")
-_TABLE = N_("A table of names is not a matrix. Write its rows one below the other.")
+_TABLE = N_("This is a table of names, not a matrix. Write the rows of the matrix one below the other.")
 
 
 class PaperEntry(Record):

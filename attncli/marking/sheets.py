@@ -203,7 +203,7 @@ def sheet_layout(layout: str | None) -> str | None:
 #: Characters of a name that a sheet claims.
 _MOST_CLAIMED = 60
 
-_CLAIM = N_("This sheet names “{claimed}”, but it was handed in as that of {name}. It counts for {name}.")
+_CLAIM = N_("This sheet is signed “{claimed}”, but it was handed in for {name}. It counts for {name}.")
 
 
 class Submission(Record):

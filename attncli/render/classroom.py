@@ -47,7 +47,7 @@ def page(picture: Picture, problem: Problem, language: Language, author: Sequenc
     if picture.several:
         yield Gap()
         names = Listed(f"{student} ({count})" for student, count in list(picture.several.items())[:_MOST])
-        several = N_("More than one sheet of the same student; all are kept and marked: {names}.")
+        several = N_("These students handed in more than one sheet; all are kept and marked: {names}.")
         yield Paragraph(Message(several, names=names), "remark")
     if picture.scores:
         yield Heading(Message(N_("How the points are spread")))
@@ -72,7 +72,7 @@ def page(picture: Picture, problem: Problem, language: Language, author: Sequenc
 
 def _more(count: int, shown: int) -> Iterator[Block]:
     if count > shown:
-        more = N_("… and {count} more; all of them stand in a file: -o class.csv")
+        more = N_("… and {count} more; to have all of them in a file: -o class.csv")
         yield Paragraph(Message(more, count=count - shown), "aside")
 
 

@@ -206,11 +206,13 @@ def test_a_fault_of_ours_costs_one_student(monkeypatch: pytest.MonkeyPatch, tmp_
     lines = json_lines([{"student": name, "answers": RIGHT} for name in ("ann", "bob", "cyd")])
     ran = grade("-", stdin=lines.encode())
     assert ran.status == 2
-    assert ran.err.startswith("attncli: attncli itself failed at sheets: 1 (bob). They have no points;")
+    assert ran.err.startswith(
+        "attncli: attncli itself failed on 1 of the sheets (bob). There are no points for them yet;"
+    )
     ann, bob, cyd = map(json.loads, ran.out.splitlines())
     assert ann["score"] == cyd["score"] == 6
     assert bob["score"] is None
-    assert "attncli itself failed at this sheet (ZeroDivisionError: by hand at test_grade_hostile.py:" in bob["fault"]
+    assert "attncli itself failed on this sheet (ZeroDivisionError: by hand at test_grade_hostile.py:" in bob["fault"]
     table = grade("-", "--format", "table", stdin=lines.encode()).out
     assert "Mean: 6 of 6 points" in table and "bob: attncli itself failed" in table and "\nbob  –\n" in table
     row = list(csv.DictReader(io.StringIO(grade("-", "--format", "csv", stdin=lines.encode()).out)))[1]

@@ -102,7 +102,7 @@ def test_whose_sheet_it_is_the_place_says(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert ["notes" in result for result in results] == [False, True, False, True]
     assert results[3]["notes"] == [
-        "This sheet names “alice”, but it was handed in as that of mallory. It counts for mallory."
+        "This sheet is signed “alice”, but it was handed in for mallory. It counts for mallory."
     ]
     # A single file that is named is no place: it may say whose it is.
     (one,) = grade(tmp_path / "mallory" / "answers.json").results()
@@ -120,12 +120,12 @@ def test_two_sheets_of_a_student_are_said_and_both_kept(tmp_path: Path, format: 
     out, pages = tmp_path / "out", tmp_path / "pages"
     ran = grade(tmp_path / "class.jsonl", "--format", format, "-o", out, "--feedback", pages)
     assert ran.status == 0
-    second = "This is sheet 2 of ann; the earlier ones are kept and marked too."
+    second = "This is sheet 2 from ann; the earlier ones are kept and marked too."
     if format == "table":
-        assert "More than one sheet of the same student" in out.read_text("utf-8")
+        assert "handed in more than one sheet" in out.read_text("utf-8")
         assert "ann (2)" in out.read_text("utf-8")
     else:
-        assert "More than one sheet of the same student; all are kept and marked: ann." in ran.err
+        assert "These students handed in more than one sheet; all are kept and marked: ann." in ran.err
         texts = [path.read_text("utf-8") for path in (out.rglob("*.json") if out.is_dir() else [out])]
         assert sum(text.count(second) for text in texts) == 1
     if format == "gradescope":
@@ -204,7 +204,7 @@ def test_columns_that_are_no_steps_are_named_once_and_left_out(tmp_path: Path) -
         ("学生,scores\n王,1 2\n".encode("gbk"), ["class.csv", "not UTF-8", "CSV UTF-8"]),
         ("student\tA\n".encode("utf-16"), ["class.csv", "not UTF-8"]),
         (b"student;A;O\nann;1 2;3\n", ["student;A;O", "commas"]),
-        (b"name,A\nann,1 2\n", ["no column student"]),
+        (b"name,A\nann,1 2\n", ["no column “student”"]),
         (b"student,A,A\nann,1 2,1 2\n", ["“A” occurs twice"]),
         (b"", ["empty"]),
         (b'"student,A\nann,1 2\n', ["quote that is not closed"]),
