@@ -138,7 +138,9 @@ _MOST_AXES = 8
 def _from_file(name: str, place: Callable[[str], str] | None) -> Answer:
     """The answer in a file: an array is a program's, judged at its own precision."""
     if place is None:
-        raise InputError("“@{name}”: when a class is marked, a sheet cannot point to a file. Write the numbers.", name=name[:60])
+        raise InputError(
+            "“@{name}”: when a class is marked, a sheet cannot point to a file. Write the numbers.", name=name[:60]
+        )
     path, array = array_in(place(name))
     if array is None:
         return Answer(matrix_from_file(place(name), blanks=True))
