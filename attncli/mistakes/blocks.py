@@ -19,6 +19,7 @@ from attncli.mistakes.mistake import (
     backward_of,
     instead,
     passing,
+    steps_of,
     together,
     value_of,
     with_operands,
@@ -70,9 +71,6 @@ def _goes_past(graph: Graph, path: str) -> bool:
 
 # --- the norm in another place ----------------------------------------------------------------------------------------
 
-#: The first step of a norm: the mean of LayerNorm, the mean square of RMSNorm.
-_FIRST = ("row_mean", "row_mean_square")
-
 
 def _placed(graph: Graph, step: Step) -> Iterator[Swaps]:
     """Told at the residual, and at the steps that its sublayer begins with: their rows are normalised, or not."""
@@ -80,9 +78,7 @@ def _placed(graph: Graph, step: Step) -> Iterator[Swaps]:
         residuals = [step]
     elif step.phase == "forward" and step.inputs[1].removeprefix(part_of(step.inputs[1])).startswith("W_"):
         part = part_of(step.id)
-        residuals = [
-            other for other in graph.steps.values() if other.op.name == "residual" and part_of(other.id) == part
-        ]
+        residuals = [other for other in steps_of(graph, "residual") if part_of(other.id) == part]
     else:
         return
     for residual in residuals:
@@ -109,23 +105,27 @@ class Norm:
         self.source = source
         self.result = steps[-1].id
         own = {step.id for step in steps}
-        self.others = tuple(dict.fromkeys(id for step in steps for id in step.inputs if id not in own and id != source))
+        self.others = tuple(
+            dict.fromkeys(operand for step in steps for operand in step.inputs if operand not in {*own, source})
+        )
 
     def of(self, xp: Arithmetic, rows: Value, others: tuple[Value, ...]) -> Value:
         """The norm of `rows`, line by line, with γ and β in `others`."""
         values: dict[str, Value] = {self.source: rows, **dict(zip(self.others, others, strict=True))}
         for step in self.steps:
-            values[step.id] = xp.round_step(step.op.compute(xp, *(values[id] for id in step.inputs), **step.params))
+            values[step.id] = xp.round_step(
+                step.op.compute(xp, *(values[operand] for operand in step.inputs), **step.params)
+            )
         return values[self.result]
 
 
 def _norm_of(graph: Graph, source: str) -> Norm | None:
     """The norm that is taken of `source`."""
-    for first in graph.steps.values():
-        if first.op.name in _FIRST and first.inputs[0] == source:
-            part = part_of(first.id)
-            steps = [step for step in graph.steps.values() if step.phase == "forward" and part_of(step.id) == part]
-            return Norm(steps, source) if part else None
+    # It begins with the mean of LayerNorm, or with the mean square of RMSNorm.
+    for first in steps_of(graph, "row_mean", "row_mean_square", using=source):
+        part = part_of(first.id)
+        steps = [step for step in graph.steps.values() if step.phase == "forward" and part_of(step.id) == part]
+        return Norm(steps, source) if part else None
     return None
 
 
@@ -147,7 +147,9 @@ def _instead_of_pre(step: Step, norm: Norm, fed: list[Step]) -> Iterator[Swaps]:
     x, f = step.inputs
     bare = together(
         *(
-            with_operands(other, other.op, [x if id == norm.result else id for id in other.inputs], other.params)
+            with_operands(
+                other, other.op, [x if source == norm.result else source for source in other.inputs], other.params
+            )
             for other in fed
         )
     )
@@ -163,7 +165,7 @@ def _instead_of_pre(step: Step, norm: Norm, fed: list[Step]) -> Iterator[Swaps]:
 
 def _with_norm(step: Step, x: str, norm: Norm) -> dict[str, Swap]:
     """The step with the norm of x where x belongs."""
-    places = [i for i, id in enumerate(step.inputs) if id == x]
+    places = [place for place, source in enumerate(step.inputs) if source == x]
     count = len(step.inputs)
     compute: Callable[..., Value] = step.op.compute
 

@@ -133,6 +133,13 @@ forward = where(lambda step: step.phase == "forward")
 backward = where(lambda step: step.phase == "backward")
 
 
+def steps_of(graph: Graph, *ops: str, using: str | None = None) -> Iterator[Step]:
+    """The steps of these ops, in order; of those that use an array, if one is named."""
+    for step in graph.steps.values():
+        if step.op.name in ops and (using is None or using in step.inputs):
+            yield step
+
+
 def by_habit(wrong: Callable[[Step], Swaps], step: Step, others: Iterable[Step]) -> Iterator[Swaps]:
     """A mistake at one step, and before that at all of `others` alike, where it is one of several."""
     every = list(others)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.core.graph import Graph, Step, Swap, gradient_id
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_
+from attncli.core.record import Record
 from attncli.mistakes.gradients import straight_through, sum_of
-from attncli.mistakes.mistake import LINES, MistakeKind, Swaps, Wording, backward_of, instead, passing, together
+from attncli.mistakes.mistake import (
+    LINES,
+    MistakeKind,
+    Swaps,
+    Wording,
+    backward_of,
+    instead,
+    passing,
+    steps_of,
+    together,
+    value_of,
+)
 from attncli.ops.elementwise import numeral
 from attncli.ops.rows import DIVIDE, ROW_MEAN_SQUARE
 
@@ -87,9 +99,8 @@ def _over(axes: Axes, graph: Graph, step: Step) -> Iterator[Swaps]:
     """Mean and variance of other lines, told at any step of the norm; who has the mean of them has the variance too."""
     if step.op.name == "row_mean":
         here = _statistic(step, step.inputs[0], axes, squares=False)
-        for centred in graph.steps.values():
-            if centred.op.name == "centre" and step.id in centred.inputs:
-                yield from _with_variance(graph, here, centred.id, axes)
+        for centred in steps_of(graph, "centre", using=step.id):
+            yield from _with_variance(graph, here, centred.id, axes)
         yield here
     elif step.op.name == "centre":
         here = instead(step, lambda xp, a: xp.subtract(a, xp.round_step(_mean(xp, a, axes))), step.inputs[0])
@@ -114,9 +125,8 @@ def _over(axes: Axes, graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _with_variance(graph: Graph, swap: Swaps, centred: str, axes: Axes) -> Iterator[Swaps]:
     """The mistake, and the mean square of the same lines of the centred step."""
-    for step in graph.steps.values():
-        if step.op.name == "row_mean_square" and step.inputs[0] == centred:
-            yield together(swap, _statistic(step, centred, axes, squares=True))
+    for step in steps_of(graph, "row_mean_square", using=centred):
+        yield together(swap, _statistic(step, centred, axes, squares=True))
 
 
 # --- another divisor --------------------------------------------------------------------------------------------------
@@ -144,63 +154,51 @@ def _of_sample_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     return instead(back, share, *back.inputs)
 
 
-def _not_rooted(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
-    return xp.add(variance, xp.constant(eps))
+class Divisor(Record):
+    """What somebody divides by in the place of σ.
 
+    Parameters
+    ----------
+    value : of the variance and ε
+    slope : (graph, σ, the last step of its gradient) -> the way back through it, to the variance
+    is_by_eps : whether it differs from σ by the place of ε alone
+    """
 
-def _eps_outside(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
-    return xp.add(xp.round_step(xp.sqrt(variance)), xp.constant(eps))
+    value: Callable[[Arithmetic, Value, Matrix], Value]
+    slope: Callable[[Graph, Step, Step], dict[str, Swap]]
+    is_by_eps: bool = False
 
-
-def _rooted_twice(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
-    return xp.sqrt(xp.add(xp.round_step(xp.sqrt(variance)), xp.constant(eps)))
-
-
-def _squared(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
-    moved = xp.round_step(xp.add(variance, xp.constant(eps)))
-    return xp.multiply(moved, moved)
-
-
-#: What stands in σ's place, by the variance and ε; whether it is another number where ε is 0.
-_DIVISORS = {"not-square-rooted": (_not_rooted, True), "eps-outside-root": (_eps_outside, False), "rooted-twice": (_rooted_twice, True), "variance-squared": (_squared, True)}  # fmt: skip
-
-
-def _divisor(id: str, graph: Graph, step: Step) -> Iterator[Swaps]:
-    """σ itself, or what is divided by it, with another divisor."""
-    divisor, without_eps = _DIVISORS[id]
-    root = step if step.op.name == "root_eps" else _root_of(graph, step)
-    if root is None or not (without_eps or float(_eps(root).values)):
-        return
-    eps = _eps(root)
-    if root is step:
-        yield instead(step, partial(divisor, eps=eps), root.inputs[0])
-    else:
-        yield instead(
-            step, lambda xp, a, v: xp.divide(a, xp.round_step(divisor(xp, v, eps))), step.inputs[0], root.inputs[0]
+    def divided(self, step: Step, root: Step) -> dict[str, Swap]:
+        """At a step that divides by σ, divided by this instead."""
+        eps = _eps(root)
+        return instead(
+            step, lambda xp, a, v: xp.divide(a, xp.round_step(self.value(xp, v, eps))), step.inputs[0], root.inputs[0]
         )
 
+    def made(self, graph: Graph, step: Step) -> Iterator[Swaps]:
+        """σ itself, or what is divided by it, with this divisor."""
+        root = step if step.op.name == "root_eps" else _root_of(graph, step)
+        if root is None or (self.is_by_eps and not float(_eps(root).values)):
+            return
+        if root is step:
+            yield instead(step, lambda xp, v: self.value(xp, v, _eps(root)), root.inputs[0])
+        else:
+            yield self.divided(step, root)
 
-def _divisor_back(id: str, graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    """The gradient divided by the same number; and its slope, where the root is another one or none."""
-    divisor, _ = _DIVISORS[id]
-    root = step if step.op.name == "root_eps" else _root_of(graph, step)
-    if root is None:
-        return {}
-    eps, found = _eps(root), dict[str, Swap]()
-    slope = backward_of(graph, root.inputs[0], root)
-    if slope is not None and slope.op.name == "divide":
-        found |= _SLOPES[id](graph, root, slope)
-    if root is not step:  # σ itself was right, so that each division by it has to be told
-        backs = (other for other in graph.steps.values() if other.phase == "backward" and other.op.name == "divide")
-        for back in backs:
-            if back.inputs[1] == root.id and back.id not in found:
-                found |= instead(
-                    back,
-                    lambda xp, a, v: xp.divide(a, xp.round_step(divisor(xp, v, eps))),
-                    back.inputs[0],
-                    root.inputs[0],
-                )
-    return found
+    def alike(self, graph: Graph, step: Step, swap: Swaps) -> Swaps:
+        """The gradient divided by the same number; and its slope, where the root is another one or none."""
+        root = step if step.op.name == "root_eps" else _root_of(graph, step)
+        if root is None:
+            return {}
+        found = dict[str, Swap]()
+        slope = backward_of(graph, root.inputs[0], root)
+        if slope is not None and slope.op.name == "divide":
+            found |= self.slope(graph, root, slope)
+        if root is not step:  # σ itself was right, so that each division by it has to be told
+            for back in steps_of(graph, "divide", using=root.id):
+                if back.phase == "backward" and back.inputs[1] == root.id and back.id not in found:
+                    found |= self.divided(back, root)
+        return found
 
 
 def _without_half(graph: Graph, slope: Step) -> dict[str, Swap]:
@@ -209,14 +207,26 @@ def _without_half(graph: Graph, slope: Step) -> dict[str, Swap]:
     return {} if half is None or half.op.name != "scale" else passing(half)
 
 
+def _not_rooted(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
+    return xp.add(variance, xp.constant(eps))
+
+
 def _slope_without_root(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     """Without a root, σ grows as the variance does."""
     return together(_without_half(graph, slope), passing(slope))
 
 
+def _eps_outside(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
+    return xp.add(xp.round_step(xp.sqrt(variance)), xp.constant(eps))
+
+
 def _slope_beside_eps(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     """The slope of √v + ε is 1/(2√v)."""
     return instead(slope, lambda xp, g, v: xp.divide(g, xp.round_step(xp.sqrt(v))), slope.inputs[0], root.inputs[0])
+
+
+def _rooted_twice(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
+    return xp.sqrt(xp.add(xp.round_step(xp.sqrt(variance)), xp.constant(eps)))
 
 
 def _slope_of_two_roots(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
@@ -230,6 +240,11 @@ def _slope_of_two_roots(graph: Graph, root: Step, slope: Step) -> dict[str, Swap
     return instead(slope, two, slope.inputs[0], root.inputs[0])
 
 
+def _squared(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
+    moved = xp.round_step(xp.add(variance, xp.constant(eps)))
+    return xp.multiply(moved, moved)
+
+
 def _slope_of_square(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     """The slope of (v + ε)² is 2(v + ε)."""
     eps = _eps(root)
@@ -240,8 +255,10 @@ def _slope_of_square(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     return together(_without_half(graph, slope), instead(slope, doubled, slope.inputs[0], root.inputs[0]))
 
 
-#: The way back through what stands in σ's place, to the variance.
-_SLOPES = {"not-square-rooted": _slope_without_root, "eps-outside-root": _slope_beside_eps, "rooted-twice": _slope_of_two_roots, "variance-squared": _slope_of_square}  # fmt: skip
+_NOT_ROOTED = Divisor(_not_rooted, _slope_without_root)
+_EPS_OUTSIDE = Divisor(_eps_outside, _slope_beside_eps, True)
+_ROOTED_TWICE = Divisor(_rooted_twice, _slope_of_two_roots)
+_SQUARED = Divisor(_squared, _slope_of_square)
 
 
 # --- the mean left in -------------------------------------------------------------------------------------------------
@@ -283,11 +300,8 @@ def _paths_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
     paths = [path for path in step.inputs if path not in graph.steps or graph.steps[path].op.name not in _STATISTICS]
     if len(paths) == len(step.inputs):
         return
-    prefix = part_of(step.id)
-    value = prefix + step.id.removeprefix(prefix).removeprefix("G_")
-    for norm in graph.steps.values():
-        if norm.op.name != "standardise":
-            continue
+    value = value_of(graph, step.id)
+    for norm in steps_of(graph, "standardise"):
         through = norm.inputs[0]
         centred = graph.steps.get(through)
         if through != value and (centred is None or value not in centred.inputs):
@@ -295,21 +309,19 @@ def _paths_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
         via = norm.id if through == value else through
         straight = f"{step.id}_{via.rpartition('.')[2]}"
         others = [path for path in paths if path != straight]
-        norm_prefix = part_of(norm.id)
-        arriving = f"{norm_prefix}G_{norm.id.rpartition('.')[2]}"
         if straight in paths and via == norm.id:  # from what was written of it
             yield sum_of(step, (straight, *others))
-        yield instead(step, straight_through, arriving, norm.inputs[1], *others)
+        yield instead(step, straight_through, gradient_id(norm.id), norm.inputs[1], *others)
 
 
 MISTAKES = (
     MistakeKind("sample-variance", 5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM, ("row_mean_square",), _of_sample, _of_sample_back),
-    MistakeKind("eps-outside-root", 5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM, ("root_eps", "standardise"), partial(_divisor, "eps-outside-root"), partial(_divisor_back, "eps-outside-root"), {"rms": Wording(N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("eps-outside-root", 5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM, ("root_eps", "standardise"), _EPS_OUTSIDE.made, _EPS_OUTSIDE.alike, {"rms": Wording(N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE)}),
     MistakeKind("normalised-over-tokens", 4, N_("You normalised down each {column}. A norm works along each {row}: a token by itself."), LINES, ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _DOWN)),
     MistakeKind("normalised-over-all", 1, N_("You took one mean and one variance of the whole matrix. A norm works along each {row}: a token by itself."), N_("Look again at which numbers share a mean: those of one token."), ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _ALL)),
-    MistakeKind("not-square-rooted", 1, N_("You divided by the variance. The norm divides by its square root."), _NORM, ("root_eps", "standardise"), partial(_divisor, "not-square-rooted"), partial(_divisor_back, "not-square-rooted"), {"std": Wording(N_("You took the variance itself. σ is its square root."), _NORM), "rms": Wording(N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE)}),
-    MistakeKind("rooted-twice", 1, N_("You took the root twice: σ is a root already."), _NORM, ("root_eps", "standardise"), partial(_divisor, "rooted-twice"), partial(_divisor_back, "rooted-twice")),
-    MistakeKind("variance-squared", 1, N_("You squared the variance. It is a mean of squares already, and the norm divides by its root."), _NORM, ("root_eps", "standardise"), partial(_divisor, "variance-squared"), partial(_divisor_back, "variance-squared")),
+    MistakeKind("not-square-rooted", 1, N_("You divided by the variance. The norm divides by its square root."), _NORM, ("root_eps", "standardise"), _NOT_ROOTED.made, _NOT_ROOTED.alike, {"std": Wording(N_("You took the variance itself. σ is its square root."), _NORM), "rms": Wording(N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("rooted-twice", 1, N_("You took the root twice: σ is a root already."), _NORM, ("root_eps", "standardise"), _ROOTED_TWICE.made, _ROOTED_TWICE.alike),
+    MistakeKind("variance-squared", 1, N_("You squared the variance. It is a mean of squares already, and the norm divides by its root."), _NORM, ("root_eps", "standardise"), _SQUARED.made, _SQUARED.alike),
     MistakeKind("not-centred", 1, N_("You did not take the mean away; that is the rule of RMS normalisation."), _NORM, ("centre", "row_mean_square", "standardise"), _not_centred, _no_mean_back),
     MistakeKind("norm-paths-missing", 2, N_("You treated the mean and the variance as constants. They move with every entry of their {row}, so they send gradients back too."), N_("Look again at every place where X is used in the norm: directly, in the mean, and in the variance."), ("sum_paths",), _paths_missing),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from attncli.mistakes.mistake import (
     by_habit,
     instead,
     passing,
+    steps_of,
     together,
     ways,
     with_operands,
@@ -122,7 +123,7 @@ def _other_base_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
 
 
 def _other_angles(graph: Graph, step: Step) -> list[Step]:
-    return [other for other in graph.steps.values() if other.op is step.op and other is not step]
+    return [other for other in steps_of(graph, step.op.name) if other is not step]
 
 
 # --- the position code ------------------------------------------------------------------------------------------------
@@ -204,9 +205,7 @@ def _columns(xp: Arithmetic, a: Value, places: Indices) -> Value:
 def _habit(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step) -> Iterator[Swaps]:
     """Here, or by habit in queries and keys alike: whatever is turned by the same angles."""
     angle = step.inputs[1:]
-    same = (
-        one for one in graph.steps.values() if one.op is step.op and one.phase == step.phase and one.inputs[1:] == angle
-    )
+    same = (one for one in steps_of(graph, "rotate") if one.phase == step.phase and one.inputs[1:] == angle)
     return by_habit(wrong, step, same if step.phase == "forward" else ())
 
 

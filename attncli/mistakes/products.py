@@ -24,6 +24,7 @@ from attncli.mistakes.mistake import (
     with_operands,
 )
 from attncli.ops.layout import HEADS_WIDTH
+from attncli.ops.product import factor_gradients
 
 _TRANSPOSE = N_(
     "Look again at which operand is transposed: the inner sizes must match, and each entry must "
@@ -51,14 +52,14 @@ def _slopes(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     if step.phase != "forward" or arriving not in graph:
         return {}
     a, b = wrong.inputs[:2]
-    turned_a, turned_b = bool(wrong.params.get("transpose_a")), bool(wrong.params.get("transpose_b"))
-    of_a = ((b, arriving), turned_b, True) if turned_a else ((arriving, b), False, not turned_b)
-    of_b = ((arriving, a), True, turned_a) if turned_b else ((a, arriving), not turned_a, False)
+    turned = (bool(wrong.params.get("transpose_a")), bool(wrong.params.get("transpose_b")))
     found = dict[str, Swap]()
-    for source, (inputs, transpose_a, transpose_b) in ((a, of_a), (b, of_b)):
+    for source, gradient in zip((a, b), factor_gradients(a, b, arriving, *turned), strict=True):
+        left, right, turned_left, turned_right = gradient
         back = backward_of(graph, source, step)
         if back is not None and back.op.name == "product":
-            found |= with_operands(back, back.op, inputs, {"transpose_a": transpose_a, "transpose_b": transpose_b})
+            params = {"transpose_a": turned_left, "transpose_b": turned_right}
+            found |= with_operands(back, back.op, (left, right), params)
     return found
 
 

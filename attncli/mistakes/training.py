@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 import numpy as np
@@ -12,10 +12,20 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
-from attncli.mistakes.mistake import MistakeKind, Swaps, instead, passing, together, with_operands
+from attncli.mistakes.mistake import (
+    Alike,
+    Made,
+    MistakeKind,
+    Swaps,
+    instead,
+    passing,
+    steps_of,
+    together,
+    with_operands,
+)
 from attncli.ops.elementwise import IDENTITY, SCALE, numeral
 from attncli.ops.embedding import added_up, rows_named
-from attncli.ops.losses import NEGATIVE_LOG, WEIGHTED_TOTAL
+from attncli.ops.losses import AVERAGE, BATCH_SHARE, NEGATIVE_LOG, WEIGHTED_TOTAL
 
 _REPEATED = N_("Look again at tokens that occur more than once.")
 _MEAN = N_("Look again at what the loss is a mean over.")
@@ -80,45 +90,37 @@ def _of_logit(graph: Graph, step: Step) -> Iterator[Swaps]:
 # --- the mean over the tokens -----------------------------------------------------------------------------------------
 
 
-def _mean_of_loss(graph: Graph) -> Step | None:
-    """The step of the loss, where it is a mean of several."""
-    for step in graph.steps.values():
-        if step.op.name == "average" and step.params["mean"] and graph.shape(step.inputs[0])[-2] > 1:
-            return step
-    return None
+def _means(graph: Graph, *ops: str) -> list[Step]:
+    """Where the mean is taken: in a loss of several tokens, and in what each of them is sent back."""
+    return [
+        step
+        for step in steps_of(graph, *ops)
+        if step.op is BATCH_SHARE or (step.params["mean"] and graph.shape(step.inputs[0])[-2] > 1)
+    ]
 
 
-def _shares(graph: Graph) -> list[Step]:
-    return [step for step in graph.steps.values() if step.op.name == "batch_share"]
+def _other_mean(wrong: Callable[[Graph, Step], Swaps]) -> tuple[Made, Alike]:
+    """The mean taken otherwise: here, and alike on the way back, or in the loss."""
+
+    def made(graph: Graph, step: Step) -> Iterator[Swaps]:
+        if step in _means(graph, step.op.name):
+            yield wrong(graph, step)
+
+    def alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+        others = _means(graph, "batch_share" if step.op is AVERAGE else "average")
+        return together(*(wrong(graph, other) for other in others))
+
+    return made, alike
 
 
-def _summed(step: Step) -> dict[str, Swap]:
-    return instead(step, lambda xp, a: xp.sum(a, -2), step.inputs[0])
+def _added_up(graph: Graph, step: Step) -> Swaps:
+    """Not divided by how many there are."""
+    return passing(step) if step.op is BATCH_SHARE else instead(step, lambda xp, a: xp.sum(a, -2), step.inputs[0])
 
 
-def _not_shared(graph: Graph, step: Step) -> Iterator[Swaps]:
-    """Added up, and not divided by how many there are."""
-    if step.op.name == "batch_share":
-        yield passing(step)
-    elif step is _mean_of_loss(graph):
-        yield _summed(step)
-
-
-def _not_shared_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    loss = _mean_of_loss(graph)
-    if step.op.name == "average":
-        return together(*(passing(share) for share in _shares(graph)))
-    return {} if loss is None else _summed(loss)
-
-
-def _shared_twice(graph: Graph, step: Step) -> Iterator[Swaps]:
+def _divided_twice(graph: Graph, step: Step) -> Swaps:
     """Divided by how many there are, and once more."""
-    if step.op.name == "batch_share" or step is _mean_of_loss(graph):
-        yield _twice(graph, step)
-
-
-def _twice(graph: Graph, step: Step) -> dict[str, Swap]:
-    count = step.params["count"] if step.op.name == "batch_share" else graph.shape(step.inputs[0])[-2]
+    count = step.params["count"] if step.op is BATCH_SHARE else graph.shape(step.inputs[0])[-2]
 
     def again(xp: Arithmetic, a: Value) -> Value:
         return xp.divide(xp.round_step(step.op.compute(xp, a, **step.params)), numeral(xp, count))
@@ -126,19 +128,12 @@ def _twice(graph: Graph, step: Step) -> dict[str, Swap]:
     return instead(step, again, step.inputs[0])
 
 
-def _shared_twice_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    loss = _mean_of_loss(graph)
-    if step.op.name == "average":
-        return together(*(_twice(graph, share) for share in _shares(graph)))
-    return {} if loss is None else _twice(graph, loss)
-
-
 # --- factors of a loss of several parts -------------------------------------------------------------------------------
 
 
 def _total(graph: Graph) -> Step | None:
     """The step that adds up the parts of a loss, each with its factor."""
-    return next((step for step in graph.steps.values() if step.op is WEIGHTED_TOTAL), None)
+    return next(steps_of(graph, "weighted_total"), None)
 
 
 def _weighted(total: Step) -> list[tuple[str, float]]:
@@ -234,9 +229,8 @@ def _uncorrected(graph: Graph, step: Step) -> Iterator[Swaps]:
             yield with_operands(step, step.op, (step.inputs[0], *bare), step.params)
         return
     both: dict[str, Swap] = {}
-    for after in graph.steps.values():
-        if after.op.name == "adam_update" and step.id in after.inputs:
-            both |= together(*(passing(graph.steps[mean]) for mean in after.inputs[1:]))
+    for after in steps_of(graph, "adam_update", using=step.id):
+        both |= together(*(passing(graph.steps[mean]) for mean in after.inputs[1:]))
     if len(both) > 1:
         yield both
     yield passing(step)
@@ -249,8 +243,8 @@ MISTAKES = (
     MistakeKind("first-gradient-only", 1, N_("A repeated token kept only its first gradient. Repeated tokens add up."), _REPEATED, ("scatter_add",), partial(_one_each, False)),
     MistakeKind("log-base", 0, N_("You took a logarithm to another base. The loss uses the natural one, ln."), N_("Look again at the logarithm: ln, to the base e; log₂ and log₁₀ are other numbers."), ("negative_log", "log_loss"), _other_log),
     MistakeKind("loss-of-logit", 2, N_("You took the logit for the probability. The loss is −ln of what softmax makes of it."), N_("Look again at what the logarithm is taken of: a probability, between 0 and 1."), ("negative_log",), _of_logit),
-    MistakeKind("batch-factor-missing", 1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), _MEAN, ("average", "batch_share"), _not_shared, _not_shared_alike),
-    MistakeKind("mean-taken-twice", 1, N_("You divided by the number of tokens twice. The mean takes 1/N once, and so does its gradient."), _MEAN, ("average", "batch_share"), _shared_twice, _shared_twice_alike),
+    MistakeKind("batch-factor-missing", 1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), _MEAN, ("average", "batch_share"), *_other_mean(_added_up)),
+    MistakeKind("mean-taken-twice", 1, N_("You divided by the number of tokens twice. The mean takes 1/N once, and so does its gradient."), _MEAN, ("average", "batch_share"), *_other_mean(_divided_twice)),
     MistakeKind("loss-factor-missing", 0, N_("You left out a factor in front of a part of the loss. It counts in the loss, and in the gradient that comes from that part."), N_("Look again at the numbers in front of the parts of the loss."), ("weighted_total", "scale", "identity"), _no_factor, _no_factor_alike),
     MistakeKind("no-bias-correction", 0, N_("You left out Adam's correction: m and v began at 0 and are too small at first, so they are divided by 1 − βᵗ."), N_("Look again at what Adam divides by 1 − βᵗ before its step."), ("unbiased", "adam_update"), _uncorrected),
     MistakeKind("update-sign", 0, N_("You took a step uphill: the step is subtracted, not added."), N_("Look again at the sign of the step: against the gradient."), ("update", "adam_update"), _uphill),

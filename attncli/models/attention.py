@@ -6,32 +6,23 @@ soft cap before the mask, a mask before softmax, and a cache of earlier keys and
 
 from __future__ import annotations
 
-import numpy as np
-
-from attncli.core.graph import Axis, Graph, default_symbol, show_shape
-from attncli.core.matrix import BoolArray, Matrix, as_matrix
-from attncli.core.message import N_, InputError, Listed, Message, ShapeError
+from attncli.core.graph import Axis, default_symbol, show_shape
+from attncli.core.matrix import as_matrix
+from attncli.core.message import N_, InputError, Message, ShapeError
+from attncli.models import masks
 from attncli.models.layers import linear
-from attncli.models.masks import mask_of
 from attncli.models.model import TOKENS, Argument, Model, Part, Setting, indexed
-from attncli.ops.elementwise import MASK, SCALE, SOFTCAP
+from attncli.ops.elementwise import SCALE, SOFTCAP
 from attncli.ops.layout import HEAD_MEAN, JOIN_ROWS, REPEAT_KV
 from attncli.ops.product import PRODUCT
 from attncli.ops.softmax import hidden_rows, softmax
 
 SETTINGS = (
-    Setting("causal", "flag", N_("a token sees itself and what came before, never what comes after")),
-    Setting("mask", "mask", N_("numbers added to the scaled scores: 0 = visible, -inf = hidden")),
-    Setting("keep", "booleans", N_("true = this key may be seen")),
-    Setting("hide", "booleans", N_("true = this key is hidden")),
-    Setting(
-        "alibi",
-        "slopes",
-        N_("true: what is farther away loses, in head h of H by the slope 2^(−8h/H); or the slopes themselves"),
-    ),
+    *masks.SETTINGS,
+    masks.ALIBI,
     Setting("scale", "scale", N_("sqrt: divide by √d_k (the default); none; or a number that multiplies")),
     Setting("softcap", "positive", N_("c: bend scores softly into −c … c, before the mask")),
-    Setting("window", "window", N_("[left, right]: how far back and ahead a token sees; -1 = no limit")),
+    masks.WINDOW,
     Setting("average_heads", "flag", N_("one step more, A_mean: the weights averaged over the heads")),
     Setting(
         "max_over", "choice", N_("whose maximum is subtracted: the visible scores, or all of them"), ("visible", "all")
@@ -46,14 +37,6 @@ _SCORES = N_(
 _OUTPUT = N_(
     "Mix the values: each output {row} is a weighted average of the {rows} of V, with that {row}'s attention weights."
     " V is not transposed, because weight j belongs to {row} j of V."
-)
-_MASK = N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not.")
-_MASK_WITH_DISTANCE = N_(
-    "What distance costs: minus the head's slope times the steps from {row} i to {column} j; −∞ where it may not look."
-)
-_MASKED_WITH_DISTANCE = N_(
-    "Every step away from a key takes the head's slope off its score (ALiBi), so far keys get less weight, and no position"
-    " has to stand in the vectors. Heads with a small slope look far, those with a large one stay near."
 )
 
 
@@ -89,11 +72,11 @@ def attend(
     cap = part.setting("softcap")
     if cap is not None:
         source = part.apply(SOFTCAP, "capped", source, symbol="S_{capped}", cap=cap)
-    visible = mask_of(part, scores, past)
-    empty = None if visible is None else noted(graph, hidden_rows(visible))
+    visible = masks.mask_of(part, scores, past)
+    empty = None if visible is None else masks.noted(graph, hidden_rows(visible))
     weights = softmax(
         graph,
-        source if visible is None else masked(part, source, visible),
+        source if visible is None else masks.masked(part, source, visible),
         prefix=part.prefix,
         empty=empty is not None,
         maximum_of=source if part.setting("max_over") == "all" else None,
@@ -191,29 +174,6 @@ def _scaled(part: Part, scores: str, width: Axis) -> str:
     notes = {"label": default_symbol(width.name)}
     root = as_matrix(width.size)
     return part.apply(SCALE, "scaled", scores, symbol="S_{scaled}", root=root, notes=notes, why=why)
-
-
-def masked(part: Part, source: str, visible: Matrix) -> str:
-    """The scores with the mask M added, which has as many axes as it was given with."""
-    far = bool(part.setting("alibi"))
-    axes = [axis.name for axis in part.graph.axes(source)][-visible.values.ndim :]
-    why = _MASK_WITH_DISTANCE if far else _MASK
-    mask = part.input("M", axes, visible, symbol="M", differentiable=False, hidden=True, why=why)
-    return part.apply(MASK, "masked", source, mask, symbol="S_{masked}", why=_MASKED_WITH_DISTANCE if far else None)
-
-
-def noted(graph: Graph, empty: BoolArray | None) -> BoolArray | None:
-    """Rows in which nothing is visible, as they are; a note says which, and what that means for their weights."""
-    if empty is not None:
-        rows = sorted({int(index[-2]) + 1 for index in np.argwhere(empty)})
-        graph.notes.append(Message(_EMPTY, which=Listed(rows)))
-    return empty
-
-
-_EMPTY = N_(
-    "Nothing at all is visible in {row} {which}. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax;"
-    " other frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
-)
 
 
 # --- Models -----------------------------------------------------------------------------------------------------------

@@ -8,15 +8,13 @@ takes probabilities. Steps loss.row_max … loss.P, loss.picked, loss.surprise, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph, Op, show_shape
+from attncli.core.graph import Graph, show_shape
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError, unknown
-from attncli.core.record import Record
-from attncli.models.loss_text import ONE, Factor, Measure
+from attncli.models.loss_text import ONE, Measure
 from attncli.ops.elementwise import SCALE
 from attncli.ops.losses import BATCH_SHARE, CLASS_ERROR, LOG_LOSS, LOG_SLOPE, NEGATIVE_LOG, PICK
 from attncli.ops.softmax import softmax
@@ -60,28 +58,42 @@ def add(
             shape=show_shape(graph.shape(part.name)),
         )
     token, classes = graph.axes(part.name)
-    weights = _soft(graph, part, matrices)
-    soft = weights is not None
-    if weights is None:
-        weights = one_hot(_targets(graph, part.name, part.target, matrices), classes.size)
+    soft = _soft(graph, part, matrices)
+    weights = soft or one_hot(_targets(graph, part.name, part.target, matrices), classes.size)
     rows = np.flatnonzero(weights.values.any(-1))
     if not len(rows):
         raise InputError("No token counts: every target is −1. Give at least one a class, counted from 0.")
-    why = Message(_SOFT if soft else _CLASSES)
     axes = (token.name, classes.name)
+    why = _SOFT if soft else _CLASSES
     y = graph.input(f"{prefix}Y", weights, axes, symbol="Y", differentiable=False, phase="target", why=why)
     p = probabilities or softmax(graph, part.name, prefix=prefix, result="P", probabilities=True)
     if soft:
-        surprise = graph.apply(LOG_LOSS, f"{prefix}surprise", p, y, symbol="s", rows=True, why=Message(_WEIGHTED))
+        surprise = graph.apply(LOG_LOSS, f"{prefix}surprise", p, y, symbol="s", rows=True, why=_WEIGHTED)
     else:
         axis = token.name if len(rows) == token.size else _counted(graph, token.name, rows.tolist())
         picked = graph.apply(PICK, f"{prefix}picked", p, y, symbol="p", count=len(rows), axes=(axis,))
         surprise = graph.apply(NEGATIVE_LOG, f"{prefix}surprise", picked, symbol="s")
-    slope: tuple[Op, Mapping[str, Any]] = (
-        (LOG_SLOPE, {}) if part.kind == "nll" else (CLASS_ERROR, {"some": len(rows) < token.size})
-    )
-    mean = reduction == "mean"
-    return surprise, mean, _Gradient(graph, prefix, (p, y), slope, len(rows) if mean else 1, part.factor)
+
+    def error(step_id: str, symbol: str) -> str:
+        if part.kind == "nll":
+            return graph.apply(LOG_SLOPE, step_id, p, y, symbol=symbol)
+        return graph.apply(CLASS_ERROR, step_id, p, y, symbol=symbol, some=len(rows) < token.size)
+
+    def send_back(step_id: str, symbol: str) -> None:
+        """The error of each token, shared among those that count where it is a mean, times the loss's factor."""
+        among, scaled = len(rows) if reduction == "mean" else 1, part.factor.entry != ONE.entry
+        if among == 1 and not scaled:
+            error(step_id, symbol)
+            return
+        last = error(f"{prefix}error", r"\Delta")
+        if among > 1:
+            shared, look = (f"{prefix}shared", r"\Delta_{mean}") if scaled else (step_id, symbol)
+            last = graph.apply(BATCH_SHARE, shared, last, symbol=look, count=among)
+        if scaled:
+            said = N_("The loss counts with its factor, and so does its gradient.")
+            graph.apply(SCALE, step_id, last, symbol=symbol, factor=part.factor.matrix, why=said)
+
+    return surprise, reduction == "mean", send_back
 
 
 def _counted(graph: Graph, token: str, rows: Sequence[int]) -> str:
@@ -192,37 +204,3 @@ def one_hot(targets: np.ndarray[tuple[int], np.dtype[np.int_]], classes: int) ->
     counted = np.flatnonzero(targets >= 0)
     rows[counted, targets[counted]] = 1.0
     return Matrix(rows)
-
-
-class _Gradient(Record):
-    """What a loss over classes sends back: the error of each token, shared among those that count, times its factor.
-
-    Parameters
-    ----------
-    inputs : ids of the probabilities and of the targets
-    slope : the op of the error, and its parameters
-    among : tokens that a mean is shared among
-    factor : in front of the loss
-    """
-
-    graph: Graph
-    prefix: str
-    inputs: tuple[str, str]
-    slope: tuple[Op, Mapping[str, Any]]
-    among: int
-    factor: Factor
-
-    def __call__(self, step_id: str, symbol: str) -> None:
-        """Write the steps; the last is `step_id`."""
-        graph, prefix = self.graph, self.prefix
-        share, scaled = self.among > 1, self.factor.entry != ONE.entry
-        last = step_id if not share and not scaled else f"{prefix}error"
-        op, params = self.slope
-        graph.apply(op, last, *self.inputs, symbol=symbol if last == step_id else r"\Delta", **params)
-        if share:
-            shared = f"{prefix}shared" if scaled else step_id
-            look = r"\Delta_{mean}" if scaled else symbol
-            last = graph.apply(BATCH_SHARE, shared, last, symbol=look, count=self.among)
-        if scaled:
-            said = N_("The loss counts with its factor, and so does its gradient.")
-            graph.apply(SCALE, step_id, last, symbol=symbol, factor=self.factor.matrix, why=said)

@@ -62,14 +62,14 @@ def tokens(part: Part) -> str:
                 " their ids) or corpus (a text to build it from)."
             )
         labels["token"] = tuple(vocabulary.cut(part.texts["text"]))
-        ids = np.asarray(vocabulary.encode(part.texts["text"]), dtype=np.float64)
-        return part.apply(ENCODE, "T", ids=ids, count=len(ids), notes={"tokens": labels["token"]})
+        encoded = np.asarray(vocabulary.encode(part.texts["text"]), dtype=np.float64)
+        return part.apply(ENCODE, "T", ids=encoded, count=len(encoded), notes={"tokens": labels["token"]})
     if "T" not in part:
         raise InputError("The tokens are missing. Give ids as T (like “0 2 1”), or a text with a vocabulary.")
     if vocabulary is not None and part.matrix("T").values.size:
-        known = [int(i) for i in part.matrix("T").values.ravel()]
-        if all(0 <= i < len(vocabulary.tokens) for i in known):
-            labels["token"] = tuple(vocabulary.decode(known))
+        ids = [int(i) for i in part.matrix("T").values.ravel()]
+        if all(0 <= i < len(vocabulary.tokens) for i in ids):
+            labels["token"] = tuple(vocabulary.tokens[i] for i in ids)
     why = N_("The tokens as ids: each names a {row} of the table, counted from 0.")
     return part.input("T", ("token",), differentiable=False, why=why)
 

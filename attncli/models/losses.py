@@ -18,7 +18,16 @@ from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import class_losses
 from attncli.models.loss_text import ONE, Factor, Measure, plain_text, read
 from attncli.ops.elementwise import IDENTITY, SCALE
-from attncli.ops.losses import AVERAGE, LOG_LOSS, LOG_SLOPE, MEAN_SQUARE, SQUARE_SUM, WEIGHTED_SUM, WEIGHTED_TOTAL
+from attncli.ops.losses import (
+    AVERAGE,
+    LOG_LOSS,
+    LOG_SLOPE,
+    MEAN_SQUARE,
+    SQUARE_SUM,
+    WEIGHTED_SUM,
+    WEIGHTED_TOTAL,
+    signed_sum,
+)
 from attncli.ops.rows import SUBTRACT
 
 #: A loss with more terms, or longer numbers, stands as Σ G ⊙ O.
@@ -212,7 +221,7 @@ class _Whole:
         if "L" in self.graph:
             return
         ids, factors = zip(*self.values, strict=True)
-        notes = {"written": tuple(_signed_latex(factor) for factor in factors)}
+        notes = {"written": tuple(_latex(factor.entry) or f"{factor.value:.6g}" for factor in factors)}
         self.graph.apply(
             WEIGHTED_TOTAL,
             "L",
@@ -275,7 +284,7 @@ class _Whole:
             N_("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once."), name=name
         )
         y = self._target(f"{prefix}Y", matrix, name, why, "Y")
-        notes = {"written": _formula(graph.symbol(name), parts, log=True)}
+        notes = {"written": _formula(graph.symbol(name), parts)}
         self._result(LOG_LOSS, (name, y), f"{prefix}nll", ndim=len(shape), notes=notes)
         self._sends(name, "nll", lambda step_id, symbol: graph.apply(LOG_SLOPE, step_id, name, y, symbol=symbol))
 
@@ -294,7 +303,7 @@ class _Whole:
             f"{prefix}{label if part.target else part.kind}",
             part.factor,
             ndim=len(shape),
-            why=Message(why) if why else None,
+            why=why,
         )
         count = math.prod(shape) if mean else 0
         two = Factor.of(2)
@@ -407,44 +416,28 @@ def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:
 # --- Formulas ---------------------------------------------------------------------------------------------------------
 
 
-def _formula(symbol: str, parts: Sequence[Measure], *, log: bool = False) -> str:
+def _formula(symbol: str, parts: Sequence[Measure]) -> str:
     r"""The measures as they were written, O[1,1] + 2 \cdot O[1,2]; empty where it is no short sum."""
     if len(parts) == 1 and parts[0].kind == "sum" and parts[0].factor.entry == ONE.entry:
         return r"\sum #1"
-    if len(parts) > _MOST_TERMS:
+    factors = [_latex(part.factor.entry) for part in parts]
+    if len(parts) > _MOST_TERMS or None in factors:
         return ""
-    text = ""
-    for part in parts:
-        entry = part.factor.entry
-        minus = entry[0] == "neg"
-        factor = _latex(entry[1] if minus else entry)
-        if factor is None:
-            return ""
-        sign = (" - " if minus else " + ") if text else "-" if minus else ""
-        times = "" if factor == "1" else rf"{factor} \cdot "
-        text += f"{sign}{times}{_measure(symbol, part, log)}"
-    return text
+    return signed_sum((factor or "", _measure(symbol, part)) for factor, part in zip(factors, parts, strict=True))
 
 
-def _measure(symbol: str, part: Measure, log: bool) -> str:
+def _measure(symbol: str, part: Measure) -> str:
     if part.kind in ("sum", "mean"):
         return rf"\sum {symbol}" if part.kind == "sum" else rf"\frac{{1}}{{N}} \sum {symbol}"
-    return (r"\ln " if log else "") + f"{symbol}[{','.join(map(str, part.index))}]"
-
-
-def _signed_latex(factor: Factor) -> str:
-    """A factor as LaTeX; a long one as its value."""
-    entry = factor.entry
-    minus = entry[0] == "neg"
-    latex = _latex(entry[1] if minus else entry)
-    if latex is None:
-        latex, minus = f"{abs(factor.value):.6g}", factor.value < 0
-    return f"-{latex}" if minus else latex
+    return (r"\ln " if part.kind == "log" else "") + f"{symbol}[{','.join(map(str, part.index))}]"
 
 
 def _latex(entry: object) -> str | None:
-    """A number, a fraction or a root; anything else has none here."""
+    """A number, a fraction or a root, perhaps with a minus before it; anything else has none here."""
     match entry:
+        case ("neg", positive):
+            latex = _latex(positive)
+            return None if latex is None else f"-{latex}"
         case ("num", str(text)) if len(text) <= _MOST_DIGITS:
             return text
         case ("/", above, ("num", _) as below):

@@ -1,18 +1,44 @@
-"""The masks of an attention, added up to one: who may see whom, and what distance costs (ALiBi)."""
+"""What may not be seen: the masks of an attention, added up to one, and what distance costs (ALiBi)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from attncli.core.graph import show_shape
+from attncli.core.graph import Graph, show_shape
 from attncli.core.matrix import BoolArray, Expression, FloatArray, Matrix
-from attncli.core.message import ShapeError
+from attncli.core.message import N_, Listed, Message, ShapeError
 from attncli.core.record import Record
-from attncli.models.model import Part
+from attncli.models.model import Part, Setting
+from attncli.ops.elementwise import MASK
+
+SETTINGS = (
+    Setting("causal", "flag", N_("a token sees itself and what came before, never what comes after")),
+    Setting("mask", "mask", N_("numbers added to the scaled scores: 0 = visible, -inf = hidden")),
+    Setting("keep", "booleans", N_("true = this key may be seen")),
+    Setting("hide", "booleans", N_("true = this key is hidden")),
+)
+ALIBI = Setting(
+    "alibi",
+    "slopes",
+    N_("true: what is farther away loses, in head h of H by the slope 2^(−8h/H); or the slopes themselves"),
+)
+WINDOW = Setting("window", "window", N_("[left, right]: how far back and ahead a token sees; -1 = no limit"))
+
+#: Numbers, or what is true of a place.
+Marks = TypeVar("Marks", FloatArray, BoolArray)
+
+_MASK = N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not.")
+_MASK_WITH_DISTANCE = N_(
+    "What distance costs: minus the head's slope times the steps from {row} i to {column} j; −∞ where it may not look."
+)
+_MASKED_WITH_DISTANCE = N_(
+    "Every step away from a key takes the head's slope off its score (ALiBi), so far keys get less weight, and no position"
+    " has to stand in the vectors. Heads with a small slope look far, those with a large one stay near."
+)
 
 
 def mask_of(part: Part, scores: str, past: int) -> Matrix | None:
@@ -36,6 +62,29 @@ def mask_of(part: Part, scores: str, past: int) -> Matrix | None:
     if hidden is None or (added is not None and not hidden.any()):
         return added
     return _over(hidden, added)
+
+
+def masked(part: Part, source: str, visible: Matrix) -> str:
+    """The scores with the mask M added, which has as many axes as it was given with."""
+    far = bool(part.setting("alibi"))
+    axes = [axis.name for axis in part.graph.axes(source)][-visible.values.ndim :]
+    why = _MASK_WITH_DISTANCE if far else _MASK
+    mask = part.input("M", axes, visible, symbol="M", differentiable=False, hidden=True, why=why)
+    return part.apply(MASK, "masked", source, mask, symbol="S_{masked}", why=_MASKED_WITH_DISTANCE if far else None)
+
+
+def noted(graph: Graph, empty: BoolArray | None) -> BoolArray | None:
+    """Rows in which nothing is visible, as they are; a note says which, and what that means for their weights."""
+    if empty is not None:
+        rows = sorted({int(index[-2]) + 1 for index in np.argwhere(empty)})
+        graph.notes.append(Message(_EMPTY, which=Listed(rows)))
+    return empty
+
+
+_EMPTY = N_(
+    "Nothing at all is visible in {row} {which}. The bare formula would give 0/0 there (NaN in PyTorch's plain softmax;"
+    " other frameworks spread the weight evenly). Here its weights are 0, so it outputs 0 and passes no gradient."
+)
 
 
 def _hidden(part: Part, shape: Sequence[int], past: int) -> BoolArray | None:
@@ -62,7 +111,7 @@ def _hidden(part: Part, shape: Sequence[int], past: int) -> BoolArray | None:
     return hidden if asked else None
 
 
-def _fitted(marks: Any, shape: Sequence[int], name: str) -> Any:
+def _fitted(marks: Marks, shape: Sequence[int], name: str) -> Marks:
     """Marks as (query key) or (head query key); a single row counts for every query."""
     if marks.ndim == 1:
         marks = marks[None, :]

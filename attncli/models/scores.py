@@ -11,8 +11,7 @@ import numpy as np
 from attncli.core.graph import Axis, default_symbol
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
-from attncli.models.attention import SETTINGS, masked, noted
-from attncli.models.masks import mask_of
+from attncli.models import masks
 from attncli.models.model import Argument, Model, Part, Setting
 from attncli.ops.elementwise import MULTIPLY, SCALE
 from attncli.ops.losses import MEAN_SQUARE
@@ -27,10 +26,10 @@ def _softmax(part: Part) -> str:
     why = N_("The scores to turn into weights; −∞ marks a place that is hidden.")
     source = part.input("scores", [*heads, "query", "key"], symbol="S", hidden=True, why=why)
     source = _warmed(part, source)
-    visible = mask_of(part, source, 0)
+    visible = masks.mask_of(part, source, 0)
     if visible is not None:
-        source = masked(part, source, visible)
-    empty = noted(graph, hidden_rows(matrix if visible is None else Matrix(matrix.values + visible.values)))
+        source = masks.masked(part, source, visible)
+    empty = masks.noted(graph, hidden_rows(matrix if visible is None else Matrix(matrix.values + visible.values)))
     subtract = part.setting("subtract", "max")
     shift = None if subtract == "max" else as_matrix(0.0) if subtract == "none" else subtract
     weights = softmax(graph, source, empty=empty is not None, shift=shift)
@@ -112,7 +111,7 @@ MODELS = (
         settings=(
             Setting("subtract", "shift", N_("what to take away first: max (the default), none, or a number")),
             Setting("temperature", "positive", N_("what every score is divided by first (default: 1)")),
-            *(setting for setting in SETTINGS if setting.name in ("causal", "mask", "keep", "hide")),
+            *masks.SETTINGS,
             Setting("log", "flag", N_("one step more, log_A: log-softmax, worked out without the weights")),
         ),
         build=_softmax,

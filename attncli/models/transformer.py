@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from attncli.core.message import N_, AttnError, Message, ShapeError
-from attncli.models import heads
-from attncli.models.attention import SETTINGS as ATTENTION
+from attncli.models import heads, masks
 from attncli.models.layers import (
     BETA,
     FORWARD_SETTINGS,
@@ -48,19 +47,20 @@ SETTINGS = (
 #: Of a stack: blocks that cannot choose what they see, and positions in front.
 STACKED = (BASE, EXPONENTS, *(setting for setting in SETTINGS if setting.name not in ("causal", "base")))
 
-#: What a mask is called that lies over the other sequence.
-_CROSS = {"cross_mask": "mask", "cross_keep": "keep", "cross_hide": "hide"}
-
+#: The masks that lie over the other sequence, and what an attention calls them.
 CROSS_SETTINGS = tuple(
-    Setting(name, setting.kind, text)
-    for name, text in (
-        ("cross_mask", N_("as mask, over the other sequence")),
-        ("cross_keep", N_("as keep, over the other sequence")),
-        ("cross_hide", N_("as hide, over the other sequence")),
+    mask.changed(name=f"cross_{mask.name}", text=text)
+    for mask, text in zip(
+        masks.SETTINGS[1:],
+        (
+            N_("as mask, over the other sequence"),
+            N_("as keep, over the other sequence"),
+            N_("as hide, over the other sequence"),
+        ),
+        strict=True,
     )
-    for setting in ATTENTION
-    if setting.name == _CROSS[name]
 )
+_CROSS = {f"cross_{mask.name}": mask.name for mask in masks.SETTINGS[1:]}
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
@@ -195,8 +195,8 @@ _OWN = ("causal", "window", "mask", "keep", "hide", "alibi", "rotary")
 def _across(block: Part) -> Part:
     """A block as its cross-attention is told: masks over the other sequence, and none of its own."""
     settings: Mapping[str, Any] = {name: value for name, value in block.settings.items() if name not in _OWN}
-    masks = {own: block.setting(name) for name, own in _CROSS.items() if name in block.settings}
-    return block.changed(settings={**settings, **masks})
+    across = {own: block.setting(name) for name, own in _CROSS.items() if name in block.settings}
+    return block.changed(settings={**settings, **across})
 
 
 # --- stacks of blocks -------------------------------------------------------------------------------------------------

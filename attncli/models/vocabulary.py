@@ -1,4 +1,4 @@
-"""A vocabulary: tokens to ids and back."""
+"""A vocabulary: tokens and their ids."""
 
 from __future__ import annotations
 
@@ -127,25 +127,4 @@ class Vocabulary(Record):
             out.append(token_id)
         if not out:
             raise InputError("The text is empty. Write at least one token.")
-        return out
-
-    def decode(self, ids: Iterable[int]) -> list[str]:
-        """The tokens of these ids.
-
-        Raises
-        ------
-        InputError
-            An id out of range.
-        """
-        out = []
-        for position, token_id in enumerate(ids, start=1):
-            if not 0 <= token_id < len(self.tokens):
-                raise InputError(
-                    "Entry {position}: id {id} is out of range. The vocabulary has {count} tokens, so ids go from 0 to {last}.",
-                    position=position,
-                    id=token_id,
-                    count=len(self.tokens),
-                    last=len(self.tokens) - 1,
-                )
-            out.append(self.tokens[token_id])
         return out

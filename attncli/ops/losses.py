@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -101,13 +101,14 @@ def _weighted_total(xp: Arithmetic, *parts: Value, factors: Sequence[Matrix]) ->
     return reduce(xp.add, times)
 
 
-def _weighted_total_formula(params: Params, columns: bool) -> str:
+def signed_sum(parts: Iterable[tuple[str, str]]) -> str:
+    r"""#1 - 2 \cdot #2, from factors with their signs and what each of them multiplies."""
     text = ""
-    for place, factor in enumerate(params["written"], start=1):
-        minus = factor.startswith("-")
-        plain = factor.removeprefix("-")
+    for factor, what in parts:
+        size = factor.removeprefix("-")
+        minus = size != factor
         sign = (" - " if minus else " + ") if text else "-" if minus else ""
-        text += sign + (f"#{place}" if plain == "1" else rf"{plain} \cdot #{place}")
+        text += sign + (what if size == "1" else rf"{size} \cdot {what}")
     return text
 
 
@@ -115,7 +116,7 @@ WEIGHTED_TOTAL = entrywise(
     "weighted_total",
     lambda params: ", ".join(["i j"] * len(params["factors"])) + " -> i j",
     _weighted_total,
-    _weighted_total_formula,
+    lambda params, columns: signed_sum((factor, f"#{i}") for i, factor in enumerate(params["written"], start=1)),
     N_("The loss: what was measured, each part with its factor."),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.core.graph import Graph, Op, Params, Step
+from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term, Values, at
 from attncli.ops.rows import COLUMN_SUM
@@ -46,28 +46,28 @@ def _products(step: Step, index: Index, values: Values) -> list[Term]:
     ]
 
 
-def _to_a(graph: Graph, step: Step, upstream: str, target: str) -> None:
-    """op(A) receives G op(B)ᵀ; where A entered transposed, so does its gradient."""
-    a, b = step.inputs[:2]
-    b_transposed = bool(step.params.get("transpose_b"))
-    if step.params.get("transpose_a"):
-        why = _why(a, b, transposed=True)
-        graph.apply(PRODUCT, target, b, upstream, transpose_a=b_transposed, transpose_b=True, why=why)
-    else:
-        why = _why(a, b, transposed=not b_transposed)
-        graph.apply(PRODUCT, target, upstream, b, transpose_a=False, transpose_b=not b_transposed, why=why)
+def factor_gradients(
+    a: str, b: str, arriving: str, transpose_a: bool, transpose_b: bool
+) -> tuple[tuple[str, str, bool, bool], tuple[str, str, bool, bool]]:
+    """Of op(A) op(B), the products that the gradients of A and B are: two operands, and which of them enter transposed.
+
+    op(A) receives G op(B)ᵀ, and op(B) receives op(A)ᵀ G; where a factor entered transposed, so does its gradient.
+    """
+    return (
+        (b, arriving, transpose_b, True) if transpose_a else (arriving, b, False, not transpose_b),
+        (arriving, a, True, transpose_a) if transpose_b else (a, arriving, not transpose_a, False),
+    )
 
 
-def _to_b(graph: Graph, step: Step, upstream: str, target: str) -> None:
-    """op(B) receives op(A)ᵀ G; where B entered transposed, so does its gradient."""
-    a, b = step.inputs[:2]
-    a_transposed = bool(step.params.get("transpose_a"))
-    if step.params.get("transpose_b"):
-        why = _why(b, a, transposed=True)
-        graph.apply(PRODUCT, target, upstream, a, transpose_a=True, transpose_b=a_transposed, why=why)
-    else:
-        why = _why(b, a, transposed=not a_transposed)
-        graph.apply(PRODUCT, target, a, upstream, transpose_a=not a_transposed, transpose_b=False, why=why)
+def _to_factor(position: int) -> Rule:
+    def gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
+        a, b = step.inputs[:2]
+        turned = (bool(step.params.get("transpose_a")), bool(step.params.get("transpose_b")))
+        left, right, turned_left, turned_right = factor_gradients(a, b, upstream, *turned)[position]
+        why = _why(*((b, a) if position else (a, b)), transposed=turned_left or turned_right)
+        graph.apply(PRODUCT, target, left, right, transpose_a=turned_left, transpose_b=turned_right, why=why)
+
+    return gradient
 
 
 def _why(operand: str, other: str, *, transposed: bool) -> Message:
@@ -92,14 +92,14 @@ def _why(operand: str, other: str, *, transposed: bool) -> Message:
     )
 
 
-PRODUCT = Op(
+PRODUCT: Op = Op(
     name="product",
     compute=_product,
     axes=_axes,
     formula=_formula,
     terms=lambda step, index, values: Term("sum", *_products(step, index, values)),
     why=N_("Row times column: multiply entry by entry and add up."),
-    backward=(_to_a, _to_b),
+    backward=(_to_factor(0), _to_factor(1)),
 )
 
 
@@ -119,5 +119,5 @@ AFFINE = Op(
     formula=lambda params, columns: f"{_formula(params, columns)} + #3",
     terms=_affine_terms,
     why=N_("Row times column, and the bias is added to every {row}."),
-    backward=(_to_a, _to_b, lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream)),
+    backward=(*PRODUCT.backward, lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream)),
 )

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Graph, Notes
+from attncli import ops
+from attncli.core.graph import Graph, Notes, Op
 from attncli.core.matrix import as_matrix
-from attncli.ops import registry
 
-OPS = registry()
+#: Every op there is, by its name.
+OPS: dict[str, Op] = {
+    op.name: op
+    for module in ("attncli.core.gradient", *(name for _, name, _ in iter_modules(ops.__path__, "attncli.ops.")))
+    for op in vars(import_module(module)).values()
+    if isinstance(op, Op)
+}
 INF = np.inf
 
 

@@ -10,13 +10,12 @@ from xml.etree import ElementTree
 import pytest
 from cases import CASES
 from rendering import all_formulas
-from samples import SAMPLES
+from samples import OPS, SAMPLES
 
 from attncli import models
 from attncli.core.matrix import as_matrix
 from attncli.core.terms import Term, cell, number
 from attncli.locale.fit import fitted
-from attncli.ops import registry
 from attncli.render.arithmetic import escaped, term_latex
 from attncli.render.equations import matrix
 from attncli.render.formula import as_latex, as_mathml, as_text, put_in
@@ -24,7 +23,7 @@ from attncli.render.view import View
 
 
 def test_every_op_and_model_has_a_formula_in_the_list() -> None:
-    assert set(SAMPLES) == set(registry())
+    assert set(SAMPLES) == set(OPS)
     assert set(CASES) == set(models.names())
 
 
@@ -164,8 +163,8 @@ def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
 )
 def test_a_small_number_of_a_formula_is_a_power_of_ten(value: float, text: str, ascii: str) -> None:
     params = {"eta": as_matrix(0.5), "eps": as_matrix(value)}
-    shown = as_text(put_in(registry()["adam_update"].numbers(params), ["E", "m", "v"]))  # type: ignore[misc]
+    shown = as_text(put_in(OPS["adam_update"].numbers(params), ["E", "m", "v"]))  # type: ignore[misc]
     assert shown == f"E - 0.5 m / (√v + {text})"
     assert fitted(shown, "ascii") == f"E - 0.5 m / (sqrt(v) + {ascii})"
     assert fitted(shown, "gbk") == f"E - 0.5 m / (√v + {ascii.replace('*', '·')})"
-    assert as_mathml(put_in(registry()["root_eps"].numbers({"eps": as_matrix(value)}), ["v"]))  # type: ignore[misc]
+    assert as_mathml(put_in(OPS["root_eps"].numbers({"eps": as_matrix(value)}), ["v"]))  # type: ignore[misc]
