@@ -26,15 +26,7 @@ if TYPE_CHECKING:
     from attncli.marking.prepared import Prepared
 
 #: The share of a step's points that each verdict is worth, where the problem does not say otherwise.
-_SHARES = {
-    "correct": 1,
-    "route": 1,
-    "imprecise": 0.5,
-    "follow_through": 1,
-    "wrong": 0,
-    "blank": 0,
-    "malformed": 0,
-}
+_SHARES = {"correct": 1, "route": 1, "wrong": 0, "blank": 0, "malformed": 0}
 #: Verdicts of a step that is right.
 RIGHT_VERDICTS = frozenset({"correct", "route", "imprecise"})
 
@@ -209,7 +201,8 @@ class Feedback:
         self.marker = marker
         self.graph = marker.graph
         self.problem = marker.problem
-        shares = {verdict: self.problem.marking.get(verdict, share) for verdict, share in _SHARES.items()}
+        marking = self.problem.marking
+        shares = {**_SHARES, "imprecise": marking.imprecise, "follow_through": marking.follow_through}
         #: The share of a step's points that a verdict is worth.
         self.credits = {verdict: Fraction(str(share)) for verdict, share in shares.items()}
         self._plain: dict[tuple[PaperEntry, str | None, float | None], StepMark] = {}

@@ -105,7 +105,7 @@ class Reader:
         self.problem = problem
         self.names = names
         self.shapes = {step_id: values.shape for step_id, values in full.items()}
-        self.coarsest = _COARSEST.get(problem.marking.get("rounding", "hand"), _HALF)
+        self.coarsest = _COARSEST.get(problem.marking.rounding, _HALF)
         self.hidden = {step_id: np.isneginf(values) for step_id, values in full.items() if np.isneginf(values).any()}
         self._read: dict[tuple[str, str, Answer, str], tuple[PaperEntry | Message | None, Message | None]] = {}
 

@@ -51,7 +51,7 @@ class Prepared:
         self.ids = [*self.graph.inputs, *self.graph.steps]
         self.shapes = {id: self.graph.shape(id) for id in self.ids}
         self.setting = Setting(self.graph, problem.decimals_of)
-        self.rounding = problem.marking.get("rounding", "hand")
+        self.rounding = problem.marking.rounding
         self.reads_page = self.rounding != "printed"
         by_person = self.rounding == "hand"
         self.rules = {id: _rules(problem, id, by_person) for id in self.ids}

@@ -24,7 +24,7 @@ from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
 from attncli.models.model import Model
 from attncli.problems.matrix_text import brief
-from attncli.problems.problem import UNNAMED, Problem
+from attncli.problems.problem import UNNAMED, Contrast, Marking, Problem
 from attncli.problems.reading import complaint, decoded, parse_json, parse_toml, read_bounded
 from attncli.problems.settings import read_settings
 from attncli.problems.source import beside, matrix_from_file, matrix_of, value_from_file
@@ -102,17 +102,17 @@ class Random(_FileTable):
     seed: Annotated[int, Field(ge=0, le=2**32 - 1, strict=True)]
 
 
-class Marking(_FileTable):
+class _MarkingTable(_FileTable):
     points: Annotated[dict[str, Positive], Flat] = {}
     follow_through: Fraction01 = 1.0
     imprecise: Fraction01 = 0.5
     rounding: Literal["hand", "printed", "float32", "float16"] = "hand"
 
 
-class Contrast(_FileTable):
+class _ContrastTable(_FileTable):
     settings: dict[str, Any] = {}
     inputs: Annotated[dict[str, Any], Flat] = {}
-    steps: list[str] = []
+    steps: tuple[str, ...] = ()
 
 
 class ProblemFile(_FileTable):
@@ -135,8 +135,8 @@ class ProblemFile(_FileTable):
     published: Annotated[dict[str, str], Flat] = {}
     published_how: dict[str, str | LearnerText] = {}
     shapes: Annotated[dict[str, str], Flat] = {}
-    contrast: Contrast | None = None
-    marking: Marking = Marking()
+    contrast: _ContrastTable | None = None
+    marking: _MarkingTable = _MarkingTable()
 
 
 def load(path: str | Path, *, check: bool = True) -> Problem:
@@ -270,8 +270,8 @@ def _problem(file: ProblemFile, base: Path | None) -> Problem:
         how={step: _english(how) for step, how in file.published_how.items()},
         how_texts={step: _plain(how) for step, how in file.published_how.items() if isinstance(how, dict)},
         shapes=file.shapes,
-        contrast=None if file.contrast is None else file.contrast.model_dump(),
-        marking=file.marking.model_dump(),
+        contrast=None if file.contrast is None else Contrast(**file.contrast.model_dump()),
+        marking=Marking(**file.marking.model_dump()),
         layout=file.layout,
     )
 
@@ -353,7 +353,7 @@ def _first(error: ValidationError, table: type[BaseModel] | None = None) -> Inpu
 def _known_keys(path: list[str], table: type[BaseModel]) -> list[str]:
     """The keys that may stand where an unknown one was found."""
     prefix = ""
-    inner: dict[str, type[BaseModel]] = {"marking": Marking, "contrast": Contrast}
+    inner: dict[str, type[BaseModel]] = {"marking": _MarkingTable, "contrast": _ContrastTable}
     if len(path) > 1:
         table, prefix = inner[path[0]], f"{path[0]}."
     return [f"{prefix}{field.alias or name}" for name, field in table.model_fields.items()]

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from string import Formatter
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, InputError, Message, placed, unknown
 from attncli.core.record import Record
 from attncli.locale import CODES
-from attncli.problems.problem import Problem, Run, run
+from attncli.problems.problem import Contrast, Problem, Run, run
 from attncli.problems.published import PrintedCheck, check
 from attncli.problems.question import as_in_a_file
 from attncli.problems.source import matrix_of
@@ -59,11 +58,9 @@ def lesson_of(problem: Problem, only: Sequence[str] = ()) -> Lesson:
     """
     checks = check(problem)
     other = None if only else contrast(problem)
-    described = problem.contrast or {}
+    described = problem.contrast or Contrast()
     changes = ", ".join(
-        f"{name} = {as_in_a_file(value)}"
-        for part in ("settings", "inputs")
-        for name, value in described.get(part, {}).items()
+        f"{name} = {as_in_a_file(value)}" for name, value in (*described.settings.items(), *described.inputs.items())
     )
     noticed = {code: observations(problem, code) for code in CODES if problem.notice}
     return Lesson(
@@ -71,7 +68,7 @@ def lesson_of(problem: Problem, only: Sequence[str] = ()) -> Lesson:
         tuple(checked for checked in checks if not only or not checked.ok or checked.step in only),
         None if other is None else run(other),
         changes,
-        tuple(described.get("steps", ())),
+        described.steps,
         noticed,
     )
 
@@ -113,14 +110,14 @@ def contrast(problem: Problem) -> Problem | None:
     if problem.contrast is None:
         return None
     model = models.get(problem.model)
-    given: Mapping[str, Any] = problem.contrast.get("inputs", {})
+    given = problem.contrast.inputs
     kinds = {name: argument.kind for name in given if (argument := model.argument(name)) is not None}
     texts = {name: str(value) for name, value in given.items() if kinds.get(name) == "text"}
     matrices = {name: _matrix_of_contrast(name, value) for name, value in given.items() if name not in texts}
     return problem.changed(
         inputs={**problem.inputs, **matrices},
         texts={**problem.texts, **texts},
-        settings={**problem.settings, **problem.contrast.get("settings", {})},
+        settings={**problem.settings, **problem.contrast.settings},
         contrast=None,
     )
 

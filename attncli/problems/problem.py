@@ -34,6 +34,30 @@ NOTHING: Mapping[str, Any] = {}
 UNNAMED = "problem"
 
 
+class Contrast(Record):
+    """A second run shown beside the first: the settings and inputs that differ in it, as written, and the steps to show of it."""
+
+    settings: Mapping[str, Any] = NOTHING
+    inputs: Mapping[str, Any] = NOTHING
+    steps: tuple[str, ...] = ()
+
+
+class Marking(Record):
+    """How answers are marked.
+
+    Parameters
+    ----------
+    points : by step; none given: one for each step that is asked for
+    follow_through, imprecise : the share of them that such a line is worth
+    rounding : what rounded the answers: "hand" (a person), "printed", "float32" or "float16" (a program)
+    """
+
+    points: Mapping[str, float] = NOTHING
+    follow_through: float = 1.0
+    imprecise: float = 0.5
+    rounding: str = "hand"
+
+
 class Problem(Record):
     """An exercise, or just a calculation.
 
@@ -50,8 +74,8 @@ class Problem(Record):
     published : a source's printed numbers by step, as text; `how` by step: "rounded", "carried", "truncated", "wrong: why"
     how_texts : the remark "wrong: why" by language, where a file gives it in several
     shapes : published shapes by step, as text
-    contrast : settings and inputs that differ in a second run shown beside the first, and the steps to show of it
-    marking : points and credits, as written
+    contrast : a second run shown beside the first
+    marking : points and credits
     """
 
     model: str
@@ -75,8 +99,8 @@ class Problem(Record):
     how: Mapping[str, str] = NOTHING
     how_texts: Mapping[str, Text] = NOTHING
     shapes: Mapping[str, str] = NOTHING
-    contrast: Mapping[str, Any] | None = None
-    marking: Mapping[str, Any] = NOTHING
+    contrast: Contrast | None = None
+    marking: Marking = Marking()
     layout: str = "rows"
 
     @property

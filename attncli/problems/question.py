@@ -137,9 +137,8 @@ def question_of(problem: Problem) -> Question:
 
 def points_of(problem: Problem, steps: Mapping[str, object]) -> dict[str, Fraction]:
     """Points by step: as the problem says, else 1 for every published step, else 1 for every step."""
-    given = problem.marking.get("points") or {}
-    if given:
-        return {step_id: Fraction(str(points)) for step_id, points in given.items()}
+    if problem.marking.points:
+        return {step_id: Fraction(str(points)) for step_id, points in problem.marking.points.items()}
     asked = [step_id for step_id in problem.published if step_id in steps] or list(steps)
     return dict.fromkeys(asked, Fraction(1))
 

@@ -233,7 +233,7 @@ def problem_text(problem: Problem) -> str:
         "inputs": {name: write_matrix(matrix.values) for name, matrix in problem.inputs.items()},
         "settings": problem.settings,
         "gradient": {} if upstream is None else {gradient_id(problem.graph().output): write_matrix(upstream.values)},
-        "marking.points": problem.marking["points"],
+        "marking.points": problem.marking.points,
     }
     head = {"schema": 1, "id": problem.id, "model": problem.model, "decimals": problem.decimals}
     return _lines(head) + "".join(f"\n[{name}]\n{_lines(table)}" for name, table in tables.items() if table)

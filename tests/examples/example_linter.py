@@ -81,6 +81,4 @@ def _about_numbers(problem: Problem) -> Iterator[str]:
     if other is not None:
         assert problem.contrast is not None
         trace = other.graph().evaluate()
-        yield from (
-            f"contrast.steps: there is no step {step}" for step in problem.contrast["steps"] if step not in trace
-        )
+        yield from (f"contrast.steps: there is no step {step}" for step in problem.contrast.steps if step not in trace)

@@ -17,6 +17,7 @@ from wrongs import kinds
 import attncli
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
+from attncli.problems.problem import Marking
 
 seeds = st.integers(0, 2**32 - 1)
 decimals_ = st.integers(1, 6)
@@ -211,7 +212,7 @@ def test_points_are_exact_and_in_order(seed) -> None:  # type: ignore[no-untyped
     while trial is None or trial.first is None:
         case = make_case(rng, "attention")
         trial = wrong_trial(rng, case, rng.choice([kind for kind in kinds(case, seed) if not kind.page]))
-    marking = {"follow_through": 0.7, "imprecise": 0.3, "points": {"A": 3, "O": 0.1, "scores": 2}}
+    marking = Marking({"A": 3, "O": 0.1, "scores": 2}, follow_through=0.7, imprecise=0.3)
     marker = Marker(problem(case, trial.decimals).changed(marking=marking))
     one = marker.mark(sheet({"answers": trial.written}))
     worth = {"A": Fraction(3), "O": Fraction("0.1"), "scores": Fraction(2)}

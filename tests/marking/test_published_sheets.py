@@ -11,10 +11,10 @@ from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.file import load
 from attncli.problems.matrix_text import parse_matrix
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Marking, Problem
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "worked_examples").rglob("*.toml"))
-PRINTED = {"rounding": "printed"}
+PRINTED = Marking(rounding="printed")
 
 
 def mark(problem: Problem, **answers: str):  # type: ignore[no-untyped-def]

@@ -63,7 +63,7 @@ class Class:
         self.problem = problem
         self.places = problem.decimals
         self.case = _case(problem)
-        self.ids = [id for id, _ in lines(self.case) if id in problem.marking["points"]]
+        self.ids = [id for id, _ in lines(self.case) if id in problem.marking.points]
         values = Learner(self.case, self.places, "rounded").run(self.ids[-1])
         self.right = {id: as_text(values[id], self.places) for id in self.ids}
         self.case.vectors = tuple(id for id in self.ids if 1 in values[id].shape[-2:])

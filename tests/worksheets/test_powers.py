@@ -20,7 +20,7 @@ def test_every_recipe_with_exponentials_has_all_that_are_needed(name):
     tables = []
     for seed in range(3):
         problem = draw(recipes.load(name), f"powers/{seed}")[0]
-        table = powers_of(problem, list(problem.marking["points"]))
+        table = powers_of(problem, list(problem.marking.points))
         assert (not table) == (name in WITHOUT)
         if table:
             known = {

@@ -43,7 +43,7 @@ def test_drawn_numbers_are_friendly(name):
     if "scores" in graph:
         scores = trace["scores"]
         assert np.abs(scores).max() <= 4
-    assert list(problem.marking["points"]) == list(graph.steps)
+    assert list(problem.marking.points) == list(graph.steps)
     assert abs(effort(graph, trace) / recipe.effort - 1) <= EVEN
 
 
@@ -77,7 +77,7 @@ def test_a_certificate_says_where_a_mistake_hides():
 def test_places_steps_and_unknown_names():
     recipe = recipes.load("attention")
     problem, _ = draw(recipe, 1, decimals=2, ask=["O", "A"])
-    assert problem.decimals == 2 and list(problem.marking["points"]) == ["A", "O"]
+    assert problem.decimals == 2 and list(problem.marking.points) == ["A", "O"]
     with pytest.raises(InputError, match="attention"):
         recipes.load("atention")
     with pytest.raises(InputError, match="scores"):
