@@ -40,7 +40,7 @@ class Arithmetic(Protocol):
     def round_intermediate(self, value: Value) -> Value:
         """A number worked out beside a step (√d_k), which a learner may or may not have rounded."""
 
-    def context(self) -> AbstractContextManager[Any]:
+    def context(self) -> AbstractContextManager[None]:
         """Entered once around an evaluation."""
 
     def recording(self, cells: Sequence[int]) -> Arithmetic:

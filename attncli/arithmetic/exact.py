@@ -180,7 +180,7 @@ class Exact(Floating):
         finally:
             self._until = float("inf")
 
-    def context(self) -> AbstractContextManager[Any]:
+    def context(self) -> AbstractContextManager[None]:
         return self._limited()
 
     def max(self, a: Value, axis: int) -> Value:

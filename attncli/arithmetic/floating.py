@@ -53,7 +53,7 @@ class Floating:
     def round_intermediate(self, value: Value) -> Value:
         return value
 
-    def context(self) -> AbstractContextManager[Any]:
+    def context(self) -> AbstractContextManager[None]:
         return np.errstate(all="ignore")
 
     def recording(self, cells: Sequence[int]) -> Arithmetic:
@@ -134,7 +134,7 @@ class Recording(Floating):
         self._block = np.empty(cells, dtype=np.float64)
         self._used = 0
 
-    def _place(self, shape: tuple[int, ...]) -> Any:
+    def _place(self, shape: tuple[int, ...]) -> FloatArray | None:
         size = math.prod(shape)
         if size < _SMALL or self._used + size > self._block.size:
             return None

@@ -172,7 +172,7 @@ class IntervalArithmetic:
     def recording(self, cells: Sequence[int]) -> Arithmetic:
         return self
 
-    def context(self) -> AbstractContextManager[Any]:
+    def context(self) -> AbstractContextManager[None]:
         return np.errstate(all="ignore")
 
     def matmul(self, a: Interval, b: Interval) -> Interval:

@@ -12,7 +12,7 @@ import numpy as np
 from attncli.core.record import Record
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     FloatArray: TypeAlias = NDArray[np.float64]
     BoolArray: TypeAlias = NDArray[np.bool_]
@@ -20,7 +20,7 @@ else:
     FloatArray = BoolArray = Any
 
 #: One entry as written: ("num", "0.33") or an operator over further entries: ("/", a, b), ("sqrt", a), ("exp", a) …
-Expression: TypeAlias = tuple[object, ...]
+Expression: TypeAlias = "tuple[str | Expression, ...]"
 
 #: `Matrix.decimals` where a cell was not written as a plain decimal number (√2/2, 1/3, ∞): it is exact.
 EXACT = -1
@@ -80,7 +80,7 @@ class Matrix(Record):
         return Matrix(-self.values, self.decimals, entries)
 
 
-def as_matrix(values: object) -> Matrix:
+def as_matrix(values: ArrayLike) -> Matrix:
     """A matrix of plain float64 numbers; a single float has no axes."""
     if type(values) is float and (values or math.copysign(1.0, values) > 0):
         return _number(values)

@@ -18,6 +18,10 @@ Index: TypeAlias = tuple[int, ...]
 Values: TypeAlias = Mapping[str, Value]
 
 
+#: What a term is made of: further terms; of a cell its step and index, of a number its value, of a word the word.
+Part: TypeAlias = "Term | str | float | Index"
+
+
 class Term:
     """A node: what is done (`kind`) with which parts.
 
@@ -31,7 +35,7 @@ class Term:
 
     __slots__ = ("kind", "parts")
 
-    def __init__(self, kind: str, *parts: object) -> None:
+    def __init__(self, kind: str, *parts: Part) -> None:
         self.kind = kind
         self.parts = parts
 
@@ -129,10 +133,10 @@ class Written:
 WRITTEN = Written()
 
 
-def _is_number(term: object, value: float) -> bool:
+def _is_number(term: Part, value: float) -> bool:
     return isinstance(term, Term) and term.kind == "number" and term.parts[0] == value
 
 
-def _in_a_row(kind: str, *terms: Term) -> Iterator[object]:
+def _in_a_row(kind: str, *terms: Term) -> Iterator[Part]:
     for term in terms:
         yield from term.parts if term.kind == kind else (term,)

@@ -46,13 +46,7 @@ def logits(part: Part, x: str, tied: str | None = None) -> str:
 def one_row(matrix: Matrix) -> Matrix:
     """A vector written as a list, a row or a column, as one row; anything else as it is."""
     size = matrix.values.size
-    if max(matrix.shape, default=1) != size:
-        return matrix
-    return Matrix(
-        matrix.values.reshape(1, size),
-        None if matrix.decimals is None else matrix.decimals.reshape(1, size),
-        matrix.entries,
-    )
+    return matrix.reshaped((1, size)) if max(matrix.shape, default=1) == size else matrix
 
 
 def vector(part: Part, name: str, axis: str, why: Message | str, symbol: str | None = None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from attncli.problems.matrix_text import (
     parse_matrix,
     with_points,
 )
-from attncli.problems.reading import parse_json, parse_toml
+from attncli.problems.reading import flat, parse_json, parse_toml
 from attncli.problems.source import array_in, matrix_from_file, matrix_of, real_array
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ RESERVED = ("schema", "student", "problem", "answers")
 _EXAMPLE = '{"student": "s1", "A": "0.330 0.670"}'
 
 
-def sheet(data: Any, place: Callable[[str], str] | None = None) -> Sheet:
+def sheet(data: object, place: Callable[[str], str] | None = None) -> Sheet:
     """A sheet from {"student": …, step: matrix, …}; the steps may also stand in a table of their own, answers.
 
     Nothing at all is a sheet with every step left blank.
@@ -184,25 +184,16 @@ def sheet(data: Any, place: Callable[[str], str] | None = None) -> Sheet:
         )
     return Sheet(
         None if student is None else str(student),
-        {name: answer(value, place) for name, value in _flat(given)},
+        {name: answer(value, place) for name, value in flat(given)},
         _outside(data) if "answers" in data else (),
     )
-
-
-def _flat(table: Mapping[Any, Any], part: str = "") -> Iterator[tuple[str, Any]]:
-    """The steps; those of a part of the model may stand in a table of its own: [self] with A is self.A."""
-    for name, value in table.items():
-        if isinstance(value, dict) and value and part.count(".") < _MOST_AXES:
-            yield from _flat(value, f"{part}{name}.")
-        else:
-            yield f"{part}{name}", value
 
 
 #: Names of keys that a remark lists.
 _MOST_OUTSIDE = 5
 
 
-def _outside(data: Mapping[str, Any]) -> tuple[Message, ...]:
+def _outside(data: Mapping[object, object]) -> tuple[Message, ...]:
     """A remark on what stands beside the table of answers: it may have been meant as one."""
     names = [str(name)[:40] for name in data if name not in RESERVED]
     if not names:

@@ -25,7 +25,7 @@ from attncli.core.message import N_, AttnError, InputError, Message, placed, unk
 from attncli.models.model import Model
 from attncli.problems.matrix_text import brief
 from attncli.problems.problem import UNNAMED, Contrast, Marking, Problem
-from attncli.problems.reading import complaint, decoded, parse_json, parse_toml, read_bounded
+from attncli.problems.reading import complaint, decoded, flat, parse_json, parse_toml, read_bounded
 from attncli.problems.settings import read_settings
 from attncli.problems.source import beside, matrix_from_file, matrix_of, value_from_file
 
@@ -37,7 +37,7 @@ AS_WRITTEN = "as written"
 _AS_WRITTEN = -1
 
 
-def _or_as_written(value: object, places: ValidatorFunctionWrapHandler) -> Any:
+def _or_as_written(value: object, places: ValidatorFunctionWrapHandler) -> object:
     """A number of places; -1 for the words “as written”."""
     if value == AS_WRITTEN:
         return _AS_WRITTEN
@@ -59,30 +59,25 @@ Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 _PART_NAME = re.compile(r"[a-z][a-z0-9.]*")
 
 
-def _flat(table: Any) -> Any:
+def _flat(table: object) -> object:
     """A table whose parts may be tables of their own: [inputs.self] W_Q is the input self.W_Q.
 
     Parts of a model have small letters; a table under another name is no part, and what it is instead (a random input,
     a mistake) is seen where it is read.
     """
-    if not isinstance(table, dict):
-        return table
-    out: dict[Any, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, dict) and "random" not in value and _PART_NAME.fullmatch(str(name)):
-            inner = _flat(value)
-            out.update({f"{name}.{part}": each for part, each in inner.items()} if inner else {name: value})
-        else:
-            out[name] = value
-    return out
+    return dict(flat(table, _is_part)) if isinstance(table, dict) else table
 
 
-def _by_step(value: object) -> Any:
+def _is_part(name: object, value: dict[str, object]) -> bool:
+    return "random" not in value and _PART_NAME.fullmatch(str(name)) is not None
+
+
+def _by_step(value: object) -> object:
     """One number of decimals for all steps, or a table by step."""
     return _flat(value) if isinstance(value, dict) else {"default": value}
 
 
-def _in_english(value: object) -> Any:
+def _in_english(value: object) -> object:
     """A text without a language: what is written once stands for all."""
     return {"en": value} if isinstance(value, str) else value
 
@@ -168,7 +163,7 @@ def parse(text: str, *, json: bool = False, check: bool = True, base: Path | Non
     return from_data(data, check=check, base=base)
 
 
-def from_data(data: Any, *, check: bool = False, base: Path | None = None) -> Problem:
+def from_data(data: object, *, check: bool = False, base: Path | None = None) -> Problem:
     """The problem in nested dictionaries with the keys of a problem file; `check` as for `load`, `base` as for `parse`."""
     if not isinstance(data, dict):
         raise InputError(
@@ -294,7 +289,7 @@ def _plain(texts: LearnerText) -> dict[str, str]:
     return {str(code): text for code, text in texts.items()}
 
 
-def _gradient(table: dict[str, Any], base: Path | None) -> tuple[Matrix | None, str | None, dict[str, Matrix]]:
+def _gradient(table: dict[str, object], base: Path | None) -> tuple[Matrix | None, str | None, dict[str, Matrix]]:
     """The upstream gradient (a key G_…), or a loss with the matrices it names."""
     loss = table.get("loss")
     if loss is not None and not isinstance(loss, str):
@@ -332,7 +327,7 @@ def _matrix(table: str, name: str, value: object, base: Path | None) -> Matrix:
         return matrix_of(value)
 
 
-def _random(value: dict[str, Any]) -> Matrix:
+def _random(value: dict[str, object]) -> Matrix:
     try:
         spec = Random.model_validate(value)
     except ValidationError as error:

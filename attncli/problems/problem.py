@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import models
-from attncli.arithmetic import Arithmetic
+from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Trace, gradient_id
 from attncli.core.limits import MOST_CELLS
 from attncli.core.matrix import EXACT, Matrix
@@ -258,9 +258,7 @@ def _as_kind(model: Model, name: str, matrix: Matrix, layout: str) -> Matrix:
                 name=name,
                 rows=matrix.shape[0],
             )
-        return Matrix(
-            matrix.values.ravel(), None if matrix.decimals is None else matrix.decimals.ravel(), matrix.entries
-        )
+        return matrix.reshaped((matrix.values.size,))
     return _oriented(matrix, layout)
 
 
@@ -291,7 +289,7 @@ class Run(Record):
     full: Trace | None = None
     verification: Verification | None = None
 
-    def __getitem__(self, step_id: str) -> Any:
+    def __getitem__(self, step_id: str) -> Value:
         """The numbers of a step or input: a NumPy array."""
         return self.trace[step_id]
 

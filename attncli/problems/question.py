@@ -239,7 +239,7 @@ def _is_example(problem: Problem) -> bool:
         return False
 
 
-def _told(problem: Problem) -> Any:
+def _told(problem: Problem) -> tuple[object, ...]:
     """What a problem calculates, as something that can be compared."""
     arrays = {**problem.inputs, **problem.extras, "upstream ": problem.upstream}
     numbers = {name: matrix.values.tolist() for name, matrix in arrays.items() if matrix is not None}
@@ -274,7 +274,7 @@ def _setting_word(value: Any) -> str:
     return value if isinstance(value, str) else write_entry(float(value))
 
 
-def _is_row(value: Any) -> bool:
+def _is_row(value: object) -> bool:
     return isinstance(value, (list, tuple, np.ndarray))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from attncli.core.message import N_, InputError, Message, closest, of_system, unknown, untranslated
 from attncli.problems.matrix_text import Literal, brief
@@ -116,7 +116,7 @@ def plain_json(text: str) -> Any:
     return _json(text, parse_constant=_no_number, parse_int=_short)
 
 
-def _no_number(text: str) -> Any:
+def _no_number(text: str) -> NoReturn:
     raise InputError("{given} is not a number in JSON. Write a finite number.", given=text)
 
 
@@ -145,18 +145,35 @@ def _json(text: str, **reading: Any) -> Any:
         raise InputError("is nested too deep to be read. Write it flatter.") from None
 
 
-def _whole(text: str) -> Any:
+def _whole(text: str) -> int | Literal:
     return int(text) if len(text) <= 400 else Literal(text)
 
 
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _table(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """A JSON object; a key that stands twice is an error, where Python would keep the last."""
-    table: dict[str, Any] = {}
+    table: dict[str, object] = {}
     for key, value in pairs:
         if key in table:
             raise InputError("the key “{key}” occurs twice. Keep one.", key=key[:40])
         table[key] = value
     return table
+
+
+#: Tables in one another that are opened.
+_MOST_TABLES = 8
+
+
+def flat(
+    table: Mapping[str, object],
+    is_part: Callable[[object, dict[str, object]], bool] = lambda name, value: True,
+    part: str = "",
+) -> Iterator[tuple[str, object]]:
+    """The entries of a table; those of a part of a model may stand in a table of its own: [self] with A is self.A."""
+    for name, value in table.items():
+        if isinstance(value, dict) and value and part.count(".") < _MOST_TABLES and is_part(name, value):
+            yield from flat(value, is_part, f"{part}{name}.")
+        else:
+            yield f"{part}{name}", value
 
 
 # --- What the parsers say, in our own words: theirs are English only ------------------------------------------------

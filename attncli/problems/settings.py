@@ -95,7 +95,7 @@ def _count(value: object, setting: Setting, layout: str) -> int:
 def _one(value: object) -> Matrix:
     """A number as a matrix without axes."""
     if isinstance(value, Matrix) and value.values.size == 1:
-        return Matrix(value.values.reshape(()), None, value.entries)
+        return value.reshaped(())
     return from_cells([number_of(value)], ())
 
 
