@@ -16,7 +16,7 @@ def command(say: Say) -> PlainCommand:
         **shared("map_"),
         "hint": Word("--hint", N_("Only say where to look again; no right number.")),
         "reveal": Word("--reveal", N_("Open up every wrong step, not only the first.")),
-        "format": Word("--format table|json|markdown", N_("How the marks are written.")),
+        "format": Word("--format table|json|markdown", N_("Format of the marks.")),
         **shared("output", "force", "layout", "lang"),
     }  # fmt: skip
     help = N_("Mark a sheet: what is right, the first wrong step, and the mistake by name.")

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def command(say: Say) -> PlainCommand:
     """The command."""
     words = {
-        "variants": Word("[mha|mqa|gqa|mla]...", N_("What to compare: all four, or with several presets what each of them uses."), _variants),
+        "variants": Word("[mha|mqa|gqa|mla]...", N_("What to compare. Left out: all four; with several presets, the variant that each of them uses."), _variants),
         "preset": Word("--preset NAME", N_("The sizes of a published model: gpt2, llama-2-7b (the default), llama-2-70b, llama-3-8b, mistral-7b or deepseek-v2; several are shown side by side."), _presets, many=True),
         "config": Word("--config FILE", N_("The sizes in a model's config.json, as Hugging Face keeps it; several are shown side by side."), many=True),
-        "d_model": Word("--d-model N", N_("Width of a token.")),
+        "d_model": Word("--d-model N", N_("Width of a token's vector, d_model.")),
         "heads": Word("--heads N", N_("Query heads, n_h.")),
         "kv_heads": Word("--kv-heads N", N_("Heads of keys and values in GQA, n_g.")),
         "d_head": Word("--d-head N", N_("Width of a head, d_h (default: d_model/n_h).")),

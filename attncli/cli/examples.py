@@ -66,7 +66,7 @@ def listed(say: Say, **words: Any) -> int:
     last = [
         say.text("New here? First {first}; then the way back: {back}; then on to {on}.", first=first, back=back, on=on),
         say.text(
-            "Look at one: attncli examples show ID. Its solution: attncli examples run ID. The beginning is enough: a2 is a2-first-by-hand."
+            "Look at one: attncli examples show ID. Its solution: attncli examples run ID. The beginning of an id is enough: a2 means a2-first-by-hand."
         ),
     ]
     lines += ["", *(wrap(text, width()) for text in last)]

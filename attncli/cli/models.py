@@ -19,10 +19,7 @@ _MOST_EXAMPLES = 6
 
 def command(say: Say) -> PlainCommand:
     """The command."""
-    words = {
-        "name": Word("[NAME]", N_("A model: its inputs, settings and steps."), model_names),
-        **shared("lang"),
-    }
+    words = {"name": Word("[NAME]", N_("A model: its inputs, settings and steps."), model_names), **shared("lang")}
     return command_of(say, "models", N_("List the models, or show what one takes and its steps."), models, words)
 
 

@@ -189,9 +189,7 @@ def group_of(say: Say, help: str, cls: type[PlainGroup] = PlainGroup) -> PlainGr
     app = typer.Typer(cls=cls, rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=say.text(help))
 
     @app.callback()
-    def start(
-        lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text(SHARED["lang"].help)),
-    ) -> None:
+    def start(lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text(SHARED["lang"].help))) -> None:
         """--lang may stand before the command's name, too; the language was found before the words were read."""
 
     return cast(PlainGroup, typer.main.get_command(app))

@@ -60,9 +60,9 @@ def practice(say: Say, **given: Any) -> int:
     for parameter in (*_SESSION, "format", "yes"):
         if given[parameter] not in (None, False) and parameter not in takes:
             raise InputError(
-                "{option} does not go with practice {name}. See attncli practice --help.",
+                "{option} does not go with {command}. See attncli practice --help.",
                 option=f"--{parameter.replace('_', '-')}",
-                name=name,
+                command=f"practice {name}".strip(),
             )
     if name == "report":
         return _report(say, more, given)
@@ -86,7 +86,10 @@ def _place(given: Mapping[str, Any]) -> Path:
 def _student(given: Mapping[str, Any]) -> str:
     name = (given["student"] or "").strip()
     if not name.isprintable() or len(name) > 200:
-        raise InputError("--student: “{name}” cannot be used as a name.", name=name[:40])
+        raise InputError(
+            "--student: “{name}” cannot be used as a name. Write up to 200 characters, none of them invisible.",
+            name=name[:40],
+        )
     return str(name)
 
 
@@ -104,7 +107,7 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     stage = whole_number("--stage", given["stage"], 1, LAST_STAGE)
     if given["from_scratch"]:
         if stage is not None:
-            raise InputError("--stage and --from-scratch say the same thing twice. Keep one.")
+            raise InputError("--from-scratch already means --stage 4. Keep one of the two.")
         stage = LAST_STAGE
     seed = whole_number("--seed", given["seed"], 0, LARGEST_SEED)
     count = whole_number("--count", given["count"], 1, 1000)

@@ -214,7 +214,7 @@ def status(state: Progress, now: float, place: str) -> Report:
     said = [
         Message("Exercises done: {done}.", done=done)
         if found
-        else Message("Nothing is practised yet. Begin with: attncli practice"),
+        else Message("Nothing has been practised yet. Begin with: attncli practice"),
         Message("The log: {path}. Nothing of it is sent anywhere; attncli practice forget deletes it.", path=place),
     ]
     table = [_skills_table(found, named=False)] if found else []

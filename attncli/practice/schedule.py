@@ -193,8 +193,8 @@ def shows_alone(problem: Problem, mistake: str, stage: int) -> bool:
 def _due_reason(skill: str, days: int) -> Message:
     named = Message(SKILLS[skill])
     if days == 1:
-        return Message("Why this one: {skill} are due. You last did them a day ago.", skill=named)
-    return Message("Why this one: {skill} are due. You last did them {days} days ago.", skill=named, days=days)
+        return Message("Why this one: time to repeat {skill}. The last time was a day ago.", skill=named)
+    return Message("Why this one: time to repeat {skill}. The last time was {days} days ago.", skill=named, days=days)
 
 
 def shown_reason(skills: Sequence[str]) -> Message:
@@ -218,7 +218,7 @@ def by_name(name: str, known: Recipes, stage: int | None) -> Choose:
     else:
         raise unknown(Message("The exercise"), name, list(dict.fromkeys([*known.names, *SKILLS])))
     if not only:
-        raise InputError("No recipe has lines of the skill {skill}.", skill=name)
+        raise InputError("No recipe practises the skill {skill}.", skill=name)
 
     def choose(log: Progress, now: float) -> NextExercise:
         recipe = min(only, key=lambda recipe: sum(done.recipe == recipe for done in log.exercises))

@@ -167,7 +167,7 @@ class Exercise:
         elif is_part and self.rows:
             yield from _remarks(
                 Message(
-                    "A row has {columns} numbers; this one has {count}. The rows before are still noted.",
+                    "A row has {columns} numbers; this one has {count}. The rows before it are kept.",
                     count=count, columns=columns,
                 )
             )  # fmt: skip
@@ -187,7 +187,9 @@ class Exercise:
         if len(self.rows) == count:
             yield from self._end_rows()
         elif len(self.rows) == 1:
-            said = Message("Row 1 of {count} is noted. Write the next one, or nothing to stop.", count=count)
+            said = Message(
+                "Row 1 of {count} is noted. Write the next one; Enter alone ends the matrix here.", count=count
+            )
             yield Text(said, "aside")
 
     def _end_rows(self) -> Iterator[Reply]:
@@ -207,8 +209,8 @@ class Exercise:
         if step == self.step:
             return None
         if step in self.asked[self.at :]:
-            return Message("{step} comes later. Now it is {asked}.", step=step, asked=self.step)
-        return Message("{step} is not what is asked for. Now it is {asked}.", step=step, asked=self.step)
+            return Message("{step} comes later. Now write {asked}.", step=step, asked=self.step)
+        return Message("{step} is not what is asked for. Now write {asked}.", step=step, asked=self.step)
 
     def _judge(self, text: str, given: Answer) -> Iterator[Reply]:
         turned, _ = in_rows(given, self.step, self.graph.shape(self.step), self.problem.layout)
@@ -256,7 +258,7 @@ class Exercise:
         if self.tries >= _NAME:
             yield from (Text(message) for message in mark.said if message.kind != "about")
         if self.tries == _NAME:
-            yield Text(Message("More help: hint. The result: show."), "aside")
+            yield Text(Message("For more help type hint, for the result type show."), "aside")
 
     def _hint(self) -> Iterator[Reply]:
         """One rung more of the ladder; the last one gives the result."""
@@ -381,8 +383,7 @@ def _digits(places: int) -> Message:
     if places == 1:
         return Message("That is right as far as it goes. Write it with 1 decimal; this is not counted as a try.")
     return Message(
-        "That is right as far as it goes. Write it with {places} decimals; this is not counted as a try.",
-        places=places,
+        "That is right as far as it goes. Write it with {places} decimals; this is not counted as a try.", places=places
     )
 
 

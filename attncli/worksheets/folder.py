@@ -274,7 +274,11 @@ def students_of(path: str) -> tuple[str, ...]:
         raise InputError("{path}: there is no name in the column student. Write one on each line.", path=path)
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
-        raise InputError("{path}: “{name}” stands there twice. Tell the two apart.", path=path, name=twice[:60])
+        raise InputError(
+            "{path}: “{name}” is there twice, but a name has one sheet. Write the two differently.",
+            path=path,
+            name=twice[:60],
+        )
     return tuple(names)
 
 

@@ -153,7 +153,7 @@ def test_what_comes_next_is_remembered_between_sessions(tmp_path: Path) -> None:
 def test_status_report_and_forget(tmp_path: Path) -> None:
     log = tmp_path / "s7.jsonl"
     nothing = run("practice", "status", "--log", str(log))
-    assert nothing.status == 0 and "Nothing is practised yet" in nothing.out and str(log) in nothing.out
+    assert nothing.status == 0 and "Nothing has been practised yet" in nothing.out and str(log) in nothing.out
     run("practice", "attention", "--log", str(log), stdin=b"1 2; 3 4\n")
     assert "weighted averages" in run("practice", "status", "--log", str(log)).out
     table = run("practice", "report", str(log), str(log))
