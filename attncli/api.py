@@ -82,8 +82,10 @@ def mark(problem: Problem, answers: Mapping[str, Any], student: str | None = Non
     from attncli.marking.mark import Marker
     from attncli.problems.answers import Sheet, answer, sheet_from_arrays
 
-    arrays = sheet_from_arrays({id: value for id, value in answers.items() if isinstance(value, np.ndarray)}).answers
-    texts = {id: answer(value) for id, value in answers.items() if not isinstance(value, np.ndarray)}
+    arrays = sheet_from_arrays(
+        {name: value for name, value in answers.items() if isinstance(value, np.ndarray)}
+    ).answers
+    texts = {name: answer(value) for name, value in answers.items() if not isinstance(value, np.ndarray)}
     return Marker(problem).mark(Sheet(student, {**texts, **arrays}))
 
 

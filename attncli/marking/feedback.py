@@ -211,52 +211,58 @@ class Feedback:
     def marked(self, paper: Paper, verdicts: Verdicts) -> Marked:
         """A sheet's marks, every step that was asked for or written in the order of the calculation."""
         points, answers = self.marker.points, paper.answers
-        steps = [self._step(paper, id, verdicts) for id in self.marker.ids if id in points or id in answers]
+        steps = [
+            self._step(paper, step_id, verdicts)
+            for step_id in self.marker.ids
+            if step_id in points or step_id in answers
+        ]
         unknown = [self._unknown(name) for name in paper.unknown]
         notes = (*paper.notes, *precisions(paper))
         return Marked(self.problem, paper.sheet.student, (*steps, *unknown), notes, paper.layout)
 
-    def _worth_of(self, id: str, verdict: str) -> StepMark:
+    def _worth_of(self, step_id: str, verdict: str) -> StepMark:
         """A step's mark with the points of a verdict, and nothing said yet."""
-        found = self._worth.get((id, verdict))
+        found = self._worth.get((step_id, verdict))
         if found is None:
-            most = self.marker.points.get(id, Fraction(0))
-            found = self._worth[id, verdict] = StepMark(id, verdict, most * self.credits[verdict], most)
+            most = self.marker.points.get(step_id, Fraction(0))
+            found = self._worth[step_id, verdict] = StepMark(step_id, verdict, most * self.credits[verdict], most)
         return found
 
-    def _step(self, paper: Paper, id: str, verdicts: Verdicts) -> StepMark:
-        entry = paper.entries.get(id)
+    def _step(self, paper: Paper, step_id: str, verdicts: Verdicts) -> StepMark:
+        entry = paper.entries.get(step_id)
         if entry is None:
-            why = paper.unreadable.get(id)
+            why = paper.unreadable.get(step_id)
             return (
-                self._worth_of(id, "blank") if why is None else self._worth_of(id, "malformed").with_words(said=(why,))
+                self._worth_of(step_id, "blank")
+                if why is None
+                else self._worth_of(step_id, "malformed").with_words(said=(why,))
             )
-        found = verdicts[id]
+        found = verdicts[step_id]
         said = tuple([message.of("about") for message in entry.said]) if entry.said else ()
         if entry.odd and not found.follows and not found.found:
             shape = Message(
                 N_("The shape is {given}; this step is {expected}."),
                 given=show_shape(entry.values.shape),
-                expected=show_shape(self.graph.shape(id)),
+                expected=show_shape(self.graph.shape(step_id)),
             )
-            return self._mark(id, "malformed", entry, found, (*said, shape), off=None)
+            return self._mark(step_id, "malformed", entry, found, (*said, shape), off=None)
         if found.refused:
-            return self._mark(id, "wrong", entry, found, (*said, Message(_REFUSED)))
+            return self._mark(step_id, "wrong", entry, found, (*said, Message(_REFUSED)))
         if found.worst == WRONG:
-            return self._wrong(id, entry, found, said)
-        return self._right(id, entry, found, said)
+            return self._wrong(step_id, entry, found, said)
+        return self._right(step_id, entry, found, said)
 
     def _mark(
-        self, id: str, verdict: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...], **more: Any
+        self, step_id: str, verdict: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...], **more: Any
     ) -> StepMark:
         fields = {"said": said, "written": entry.values, "typed": entry.matrix, "off": found.off, **more}
-        return self._worth_of(id, verdict).with_words(**fields)
+        return self._worth_of(step_id, verdict).with_words(**fields)
 
-    def _right(self, id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
+    def _right(self, step_id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
         """The mark of a step that is right in some sense, with a word on cells cut off, short or blank."""
         verdict = _verdict(found)
         if not said and verdict == "correct" and found.worst == RIGHT and entry.blank is None:
-            return self._plainly_right(id, entry, found)
+            return self._plainly_right(step_id, entry, found)
         credit = self.credits[verdict]
         if found.follows:
             said = (*said, Message(FOLLOWED).of("followed"))
@@ -265,54 +271,56 @@ class Feedback:
         if found.worst == CUT:
             said = (*said, Message(_CUT_OFF))
         if found.worst == IMPRECISE:
-            said = (*said, self._imprecise(id, entry))
+            said = (*said, self._imprecise(step_id, entry))
             credit = min(credit, self.credits["imprecise"])
         if entry.blank is not None:
             credit *= Fraction(int((~entry.blank).sum()), entry.blank.size)
             said = (*said, Message(N_("Some cells are still blank.")))
-        worth = self._worth_of(id, verdict)
+        worth = self._worth_of(step_id, verdict)
         points = worth.points if credit == self.credits[verdict] else worth.max_points * credit
-        return self._mark(id, verdict, entry, found, said, points=points, how=found.how)
+        return self._mark(step_id, verdict, entry, found, said, points=points, how=found.how)
 
-    def _plainly_right(self, id: str, entry: PaperEntry, found: Verdict) -> StepMark:
+    def _plainly_right(self, step_id: str, entry: PaperEntry, found: Verdict) -> StepMark:
         """The mark of a right step with nothing to say; kept, since a class writes the same right lines over and over."""
         key = entry, found.how, found.off
         mark = self._plain.get(key)
         if mark is None:
             if len(self._plain) >= _MOST_KEPT:
                 self._plain.clear()
-            mark = self._plain[key] = self._mark(id, "correct", entry, found, (), how=found.how)
+            mark = self._plain[key] = self._mark(step_id, "correct", entry, found, (), how=found.how)
         return mark
 
-    def _imprecise(self, id: str, entry: PaperEntry) -> Message:
+    def _imprecise(self, step_id: str, entry: PaperEntry) -> Message:
         if entry.places is None:
             return Message(_NEARLY_RIGHT)
-        places = self.marker.setting.places[id]
+        places = self.marker.setting.places[step_id]
         return Message(N_("Right as far as it goes; {places} decimals were asked for."), places=places)
 
-    def _wrong(self, id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
-        if id in self.graph.inputs:
+    def _wrong(self, step_id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
+        if step_id in self.graph.inputs:
             given = Message(
-                N_("This was given, so copy it unchanged: {symbol} does not have to be calculated."), symbol=id
+                N_("This was given, so copy it unchanged: {symbol} does not have to be calculated."), symbol=step_id
             )
             cells = _cells(found.cells < CUT)
-            return self._mark(id, "wrong", entry, found, (*said, given), cells=cells, own=self.marker.full[id])
-        mistakes = _named(found.found, id)
+            return self._mark(
+                step_id, "wrong", entry, found, (*said, given), cells=cells, own=self.marker.full[step_id]
+            )
+        mistakes = _named(found.found, step_id)
         if mistakes:
             # What a mistake explains is no right number either where it is near one.
             cells, operands = _cells(found.cells < CUT), _NOTHING
-            words = _told(found.found, id, self.graph)
+            words = _told(found.found, step_id, self.graph)
         else:
             cells = _cells(found.cells == WRONG)
-            words, operands = self._unexplained(id, entry, found, cells)
+            words, operands = self._unexplained(step_id, entry, found, cells)
         more = {"mistakes": tuple(mistakes), "cells": cells, "own": found.expected, "operands": operands}
-        return self._mark(id, "wrong", entry, found, (*said, *words), **more)
+        return self._mark(step_id, "wrong", entry, found, (*said, *words), **more)
 
     def _unexplained(
-        self, id: str, entry: PaperEntry, found: Verdict, cells: Sequence[tuple[int, ...]]
+        self, step_id: str, entry: PaperEntry, found: Verdict, cells: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
         """What can still be said: a product that is missing, doubled or has the wrong sign; else where it is off."""
-        parts = self.marker.parts_wrong(id, entry.line(), found.chain)
+        parts = self.marker.parts_wrong(step_id, entry.line(), found.chain)
         if parts:
             return parts[:_TOLD], _NOTHING
         if not cells:
@@ -326,7 +334,7 @@ class Feedback:
             text = N_("Nearly: {cells} are one unit off in the last place. Look at the rounding.")
         operands: Mapping[str, Any] = {}
         with contextlib.suppress(*MISFITS):
-            sources = [name for name in self.marker.ids if id in self.marker.setting[name]]
+            sources = [name for name in self.marker.ids if step_id in self.marker.setting[name]]
             operands = {name: found.chain.carried(name)[0] for name in sources}
         return (Message(text, cells=shown),), operands
 
@@ -346,9 +354,9 @@ def _verdict(found: Verdict) -> str:
     return "route" if found.route is not None else "correct"
 
 
-def _told(found: Sequence[Found], id: str, graph: Graph) -> tuple[Message, ...]:
+def _told(found: Sequence[Found], step_id: str, graph: Graph) -> tuple[Message, ...]:
     """What was done; where several mistakes give the same numbers, that is said before the likelier ones."""
-    first = _named(found, id)[:_TOLD]
+    first = _named(found, step_id)[:_TOLD]
     worth = {at: without_vaguer([one.id for one in first if one.step == at]) for at in {one.step for one in first}}
     sentences = tuple(dict.fromkeys(did(one.id, graph, one.step) for one in first if one.id in worth[one.step]))
     if len(sentences) < 2:
@@ -358,12 +366,12 @@ def _told(found: Sequence[Found], id: str, graph: Graph) -> tuple[Message, ...]:
     return (Message(N_("More than one mistake gives these numbers. The likelier first:")), *sentences)
 
 
-def _named(found: Sequence[Found], id: str) -> list[Named]:
+def _named(found: Sequence[Found], step_id: str) -> list[Named]:
     """The mistakes by name, each once, the likelier first."""
     if found and len(found[0].named) > 1:
         return list(found[0].named)
     unique = {(one.step, one.id): one for each in found for one in each.named}
-    return sorted(unique.values(), key=lambda one: order(one, id))
+    return sorted(unique.values(), key=lambda one: order(one, step_id))
 
 
 def _cells(wrong: BoolArray) -> tuple[tuple[int, ...], ...]:

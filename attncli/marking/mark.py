@@ -141,8 +141,8 @@ class Marker(Prepared):
         first = RightPass(self, [papers[row] for row in rows], gone)
         first.run()
         left = set(range(len(rows)))
-        for id, route, members in first.taken():
-            self._go_over(papers, [rows[at] for at in members], (*gone, (id, route)), verdicts)
+        for step_id, route, members in first.taken():
+            self._go_over(papers, [rows[at] for at in members], (*gone, (step_id, route)), verdicts)
             left -= set(members)
         fine = self._fine(first)
         wrong = [at for at in sorted(left) if not fine[at]]
@@ -155,8 +155,8 @@ class Marker(Prepared):
     def _fine(self, first: RightPass) -> BoolArray:
         """Which sheets are right in every line."""
         fine = np.array([not paper.has_odd for paper in first.papers], dtype=np.bool_)
-        for id, line in first.lines.items():
-            fine &= ~line.has | (first.judged[id].worst >= CUT)
+        for step_id, line in first.lines.items():
+            fine &= ~line.has | (first.judged[step_id].worst >= CUT)
         return fine
 
     def expected(self, marked: Marked) -> dict[str, FloatArray]:
@@ -180,10 +180,10 @@ class Marker(Prepared):
     def undetectable(self) -> list[Named]:
         """Mistakes, made at any step, that this exercise cannot tell from the right answer: a remark for its author."""
         found = []
-        asked = [id for id in self.points if id in self.graph.steps]
+        asked = [step_id for step_id in self.points if step_id in self.graph.steps]
         with np.errstate(all="ignore"):
             for step in self.graph.steps:
-                reached = [id for id in asked if id == step or id in self.setting[step]]
+                reached = [step_id for step_id in asked if step_id == step or step_id in self.setting[step]]
                 for mistake in self.explainer.mistakes(step) if reached else ():
                     if self._is_hidden(mistake.swap, reached):
                         found.append(Named(step, mistake.id))
@@ -192,15 +192,15 @@ class Marker(Prepared):
     def _is_hidden(self, swap: Mapping[str, Swap], asked: Sequence[str]) -> bool:
         """Whether a wrong calculation, with all digits, is right at every step asked."""
         wrong = self.head(None).chains[0].fork(swap)
-        for id in asked:
+        for step_id in asked:
             try:
-                value = wrong.raw(id)
+                value = wrong.raw(step_id)
             except MISFITS:
                 return False
-            if value.shape[1:] != self.shapes[id]:
+            if value.shape[1:] != self.shapes[step_id]:
                 return False
             line = Line(value, None, None, np.ones(1, dtype=np.bool_))
-            if judge(line, self.head(None).raws(id), self.rules[id]).worst[0] < CUT:
+            if judge(line, self.head(None).raws(step_id), self.rules[step_id]).worst[0] < CUT:
                 return False
         return bool(asked)
 

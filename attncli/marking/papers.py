@@ -261,7 +261,7 @@ def precisions(paper: Paper) -> tuple[Message, ...]:
     """Said once: that a program's arrays hold fewer digits than float64, and which ones where it is not all of them."""
     if paper.is_by_person:
         return ()
-    kinds = {id: paper.answers[id].eps for id, entry in paper.entries.items() if entry.eps is not None}
+    kinds = {step_id: paper.answers[step_id].eps for step_id, entry in paper.entries.items() if entry.eps is not None}
     said = []
     for eps, all_of_them, some in (
         (
@@ -275,7 +275,7 @@ def precisions(paper: Paper) -> tuple[Message, ...]:
             N_("Float32, which holds about seven digits: {steps}."),
         ),
     ):
-        ids = [id for id, kind in kinds.items() if kind == eps]
+        ids = [step_id for step_id, kind in kinds.items() if kind == eps]
         if ids:
             said.append(Message(all_of_them) if len(ids) == len(kinds) else Message(some, steps=Listed(ids)))
     return tuple(said)
@@ -301,11 +301,11 @@ def _rounded_to(values: FloatArray) -> int | None:
 def stacked(papers: Sequence[Paper], ids: Sequence[str], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Line]:
     """The answers of all papers by step, side by side, in the order of `ids`; those of an odd shape are left out."""
     found: dict[str, Line] = {}
-    for id in ids:
-        entries = [paper.entries.get(id) for paper in papers]
+    for step_id in ids:
+        entries = [paper.entries.get(step_id) for paper in papers]
         rows = [row for row, entry in enumerate(entries) if entry is not None and not entry.odd]
         if rows:
-            found[id] = _line(entries, rows, shapes[id])
+            found[step_id] = _line(entries, rows, shapes[step_id])
     return found
 
 

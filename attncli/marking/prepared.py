@@ -49,12 +49,12 @@ class Prepared:
         self.settled = settled or not problem.as_written
         self.graph: Graph = problem.graph()
         self.ids = [*self.graph.inputs, *self.graph.steps]
-        self.shapes = {id: self.graph.shape(id) for id in self.ids}
+        self.shapes = {step_id: self.graph.shape(step_id) for step_id in self.ids}
         self.setting = Setting(self.graph, problem.decimals_of)
         self.rounding = problem.marking.rounding
         self.reads_page = self.rounding != "printed"
         by_person = self.rounding == "hand"
-        self.rules = {id: _rules(problem, id, by_person) for id in self.ids}
+        self.rules = {step_id: _rules(problem, step_id, by_person) for step_id in self.ids}
         self.points = points_of(problem, self.graph.steps)
         self.full = self.graph.evaluate(FLOATING).numbers
         self.names = Names(self.graph, self.points)
@@ -86,15 +86,15 @@ class Prepared:
             [chain.fork() for chain in head.chains if isinstance(chain.habit, Program) or chain.habit in FROM_THE_PAGE]
         )
 
-    def ways_to(self, id: str, written: Sequence[str], gone: Mapping[str, Swap]) -> list[Route]:
+    def ways_to(self, step_id: str, written: Sequence[str], gone: Mapping[str, Swap]) -> list[Route]:
         """Other right ways through steps that were not written down before this one; then two of them together."""
-        near = {id, *self.open_steps(id, written)}
-        done = {other for other in written if other != id}
+        near = {step_id, *self.open_steps(step_id, written)}
+        done = {other for other in written if other != step_id}
         fresh = [
             route
             for route in self.routes
             if near.intersection(route.swap)
-            and not set(route.swap) & ({*gone} | (done - self.setting[id]))
+            and not set(route.swap) & ({*gone} | (done - self.setting[step_id]))
             and route.is_open(gone)
         ]
         pairs = [
@@ -104,18 +104,22 @@ class Prepared:
             if not set(one.swap) & set(other.swap)
         ]
         open_steps = sorted(near)
-        costs = [self.explainer.steps_between(way.swap, id, open_steps) for way in (*fresh, *pairs)]
+        costs = [self.explainer.steps_between(way.swap, step_id, open_steps) for way in (*fresh, *pairs)]
         afford = int(np.searchsorted(np.cumsum(costs), MOST_STEPS_OF_ROUTES, side="right"))
         return [*fresh, *pairs][: max(afford, 1)]
 
-    def own_routes(self, id: str) -> Iterator[Route]:
+    def own_routes(self, step_id: str) -> Iterator[Route]:
         """Other ways that only a learner's own wrong numbers can tell from the usual one."""
-        return (route for route in self._own_routes if any(id == at or id in self.setting[at] for at in route.swap))
+        return (
+            route
+            for route in self._own_routes
+            if any(step_id == at or step_id in self.setting[at] for at in route.swap)
+        )
 
-    def open_steps(self, id: str, written: Iterable[str]) -> list[str]:
+    def open_steps(self, step_id: str, written: Iterable[str]) -> list[str]:
         """Unwritten steps that lead to this one without passing a written one."""
         closed = set(written)
-        found, waiting = set[str](), [id]
+        found, waiting = set[str](), [step_id]
         while waiting:
             step = self.graph.steps.get(waiting.pop())
             for source in () if step is None else step.inputs:
@@ -125,7 +129,7 @@ class Prepared:
         return [step for step in self.graph.steps if step in found]
 
     def own_constant(
-        self, id: str, row: int, line: Line, entries: Container[str], right: Callable[[float | None], Family]
+        self, step_id: str, row: int, line: Line, entries: Container[str], right: Callable[[float | None], Family]
     ) -> Route | None:
         """The way of a sheet that took another constant away from its scores, if this line of it shows that.
 
@@ -134,7 +138,7 @@ class Prepared:
         row : of the sheet among those that `right` is worked out for
         entries : what stands on the sheet
         """
-        step = self.graph.steps[id]
+        step = self.graph.steps[step_id]
         shifted = self.graph.steps.get(step.inputs[0]) if step.op.name == "exp" else step
         if (
             shifted is None
@@ -145,7 +149,7 @@ class Prepared:
             return None
         if line.blank is not None or (shifted is not step and shifted.id in entries):
             return None
-        unit, chains = 10.0 ** -self.setting.places[id], right(line.eps).chains
+        unit, chains = 10.0 ** -self.setting.places[step_id], right(line.eps).chains
         carried = [chain.fork(rows=np.array([row])).carried(shifted.inputs[0])[0] for chain in chains]
         sources = [*zip(carried, carried, strict=True), carried_hull(chains[0], row, shifted.inputs[0], shifted.id)]
         found = (other_constant(source, line.values[0], unit, step is not shifted) for source in sources)
@@ -162,29 +166,29 @@ class Prepared:
             if step.op.name != "mask":
                 continue
             hidden = np.isneginf(self.full[step.inputs[1]])
-            for id in (step.id, *step.inputs[:1]):
-                part, _, name = id.rpartition(".")
+            for step_id in (step.id, *step.inputs[:1]):
+                part, _, name = step_id.rpartition(".")
                 back = f"{part}.G_{name}" if part else f"G_{name}"
                 if back in self.graph.steps:
                     found[back] = np.broadcast_to(hidden, self.shapes[back])
         return found
 
-    def parts_wrong(self, id: str, line: Line, chain: Chain) -> tuple[Message, ...]:
+    def parts_wrong(self, step_id: str, line: Line, chain: Chain) -> tuple[Message, ...]:
         """What a wrong part of a sum says about one sheet's line."""
-        return parts_wrong(self.graph, chain, id, line, self.rules[id])
+        return parts_wrong(self.graph, chain, step_id, line, self.rules[step_id])
 
-    def rounded(self, id: str) -> FloatArray:
+    def rounded(self, step_id: str) -> FloatArray:
         """The right numbers of a step as they stand on a page."""
-        found = self._rounded.get(id)
+        found = self._rounded.get(step_id)
         if found is None:
-            found = self._rounded[id] = round_decimal(self.full[id], self.setting.places[id])
+            found = self._rounded[step_id] = round_decimal(self.full[step_id], self.setting.places[step_id])
         return found
 
 
-def _rules(problem: Problem, id: str, by_person: bool) -> Rules:
+def _rules(problem: Problem, step_id: str, by_person: bool) -> Rules:
     """How answers to a step are read."""
-    own = problem.is_as_written(id)
-    return Rules(problem.decimals_of(id), by_person, short=not own, as_written=own)
+    own = problem.is_as_written(step_id)
+    return Rules(problem.decimals_of(step_id), by_person, short=not own, as_written=own)
 
 
 def _without(taken: FloatArray, xp: Arithmetic, scores: Value) -> Value:

@@ -60,14 +60,14 @@ def sheet_of(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
     given = Sheet(None, {}) if name is None else _read(name, stdin)
     own: dict[str, Answer] = {}
     for text in words:
-        id, equals, value = text.partition("=")
-        if not equals or not id.strip():
+        step_id, equals, value = text.partition("=")
+        if not equals or not step_id.strip():
             raise InputError(
                 "“{text}” has no name. Write STEP=MATRIX, like {example}.", text=text[:40], example='A="0.330 0.670"'
             )
-        if id.strip() in own:
-            raise InputError("{id} is answered twice. Keep one.", id=id.strip()[:40])
-        own[id.strip()] = answer(value, str)
+        if step_id.strip() in own:
+            raise InputError("{id} is answered twice. Keep one.", id=step_id.strip()[:40])
+        own[step_id.strip()] = answer(value, str)
     if name is None and not own:
         raise InputError(
             "There is nothing to mark. Write answers, like {example}, or give a file of them.",
@@ -151,10 +151,12 @@ def mapping(words: Sequence[str], problem: Problem) -> dict[str, str]:
                 text=text[:40],
                 example='"attn_probs=A,ctx=O"',
             )
-        id = names.resolve(to, Message(N_("--map: the step")))
-        if name in found or id in found.values():
-            raise InputError("--map: “{name}” is named twice. Keep one.", name=(name if name in found else id)[:40])
-        found[name] = id
+        step_id = names.resolve(to, Message(N_("--map: the step")))
+        if name in found or step_id in found.values():
+            raise InputError(
+                "--map: “{name}” is named twice. Keep one.", name=(name if name in found else step_id)[:40]
+            )
+        found[name] = step_id
     return found
 
 
@@ -167,16 +169,18 @@ def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
         It lacks a name of the map, and what it has is listed; or it answers a step under both names.
     """
     has = list(given.answers)
-    for name, id in names.items():
+    for name, step_id in names.items():
         if name not in given.answers:
             raise InputError(
                 "--map: there is no “{name}” on this sheet. It has: {names}.",
                 name=name[:40],
                 names=Listed.first((one[:40] for one in has), _MOST_NAMES) if has else "–",
             )
-        if id in given.answers and id != name and id not in names:
+        if step_id in given.answers and step_id != name and step_id not in names:
             raise InputError(
-                "--map: “{name}” is mapped to {id}, but the sheet has {id} as well. Keep one.", name=name[:40], id=id
+                "--map: “{name}” is mapped to {id}, but the sheet has {id} as well. Keep one.",
+                name=name[:40],
+                id=step_id,
             )
     return renamed(given, names)
 
