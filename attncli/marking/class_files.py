@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from attncli.core.limits import MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
-from attncli.core.message import N_, AttnError, InputError, Message, closest, of_system
+from attncli.core.message import N_, AttnError, InputError, Listed, Message, closest, of_system
 from attncli.marking.ledger import BESIDE
 from attncli.marking.sheets import Submission, column_names
 from attncli.problems.reading import decoded, open_bounded
@@ -25,8 +25,8 @@ _CLASSES = frozenset({".jsonl", ".csv"})
 #: Names of files that lie beside sheets and are none; a sheet or a folder of such a name is a student's.
 _BESIDE = frozenset({"readme", "thumbs", "desktop", "license"})
 _BLOCK = 1 << 16
-#: Strange columns for which a likely one is looked for.
-_MOST_LOOKS = 20
+#: Files that a message names, columns that it names, and those for which a likely one is looked for.
+_MOST_NAMES, _MOST_COLUMNS, _MOST_LOOKS = 5, 10, 20
 _TOO_LONG = Message(N_("This line has more than {limit} bytes, too many for one sheet."), limit=f"{MOST_SHEET_BYTES:,}")
 
 
@@ -66,7 +66,7 @@ def _check(path: str) -> None:
     try:
         if Path(path).is_dir():
             next(Path(path).iterdir(), None)
-        elif _iscsv_rows_of(path):
+        elif _is_csv(path):
             columns(path)
         else:
             opened(path).close()
@@ -78,7 +78,7 @@ def _check(path: str) -> None:
         ) from None
 
 
-def _iscsv_rows_of(path: str) -> bool:
+def _is_csv(path: str) -> bool:
     return path.lower().endswith(".csv")
 
 
@@ -90,7 +90,7 @@ def _all(
             yield from json_lines(texts_of(stdin, live=True))
         elif Path(path).is_dir():
             yield from _folder(Path(path), known, beside)
-        elif _iscsv_rows_of(path):
+        elif _is_csv(path):
             yield from csv_rows_of(path, known)
         elif Path(path).suffix.lower() in _ENDINGS:
             yield Submission("file", Path(path).stem, path)
@@ -105,11 +105,11 @@ def _folder(folder: Path, known: Callable[[str], bool], beside: Collection[Path]
         if _is_beside(path, ending) or path.resolve() in beside:
             continue
         if path.is_symlink():
-            yield _broken(path, N_("This is a link; links are not followed."))
+            yield _broken(path.stem, N_("This is a link; links are not followed."))
         elif path.is_dir():
             yield _in_own_folder(path)
         elif not path.is_file():
-            yield _broken(path, N_("This is not a file."))
+            yield _broken(path.stem, N_("This is not a file."))
         elif ending in _ENDINGS:
             yield Submission("file", path.stem, str(path), placed=True)
         elif ending == ".jsonl":
@@ -122,7 +122,7 @@ def _folder(folder: Path, known: Callable[[str], bool], beside: Collection[Path]
                 continue
             yield from csv_rows_of(str(path), known)
         else:
-            yield _broken(path, N_("This is not a sheet: sheets end in .json, .toml or .npz."))
+            yield _broken(path.stem, N_("This is not a sheet: sheets end in .json, .toml or .npz."))
 
 
 def _is_beside(path: Path, ending: str) -> bool:
@@ -134,8 +134,8 @@ def _is_beside(path: Path, ending: str) -> bool:
     return path.stem.casefold() in _BESIDE and ending not in _ENDINGS | _CLASSES and not path.is_dir()
 
 
-def _broken(path: Path, why: str, **fields: object) -> Submission:
-    return Submission("broken", path.stem, fault=Message(why, **fields))
+def _broken(name: str, why: str, **fields: object) -> Submission:
+    return Submission("broken", name, fault=Message(why, **fields))
 
 
 def _in_own_folder(folder: Path) -> Submission:
@@ -150,14 +150,10 @@ def _in_own_folder(folder: Path) -> Submission:
         inside = []
     answers = [file for file in inside if file.stem.casefold() == "answers"] or inside
     if not answers:
-        return Submission("broken", folder.name, fault=Message(N_("There is no sheet in this folder.")))
+        return _broken(folder.name, N_("There is no sheet in this folder."))
     if len(answers) > 1:
-        names = ", ".join(file.name for file in answers[:5])
-        return Submission(
-            "broken",
-            folder.name,
-            fault=Message(N_("There are several sheets in this folder: {names}. Keep one."), names=names),
-        )
+        text = N_("There are several sheets in this folder: {names}. Keep one.")
+        return _broken(folder.name, text, names=Listed.first((file.name for file in answers), _MOST_NAMES))
     return Submission("file", folder.name, str(answers[0]), placed=True)
 
 
@@ -266,7 +262,7 @@ def _header(path: str, row: list[str] | Message | None) -> tuple[str, ...]:
         raise InputError(
             "{path}: the first line has no column “student”, only: {names}. Name the columns there, with commas between them.",
             path=path,
-            names=", ".join(name[:40] for name in names[:20]),
+            names=Listed.first((name[:40] for name in names), _MOST_COLUMNS),
         )
     if len(names) > MOST_COLUMNS:
         raise InputError(
@@ -293,15 +289,11 @@ def csv_rows_of(path: str, known: Callable[[str], bool]) -> Iterator[Submission]
             if isinstance(row, Message):
                 yield Submission("broken", f"#{number}", fault=row)
             elif any(cell.strip() for cell in row[len(header) :]):
-                fault = Message(
-                    N_(
-                        "This row has {cells} cells for {columns} columns. Put quotes around a cell that holds a comma."
-                    ),
-                    cells=len(row),
-                    columns=len(header),
-                )
                 name = row[header.index("student")].strip() or f"#{number}"
-                yield Submission("broken", name, fault=fault)
+                text = N_(
+                    "This row has {cells} cells for {columns} columns. Put quotes around a cell that holds a comma."
+                )
+                yield _broken(name, text, cells=len(row), columns=len(header))
             elif any(cell.strip() for cell in row):
                 yield Submission("row", f"#{number}", header=header, cells=tuple(row))
             else:
@@ -366,13 +358,9 @@ def unknown_columns(path: str, known: Callable[[str], bool], steps: Sequence[str
     strange = [name for name in columns(path) if name and name != "student" and not known(name)]
     if not strange:
         return None
-    names = ", ".join(name[:40] for name in strange[:10]) + (", …" if len(strange) > 10 else "")
+    names = Listed.first((name[:40] for name in strange), _MOST_COLUMNS)
     likely = next((found for name in strange[:_MOST_LOOKS] if (found := closest(name, list(steps))) is not None), None)
     if likely is None:
         return Message(N_("{path}: these columns are not steps and are ignored: {names}."), path=path, names=names)
-    return Message(
-        N_("{path}: these columns are not steps and are ignored: {names}. Did you mean “{likely}”?"),
-        path=path,
-        names=names,
-        likely=likely,
-    )
+    text = N_("{path}: these columns are not steps and are ignored: {names}. Did you mean “{likely}”?")
+    return Message(text, path=path, names=names, likely=likely)

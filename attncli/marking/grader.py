@@ -16,14 +16,13 @@ from typing import Any
 
 from attncli.core.limits import MOST_SECONDS
 from attncli.core.message import N_, AttnError, InputError, Language, Message, of_library, of_system, where_it_failed
+from attncli.core.record import Record
 from attncli.marking.feedback import Marked
-from attncli.marking.mark import marker_of
+from attncli.marking.mark import CHUNK, marker_of
 from attncli.marking.sheets import Submission
 from attncli.problems.answers import Sheet, renamed
 from attncli.problems.problem import NOTHING, Problem
 
-#: Sheets that are marked together, and travel to another process together.
-CHUNK = 256
 #: Chunks that may be on their way at once, for every process, and for a cluster.
 _AHEAD, _AHEAD_OF_A_CLUSTER = 4, 64
 #: Sheets that one process marks first, to see how long a sheet takes.
@@ -228,10 +227,39 @@ def within(seconds: float) -> Iterator[None]:
 # Who marks.
 
 Parts = Iterator[Sequence[Submission]]
-#: Gives the results of some sheets that are being marked elsewhere, when they are there.
-Handed = Callable[[], list[Result]]
-#: Hands sheets over to be marked elsewhere.
-Hand = Callable[[Sequence[Submission]], Handed]
+
+
+class Elsewhere(Record):
+    """Where sheets are marked by other processes.
+
+    Parameters
+    ----------
+    submit : hands a chunk over; gives back what has its results when they are there
+    ahead : chunks that may be on their way at once
+    faults : what may go wrong there, and how it is said
+    """
+
+    submit: Callable[[Sequence[Submission]], Any]
+    ahead: int
+    faults: type[Exception]
+    told: Callable[[Exception], InputError]
+
+    def results(self, parts: Parts) -> Iterator[Result]:
+        """The results in order, with a bounded number of chunks on their way, so that memory stays flat."""
+        running: deque[Any] = deque()
+        for chunk in parts:
+            if chunk:
+                running.append(self._safely(self.submit, chunk))
+            while running and (not chunk or len(running) >= self.ahead):
+                yield from self._safely(running.popleft().result)
+        while running:
+            yield from self._safely(running.popleft().result)
+
+    def _safely(self, work: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return work(*args)
+        except self.faults as error:
+            raise self.told(error) from None
 
 
 def results_of(
@@ -255,7 +283,7 @@ def results_of(
     """
     parts = chunks(waiting)
     if dask is not None:
-        return _in_order(_cluster(grader, dask, stack), parts, _AHEAD_OF_A_CLUSTER)
+        return _cluster(grader, dask, stack).results(parts)
     if jobs == 1:
         return _one_by_one(grader, parts)
     return _shared(grader, parts, stack, jobs, left(), tell)
@@ -283,7 +311,7 @@ def _shared(
             tell(Message(text, jobs=jobs, count=left))
             yield from _one_by_one(grader, parts)
             return
-    yield from _in_order(_pool(grader, jobs, stack), parts, jobs * _AHEAD)
+    yield from _pool(grader, jobs, stack).results(parts)
 
 
 def chunks(items: Iterable[Submission | None], size: int = CHUNK) -> Parts:
@@ -302,18 +330,6 @@ def chunks(items: Iterable[Submission | None], size: int = CHUNK) -> Parts:
             found = []
     if found:
         yield found
-
-
-def _in_order(hand: Hand, parts: Parts, ahead: int) -> Iterator[Result]:
-    """Results in order, with at most `ahead` chunks on their way, so that memory stays flat."""
-    running: deque[Handed] = deque()
-    for chunk in parts:
-        if chunk:
-            running.append(hand(chunk))
-        while running and (not chunk or len(running) >= ahead):
-            yield from running.popleft()()
-    while running:
-        yield from running.popleft()()
 
 
 #: In a process of the pool, what it marks with: it travels once.
@@ -344,42 +360,25 @@ def _do(chunk: Sequence[Submission]) -> list[Result]:
     return _grader.results(chunk)
 
 
-def _pool(grader: Grader, jobs: int, stack: ExitStack) -> Hand:
+def _pool(grader: Grader, jobs: int, stack: ExitStack) -> Elsewhere:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_start, initargs=(grader,))
     stack.callback(pool.shutdown, cancel_futures=True)
-
-    def hand(chunk: Sequence[Submission]) -> Handed:
-        def result() -> list[Result]:
-            try:
-                return future.result()
-            except BrokenProcessPool:
-                raise _broken_pool() from None
-
-        try:
-            future = pool.submit(_do, chunk)
-        except BrokenProcessPool:
-            raise _broken_pool() from None
-        return result
-
-    return hand
-
-
-def _broken_pool() -> InputError:
-    return InputError(
+    broken = InputError(
         "-j: something ended one of the marking processes, perhaps because memory ran out. What "
         "is marked is kept; run the same command again, with fewer processes, to carry on."
     )
+    return Elsewhere(lambda chunk: pool.submit(_do, chunk), jobs * _AHEAD, BrokenProcessPool, lambda error: broken)
 
 
 def _results(grader: Grader, chunk: Sequence[Submission]) -> list[Result]:
     return grader.results(chunk)
 
 
-def _cluster(grader: Grader, address: str, stack: ExitStack) -> Hand:
+def _cluster(grader: Grader, address: str, stack: ExitStack) -> Elsewhere:
     """Chunks handed to a Dask cluster, with the bytes of files in them: its machines need not see our disk."""
     try:
         from distributed import Client
@@ -404,19 +403,14 @@ def _cluster(grader: Grader, address: str, stack: ExitStack) -> Hand:
             reason=of_library(error),
         ) from None
 
-    def hand(chunk: Sequence[Submission]) -> Handed:
-        def result() -> list[Result]:
-            try:
-                found: list[Result] = future.result()
-            except Exception as error:
-                raise InputError(
-                    "--dask {address}: the cluster gave up ({reason}). What is done is kept; give the same command again to go on.",
-                    address=address,
-                    reason=of_library(error),
-                ) from None
-            return found
+    def submit(chunk: Sequence[Submission]) -> Any:
+        return client.submit(_results, shared, [submission.carried() for submission in chunk], pure=False)
 
-        future = client.submit(_results, shared, [submission.carried() for submission in chunk], pure=False)
-        return result
+    def told(error: Exception) -> InputError:
+        return InputError(
+            "--dask {address}: the cluster gave up ({reason}). What is done is kept; give the same command again to go on.",
+            address=address,
+            reason=of_library(error),
+        )
 
-    return hand
+    return Elsewhere(submit, _AHEAD_OF_A_CLUSTER, Exception, told)

@@ -25,7 +25,7 @@ from attncli.mistakes.routes import Route
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem, check_cells
 
-#: Sheets that `Marker.mark_many` takes up at once.
+#: Sheets that are marked together, and travel to another process together.
 CHUNK = 256
 
 #: Matrices that must be written the other way before the whole sheet is taken to be.
