@@ -126,6 +126,10 @@ class Say:
         """One message on standard error; returns the exit status 2."""
         text = f"attncli: {_visible(message.text(self.language))}\n"
         if sys.stderr is not None:
+            if is_terminal(sys.stderr):  # in a pipe it stays one line
+                from attncli.locale.fit import wrap
+
+                text = wrap(text.rstrip(), width(stream=sys.stderr)) + "\n"
             with contextlib.suppress(OSError, AttributeError):
                 sys.stderr.buffer.write(text.encode(sys.stderr.encoding or "utf-8", "backslashreplace"))
                 sys.stderr.flush()
@@ -157,15 +161,16 @@ WIDTH = 80
 NARROWEST = 20
 
 
-def width(*, to_file: bool = False) -> int:
-    """Characters a line has: COLUMNS if it is set, else the terminal's, else 80."""
+def width(*, to_file: bool = False, stream: TextIO | None = None) -> int:
+    """Characters a line of standard output, or of `stream`, has: COLUMNS if it is set, else the terminal's, else 80."""
+    stream = stream or sys.stdout
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and len(columns) < 10 and int(columns) > 0:
         return max(NARROWEST, min(int(columns), 1000))
-    if not to_file and is_terminal(sys.stdout):
+    if not to_file and is_terminal(stream):
         try:
             # A terminal that was never told its size says 0.
-            return max(NARROWEST, os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH)
+            return max(NARROWEST, os.get_terminal_size(stream.fileno()).columns or WIDTH)
         except (OSError, ValueError):
             return WIDTH
     return WIDTH

@@ -128,7 +128,8 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
             from attncli.worksheets.key import powers_of
 
             powers = powers_of(problem, asked)
-        text = sheet_printer(ending)([page(question, out.language, key, powers=powers or ())])
+        sheet = page(question, out.language, key, powers=powers or ())
+        text = sheet_printer(ending)([sheet]) if out.to_file else out.text(sheet.blocks, coloured=False)
     out.write(text, SHEET, "sheet.html")
     return 0
 

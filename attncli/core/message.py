@@ -57,7 +57,8 @@ class Message:
     """An English template with named fields; a field may be a Message itself.
 
     What a screen does with it depends on its `kind`, never on its wording: "result" and "loss" stand out; on a sheet,
-    "about" comes first, "followed" says no more than the verdict, "two" begins what two mistakes at once did.
+    "name" (a step was called by another one) is said once for all steps, "followed" says no more than the verdict, "two"
+    begins what two mistakes at once did.
     """
 
     __slots__ = ("fields", "kind", "template")

@@ -238,7 +238,7 @@ class Feedback:
                 else self._worth_of(step_id, "malformed").with_words(said=(why,))
             )
         found = verdicts[step_id]
-        said = tuple([message.of("about") for message in entry.said]) if entry.said else ()
+        said = entry.said
         if entry.odd and not found.follows and not found.found:
             shape = Message(
                 N_("The shape is {given}; this step is {expected}."),

@@ -180,7 +180,7 @@ class Reader:
         odd = shape != expected and not _may_be(shape, expected)
         fitting = matrix.reshaped(shape if odd else expected)
         values, places, eps = fitting.values, fitting.decimals, answer.eps
-        said: tuple[Message, ...] = () if name == step_id else (Message(_READ_AS, name=name),)
+        said: tuple[Message, ...] = () if name == step_id else (Message(_READ_AS, name=name).of("name"),)
         if eps is not None:
             rounded = _rounded_to(values)
             if rounded is not None:

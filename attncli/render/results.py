@@ -188,13 +188,13 @@ def _gradescope(result: Result, language: Language) -> Result:
 
 
 def _test(step: Result, number: int) -> Result:
+    """A step as a test. One left blank has neither score nor status, from which Gradescope would make it red."""
     passed = step["verdict"] in RIGHT_VERDICTS or step["verdict"] == "follow_through"
+    judged = {"score": step["points"], "max_score": step["max_points"], "status": "passed" if passed else "failed"}
     return {
         "name": step["id"],
         "number": str(number),
-        "score": step["points"],
-        "max_score": step["max_points"],
-        "status": "passed" if passed else "failed",
+        **({} if step["verdict"] == "blank" else judged),
         "output": step["message"] or step["verdict"],
         "tags": [step["verdict"], *(mistake["id"] for mistake in step["mistakes"])],
         "visibility": "visible",

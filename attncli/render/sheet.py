@@ -64,8 +64,7 @@ def page(marked: Marked, language: Language, *, reveal: str = "first", score_fir
         yield Sentences(departure)
     yield Gap()
     yield Verdicts(tuple(sheet.verdict(step) for step in marked.steps if step.verdict != "blank"))
-    if sheet.blank():
-        yield Paragraph(sheet.blank(), "aside")
+    yield from (Paragraph(text, "aside") for text in (sheet.blank(), sheet.names()) if text)
     if not score_first:
         yield Gap()
         yield score
@@ -113,11 +112,11 @@ class _Sheet:
     def lines(self, step: StepMark) -> Iterator[Paragraph | Marks]:
         """What there is to say about a step: a wrong one as far as was asked for."""
         if step.verdict not in _WRONG:
-            yield from (self._line(message) for message in step.said if message.kind != "followed")
+            yield from self._said(step)
         elif self.reveal == "all" or step.id == self.marked.first_wrong:
             yield from self._nudge(step) if self.reveal == "hint" else self._opened(step)
         elif self.reveal != "hint":
-            yield from map(self._line, step.said)
+            yield from self._said(step)
 
     def departure(self) -> Iterator[Paragraph]:
         """Of a program's arrays, before anything else: the first step that departs, its worst cell, how far, and why."""
@@ -131,7 +130,7 @@ class _Sheet:
             all=int(step.written.size),
         )
         yield self._line(words, "wrong")
-        yield from map(self._line, step.said)
+        yield from self._said(step)
         shown = Shown(step, self.marked.layout, self.marked.problem.decimals_of(step.id))
         if not shown.worst or not shown.same:
             return
@@ -157,6 +156,25 @@ class _Sheet:
         blank = [step.id for step in self.marked.steps if step.verdict == "blank"]
         return self.say(Message(N_("· left blank: {steps}"), steps=Listed(blank))) if blank else ""
 
+    def _said(self, step: StepMark) -> Iterator[Paragraph]:
+        """What is said of a step, but for what the verdict says already and what is said once for all steps."""
+        return (self._line(message) for message in step.said if message.kind not in ("followed", "name"))
+
+    def names(self) -> str:
+        """By which names the sheet calls steps, where these are not their own, in one paragraph; else empty."""
+        names = (
+            f"{message.fields['name']} = {step.id}"
+            for step in self.marked.steps
+            for message in step.said
+            if message.kind == "name"
+        )
+        named = Listed(names)
+        return (
+            self.say(Message(N_("· your names for these steps: {names}"), names=named))
+            if named.fields["things"]
+            else ""
+        )
+
     def _line(self, message: Message | str, tone: str = "") -> Paragraph:
         return Paragraph(self.say(message), tone)
 
@@ -167,11 +185,11 @@ class _Sheet:
         elif step.verdict == "wrong":
             yield self._line(N_("Work this line out once more from your own lines above it."))
         else:
-            yield from map(self._line, step.said)
+            yield from self._said(step)
 
     def _opened(self, step: StepMark) -> Iterator[Paragraph | Marks]:
         """What was done and where to look again; the cells; what was written and what follows from the lines above."""
-        yield from map(self._line, step.said)
+        yield from self._said(step)
         earlier = sorted({named.step for named in step.mistakes if named.step != step.id})
         if earlier:
             yield self._line(Message(self._when(step), steps=Listed(earlier)))

@@ -101,9 +101,10 @@ def coloured_text(blocks: Iterable[Block], say: Say, console: Console) -> None:
     console.print(Segments(segments), end="", crop=False)
 
 
-def sheets(pages: Sequence[Page], width: int = SHEET_WIDTH) -> str:
-    """Worksheets for a screen or a plain printer."""
-    return f"\n{'═' * width}\n\n".join(plain_text(page.blocks, str, width=width) for page in pages)
+def sheets(pages: Sequence[Page]) -> str:
+    """Worksheets for a plain printer."""
+    between = f"\n{'═' * SHEET_WIDTH}\n\n"
+    return between.join(plain_text(page.blocks, str, width=SHEET_WIDTH) for page in pages)
 
 
 def table_text(view: View) -> str:
@@ -383,7 +384,11 @@ class Screen(Room):
         if any(grid.columns):
             rows.insert(0, [*([""] if named else []), *grid.columns])
         widths = [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
-        for row in rows:
-            yield [("  " + GAP.join(right(cell, wide) for cell, wide in zip(row, widths, strict=True)), "")]
+        lead = widths[0] + len(GAP) if named else 0
+        for number, group in enumerate(groups(widths[named:], self.width - lead)):
+            if number:
+                yield []
+            shown = [*([0] if named else []), *(j + named for j in group)]
+            yield from ([("".join(GAP + right(row[j], widths[j]) for j in shown), "")] for row in rows)
         for line in grid.below:
             yield from self.wrapped(line, "", "  - ", "    ")

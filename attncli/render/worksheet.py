@@ -81,7 +81,6 @@ def _blocks(
         yield Gap()
         yield from (Paragraph(say(words) if isinstance(words, Message) else words) for words in under)
     if powers:
-        yield Gap()
         yield Grids((_table(powers, max(one or _PLACES for one in question.decimals), say),))
     yield Heading(say(TO_FILL_IN if key is None else KEY))
     asked = [

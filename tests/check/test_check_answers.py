@@ -117,6 +117,14 @@ def test_symbols_of_the_field_are_understood_and_said() -> None:
     assert twice.status == 1
 
 
+def test_names_of_ones_own_are_said_once() -> None:
+    for reveal in ((), ("--hint",), ("--reveal",)):
+        out = check({"S": "1 2", "S_scaled": "1 2", "A": "0.269 0.731"}, *reveal).out
+        assert out.count("S_scaled") == 1 and "written as" not in out
+        assert "· your names for these steps: S = scores, S_scaled = scaled\n" in out
+    assert "your names" not in check(RIGHT).out
+
+
 def test_a_step_that_does_not_exist_is_malformed_and_the_likely_one_named() -> None:
     ran = as_json({"scroes": "1 2", "A": "0.330 0.670"})
     assert ran.status == 1

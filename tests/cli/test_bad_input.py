@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness import on_terminal, one_message, refused, run
+from rich.cells import cell_len
 
 import attncli
 from attncli.core.message import AttnError
@@ -773,3 +774,13 @@ def test_python_says_the_same() -> None:
         attncli.load("nowhere.toml")
     with pytest.raises(attncli.ShapeError, match="V is 1×2"):
         attncli.forward(attncli.problem(inputs={"Q": "1 2", "K": "1 0; 0 1", "V": "2 0"}))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_message_is_broken_at_words_on_a_terminal_and_is_one_line_in_a_pipe(language: str) -> None:
+    words = ("forward", "-Q", "1 2 3", "-K", "1 0; 0 1", "-V", "2 0; 0 4", "--lang", language)
+    one_message(piped := run(*words).err)
+    shown = on_terminal(*words, columns=40, piped=True).err
+    assert all(cell_len(line) <= 40 for line in shown.splitlines()) and shown.count("\n") > 2
+    assert shown.replace("\n", "").replace(" ", "") == piped.replace("\n", "").replace(" ", "")
+    assert language == "zh" or shown.split() == piped.split()

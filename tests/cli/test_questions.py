@@ -266,3 +266,14 @@ def test_a_source_that_carries_is_carried_at_the_places_it_printed(tmp_path: Pat
     assert run("examples", "verify", str(path)).status == 0
     path.write_text(path.read_text("utf-8") + '[published_how]\nO = "carried"\n', "utf-8")
     assert "not needed" not in run("examples", "verify", str(path)).out
+
+
+def test_what_is_hidden_looks_the_same_in_a_setting_as_in_a_matrix(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'schema = 1\nid = "own"\nmodel = "attention"\n[inputs]\nQ = "1 2; 0 1"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n'
+        '[settings]\nmask = "0 -inf; 0 0"\n',
+        "utf-8",
+    )
+    asked = run("examples", "show", str(path)).out
+    assert "Settings: mask = 0 −∞; 0 0\n" in asked and "-inf" not in asked

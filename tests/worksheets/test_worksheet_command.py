@@ -10,7 +10,7 @@ import tomllib
 
 import numpy as np
 import pytest
-from harness import run
+from harness import assert_fits, run
 
 import attncli
 from attncli.marking.mark import Marker
@@ -201,6 +201,17 @@ def test_a_sheet_and_its_key_in_every_format(name, lang, tmp_path):
         tex = (tmp_path / "0.tex").read_text(encoding="utf-8")
         assert tex.count("\\begin") == tex.count("\\end") and "0.330" not in tex
     assert ("姓名" in sheet) == (lang == "zh")
+
+
+@pytest.mark.parametrize("width", [30, 50, 120])
+def test_a_sheet_is_as_wide_as_the_screen_and_in_a_file_as_wide_as_paper(width, tmp_path):
+    shown = run("worksheet", "attention", "--seed", 3, "--key", COLUMNS=width)
+    assert_fits(shown, width)
+    (tmp_path / "key.txt").unlink(missing_ok=True)
+    assert run("worksheet", "attention", "--seed", 3, "--key", "-o", tmp_path / "key.txt", COLUMNS=width).status == 0
+    written = (tmp_path / "key.txt").read_text("utf-8")
+    assert max(map(len, written.splitlines())) in range(70, 79)
+    assert shown.out.split() == written.split()
 
 
 def test_an_empty_sheet_is_marked_as_blank(tmp_path):
