@@ -159,7 +159,7 @@ def as_in_a_file(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(as_in_a_file, value))}]"
     if hasattr(value, "values"):
-        return write_matrix(value.values).replace("-inf", "−∞")
+        return write_matrix(value.values)
     return str(getattr(value, "text", value))
 
 

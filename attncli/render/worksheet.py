@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
@@ -30,6 +31,8 @@ _CARRY_ON = N_(
 _RANGE = N_("Right too, depending on where one rounds: from {least} to {most}.")
 _AS_ASKED = Message(N_("the decimals asked for"))
 _HEAD = N_("head {number}")
+#: A hidden score in a setting, as problem files write it.
+_HIDDEN = re.compile(r"(?<!\S)-inf\b")
 #: Places that are taken where a step is judged as written.
 _PLACES = 3
 
@@ -136,7 +139,7 @@ def beside(question: Question) -> Iterator[Said]:
     """What is given besides matrices: texts, settings, a loss."""
     yield from (f"{input_id} = {clean(text)}" for input_id, text in question.texts.items())
     if question.settings:
-        settings = Listed(f"{name} = {value}" for name, value in question.settings.items())
+        settings = Listed(f"{name} = {_HIDDEN.sub('−∞', value)}" for name, value in question.settings.items())
         yield Message(N_("Settings: {settings}"), settings=settings)
     if question.loss is not None:
         yield Message(N_("Loss: L = {loss}"), loss=question.loss)
