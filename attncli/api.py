@@ -77,16 +77,10 @@ def mark(problem: Problem, answers: Mapping[str, Any], student: str | None = Non
     Marked
         `.score`, `.max_score`, `.first_wrong`, `.steps` with verdict, points, mistakes and cells.
     """
-    import numpy as np
-
     from attncli.marking.mark import Marker
-    from attncli.problems.answers import Sheet, answer, sheet_from_arrays
+    from attncli.problems.answers import Sheet, answer
 
-    arrays = sheet_from_arrays(
-        {name: value for name, value in answers.items() if isinstance(value, np.ndarray)}
-    ).answers
-    texts = {name: answer(value) for name, value in answers.items() if not isinstance(value, np.ndarray)}
-    return Marker(problem).mark(Sheet(student, {**texts, **arrays}))
+    return Marker(problem).mark(Sheet(student, {name: answer(value) for name, value in answers.items()}))
 
 
 __all__ = [

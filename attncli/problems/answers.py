@@ -63,7 +63,7 @@ class Sheet(Record):
 
 
 def answer(value: object, place: Callable[[str], str] | None = None) -> Answer:
-    """One answer, from text or nested lists; an unreadable one says why.
+    """One answer, from text, nested lists or a program's array; an unreadable one says why.
 
     Parameters
     ----------
@@ -109,6 +109,8 @@ def _answer(value: object, place: Callable[[str], str] | None) -> Answer:
             if not value.strip():
                 return Answer(_blank())
             return Answer(parse_matrix(value, blanks=True))
+        if isinstance(value, np.ndarray):
+            return _from_array(value)
         if value is None:
             return Answer(_blank())
         if isinstance(value, (list, tuple)):
