@@ -110,7 +110,20 @@ def test_rendering_puts_no_calculation_together_and_evaluates_none() -> None:
 BUILDERS = (
     "document", "view", "run", "why", "exercise", "worksheet", "sheet", "classroom", "comparison", "report",
 )  # fmt: skip
-PRINTERS = ("terminal", "tables", "markdown", "latex", "html", "explorer", "svg", "data", "xlsx", "live", "chart")
+PRINTERS = (
+    "terminal",
+    "tables",
+    "markdown",
+    "latex",
+    "html",
+    "explorer",
+    "svg",
+    "data",
+    "results",
+    "xlsx",
+    "live",
+    "chart",
+)
 
 
 @pytest.mark.parametrize("name", BUILDERS)
