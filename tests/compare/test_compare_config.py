@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from comparing import compare, data, shown
+from harness import refused
 
 from attncli.cost import presets
 
@@ -96,10 +97,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_wrong_file_is_refused_in_one_message(kind: str) -> None:
     config, words = WRONG[kind]
-    status, out, err = compare("--config", written(config))
-    assert (status, out) == (2, "")
-    assert err.startswith("attncli: --config") and err.count("\n") == 1
-    assert "config.json" in err and words in err
+    assert refused(compare("--config", written(config)), "config.json", words).startswith("attncli: --config")
 
 
 def test_a_window_in_turns_is_settled_by_hand() -> None:
@@ -123,5 +121,4 @@ def test_a_window_in_turns_is_settled_by_hand() -> None:
     ],
 )
 def test_files_that_are_none(words: tuple[str, ...], message: str) -> None:
-    status, out, err = compare(*words)
-    assert (status, out) == (2, "") and message in err
+    refused(compare(*words), message)
