@@ -175,7 +175,7 @@ def bars(rows: Sequence[Bar], width: int, *, encoding: str = "utf-8", is_framed:
     least, most = min(finite), max(finite)
     names = max((columns(row.name) for row in rows), default=0)
     texts = max((columns(row.text) for row in rows), default=0)
-    room = max(_NARROWEST, min(width, WIDEST) - names - texts - 4 if is_framed else min(60, width - names - texts - 3))
+    room = max(1, min(width, WIDEST) - names - texts - 4 if is_framed else min(60, width - names - texts - 3))
     unit = most / room - least / room or 1.0
     lines = []
     for row in rows:
