@@ -17,7 +17,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.core.matrix import FloatArray, Matrix
-from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError, unknown
+from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError, counted, unknown
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term, Values
 
@@ -262,7 +262,7 @@ class Graph:
                 shape=show_shape(matrix.shape),
                 count=count_axes(len(axes)),
                 axes=" × ".join(axes),
-                fix=_fix_for_axes(len(axes)),
+                fix=Message(_FIXES[min(len(axes), 3) - 1]),
             )
         _check_numbers(input_id, matrix.values, hidden)
         named = []
@@ -293,10 +293,10 @@ class Graph:
             " Give {name} {expected}, or change {setter}.",
             name=step_id,
             shape=show_shape(shape),
-            found=_counted(shape[position], from_end, len(shape)),
+            found=_length(shape[position], from_end, len(shape)),
             axis=name,
             size=before.size,
-            expected=_counted(before.size, from_end, len(shape)),
+            expected=_length(before.size, from_end, len(shape)),
             setter=before.setter,
             setter_shape=show_shape(self.shape(before.setter)) if before.setter in self else str(before.size),
         )
@@ -470,6 +470,10 @@ class Graph:
         return self._lines, self._cells
 
 
+#: Stands for a head axis in front, which goes through every op.
+_HEADS = "head"
+
+
 def join_axes(
     op: Op, step_id: str, params: Params, new: Sequence[str], operands: Sequence[tuple[str, tuple[Axis, ...]]]
 ) -> tuple[Axis, ...]:
@@ -486,29 +490,23 @@ def join_axes(
     if wanted and wanted[-1][-1] == "?":
         wanted = [*wanted[:-1], wanted[-1][:-1]] if len(operands) == len(wanted) else wanted[:-1]
     bound: dict[str, tuple[Axis, str]] = {}
-    heads: Axis | None = None
     misfit = partial(_misfit, op, step_id, operands)
     for (name, axes), letters in zip(operands, wanted, strict=True):
-        extra = len(axes) - len(letters)
-        if extra not in (0, 1):
+        if len(axes) == len(letters) + 1:
+            letters = [_HEADS, *letters]
+        if len(axes) != len(letters):
             text = N_("{name} has {count}, expected {expected}")
             raise misfit(Message(text, name=name, count=count_axes(len(axes)), expected=len(letters)))
-        if extra:
-            if heads is not None and heads.size != axes[0].size:
-                text = N_("the axis “head” has length {size} in {name} but {expected} in {setter}")
-                sizes = {"size": axes[0].size, "expected": heads.size}
-                raise misfit(Message(text, name=name, setter=heads.setter, **sizes))
-            heads = heads or axes[0]
-        for letter, axis in zip(letters, axes[extra:], strict=True):
-            known = bound.setdefault(letter, (axis, name))
-            expected = 1 if letter == "1" else known[0].size
+        for letter, axis in zip(letters, axes, strict=True):
+            known, setter = bound.setdefault(letter, (axis, name))
+            expected = 1 if letter == "1" else known.size
             if axis.size != expected:
                 text = N_("the axis “{axis}” has length {size} in {name} but {expected} in {setter}")
                 sizes = {"size": axis.size, "expected": expected}
-                raise misfit(Message(text, axis=known[0].name, name=name, setter=known[1], **sizes))
+                raise misfit(Message(text, axis=known.name, name=name, setter=setter, **sizes))
     names = iter(new)
     result = [_result_axis(letter, bound, params, names, step_id) for letter in right.split()]
-    return (heads, *result) if heads is not None else tuple(result)
+    return (bound[_HEADS][0], *result) if _HEADS in bound else tuple(result)
 
 
 def _result_axis(
@@ -549,23 +547,23 @@ def _check_numbers(input_id: str, values: FloatArray, hidden: bool) -> None:
         )
 
 
-def _counted(count: int, from_end: int, ndim: int) -> Message:
-    """“3 rows”: how long an axis is, said with what it is in a matrix."""
-    if ndim == 1:
-        return Message(N_("1 entry")) if count == 1 else Message(N_("{count} entries"), count=count)
-    if from_end == 1:
-        return Message(N_("1 column")) if count == 1 else Message(N_("{count} columns"), count=count)
-    if from_end == 2:
-        return Message(N_("1 row")) if count == 1 else Message(N_("{count} rows"), count=count)
-    return Message(N_("1 head")) if count == 1 else Message(N_("{count} heads"), count=count)
+#: How long an axis is, said with what it is in a matrix: of a list, and of the last axis, the one before it, one in front.
+_ENTRIES = (N_("1 entry"), N_("{count} entries"))
+_LENGTHS = (
+    (N_("1 column"), N_("{count} columns")),
+    (N_("1 row"), N_("{count} rows")),
+    (N_("1 head"), N_("{count} heads")),
+)
+#: What to write for an array of 1, 2, 3 axes.
+_FIXES = (
+    N_("Write one row of numbers, like “0 1 2”."),
+    N_("Write rows separated by “;”, like “1 2; 3 4”."),
+    N_("Write one block per head, separated by “|”, like “1 2; 3 4 | 5 6; 7 8”."),
+)
 
 
-def _fix_for_axes(count: int) -> Message:
-    if count == 1:
-        return Message(N_("Write one row of numbers, like “0 1 2”."))
-    if count == 2:
-        return Message(N_("Write rows separated by “;”, like “1 2; 3 4”."))
-    return Message(N_("Write one block per head, separated by “|”, like “1 2; 3 4 | 5 6; 7 8”."))
+def _length(count: int, from_end: int, ndim: int) -> Message:
+    return counted(count, *(_ENTRIES if ndim == 1 else _LENGTHS[min(from_end, 3) - 1]))
 
 
 # --- Names ------------------------------------------------------------------------------------------------------------
@@ -604,4 +602,4 @@ def show_shape(shape: Sequence[int]) -> str:
 
 def count_axes(count: int) -> Message:
     """“2 axes”."""
-    return Message(N_("1 axis")) if count == 1 else Message(N_("{count} axes"), count=count)
+    return counted(count, N_("1 axis"), N_("{count} axes"))

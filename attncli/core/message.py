@@ -144,6 +144,11 @@ class Listed(Message):
         return reduce(lambda one, another: pair.format(one=one, another=another), texts) if texts else ""
 
 
+def counted(count: int, one: str, several: str) -> Message:
+    """“1 row”, “3 rows”."""
+    return Message(one) if count == 1 else Message(several, count=count)
+
+
 class AttnError(Exception):
     """Something the user can put right: what was given, where, what was expected, what to write."""
 

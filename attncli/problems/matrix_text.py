@@ -16,7 +16,7 @@ import numpy as np
 from attncli.arithmetic.expression import KEYBOARD, EntryError, entries_in, parse_entry, shown
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import EXACT, Expression, FloatArray, Matrix
-from attncli.core.message import N_, AttnError, InputError, Message, ShapeError
+from attncli.core.message import N_, AttnError, InputError, Message, ShapeError, counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -587,7 +587,7 @@ def _matrix(nested: Nested) -> Matrix:
                 raise ShapeError(
                     "{where} has {count}, but row 1 has {expected}. Every row needs the same number of entries.",
                     where=_row_name(r, number, len(heads)),
-                    count=_entries_count(len(row)),
+                    count=counted(len(row), N_("1 entry"), N_("{count} entries")),
                     expected=width,
                 )
             cells.extend(row)
@@ -600,10 +600,6 @@ def _row_name(row: int, block: int, blocks: int) -> Message:
     if blocks > 1:
         return Message(N_("Block {block}, row {row}"), block=block, row=row)
     return Message(N_("Row {row}"), row=row)
-
-
-def _entries_count(count: int) -> Message:
-    return Message(N_("1 entry")) if count == 1 else Message(N_("{count} entries"), count=count)
 
 
 def from_cells(cells: Sequence[Cell], shape: tuple[int, ...]) -> Matrix:

@@ -13,7 +13,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Trace, gradient_id
 from attncli.core.limits import MOST_CELLS
 from attncli.core.matrix import EXACT, Matrix
-from attncli.core.message import N_, AttnError, InputError, LimitError, Message, ShapeError, unknown
+from attncli.core.message import N_, AttnError, InputError, LimitError, Message, ShapeError, counted, unknown
 from attncli.core.record import Record
 from attncli.models.model import Model, Part
 from attncli.problems.matrix_text import comma_said, parse_matrix, with_points
@@ -233,7 +233,7 @@ class Problem(Record):
             if len(names) != sizes[axis]:
                 raise InputError(
                     "labels.{axis}: {count} given, but the axis “{axis}” has length {size}. Give one name for each.",
-                    count=Message(N_("1 name")) if len(names) == 1 else Message(N_("{count} names"), count=len(names)),
+                    count=counted(len(names), N_("1 name"), N_("{count} names")),
                     axis=axis,
                     size=sizes[axis],
                 )
