@@ -25,9 +25,9 @@ def either_way(value: Value, shape: Sequence[int]) -> Value:
     return value.reshape(len(value), *wanted)
 
 
-def is_near(line: Line, value: Value, spread: Any, rules: Rules) -> BoolArray:
-    """Which sheets wrote about these numbers."""
-    near: BoolArray = off(line, value) <= reach(line, spread, rules)
+def is_near(line: Line, value: Value, spread: Any, rules: Rules, share: float = 0.0) -> BoolArray:
+    """Which sheets wrote about these numbers, but for a share of them."""
+    near: BoolArray = off(line, value, share) <= reach(line, spread, rules)
     return near
 
 

@@ -30,7 +30,9 @@ _NEARBY = 60.0
 _SHARE = 0.5
 #: Shares of the distance between mixed learners by which a right number may lie beyond them, and an imprecise one.
 _WIDENED = 0.05
-_BEYOND = 0.2
+_BEYOND = 1.0
+#: Units that mixed learners may lie apart, or as much as their number is large, and still tell a right number from others.
+_TELLING = 10.0
 #: Distances between a program's witnesses, and units of an array's own last place, that a program may be off.
 _DISTANCES = 3.0
 _ULPS = 2.0
@@ -94,6 +96,7 @@ class Judged(Record):
     spread : (sheets,) how far the witnesses lie apart, in the same units; not more than those near the full value
     exact : (sheets, …) where all of them are one and the same number
     cuts : (sheets, …) which cells are a witness's number cut off
+    wild : (sheets,) whether some witness lies far off the full value
     """
 
     cells: Any
@@ -102,6 +105,7 @@ class Judged(Record):
     spread: FloatArray
     exact: Any = True
     cuts: Any = False
+    wild: Any = False
 
     @cached_property
     def worst(self) -> Any:
@@ -144,21 +148,31 @@ class Rules(Record):
         return np.where(line.places > 0, line.places, self.decimals)
 
 
-def judge(line: Line, witnesses: Sequence[Value], rules: Rules) -> Judged:
-    """A line against the numbers of witnesses, each of shape (sheets or 1, …); the first one is the full calculation."""
+def judge(line: Line, witnesses: Sequence[Value], rules: Rules, by_another_plan: Sequence[Value] = ()) -> Judged:
+    """A line against the numbers of witnesses, each of shape (sheets or 1, …); the first one is the full calculation.
+
+    Parameters
+    ----------
+    by_another_plan : further witnesses; what lies between the two plans is neither
+    """
     count = len(line.values)
-    fitting = [one for one in witnesses if one.shape[1:] == line.values.shape[1:]]
+    plans = [[one for one in plan if one.shape[1:] == line.values.shape[1:]] for plan in (witnesses, by_another_plan)]
+    fitting = [one for plan in plans for one in plan]
     if not fitting:
         nothing = np.full(line.values.shape, WRONG, dtype=np.int8)
-        return Judged(nothing, np.full(count, -1), np.full(count, np.inf), np.zeros(count))
+        return Judged(
+            nothing, np.full(count, -1), np.full(count, np.inf), np.zeros(count), wild=np.zeros(count, np.bool_)
+        )
     with np.errstate(all="ignore"):
-        stack = np.stack([np.broadcast_to(one, line.values.shape) for one in fitting]).astype(np.float64, copy=False)
+        stack = np.empty((len(fitting), *line.values.shape))
+        for at, one in enumerate(fitting):
+            stack[at] = one
         if line.eps is not None:
             return _judged_program(line, stack, rules)
-        return _judged_person(line, stack, rules)
+        return _judged_person(line, stack, rules, len(plans[0]))
 
 
-def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
+def _judged_person(line: Line, stack: Any, rules: Rules, other_from: int) -> Judged:
     places = rules.places(line)
     unit = 10.0 ** -np.asarray(places, dtype=np.float64)
     off = np.abs(line.values - stack)
@@ -173,27 +187,52 @@ def _judged_person(line: Line, stack: Any, rules: Rules) -> Judged:
         fine |= line.blank
         near = np.where(line.blank, 0.0, near)
     cells = np.where(right, RIGHT, WRONG).astype(np.int8)
-    spread, exact, cuts = np.zeros(len(line.values)), np.True_, np.False_
-    if not right.all():
-        open_ = ~right
-        if rules.widened and len(stack) > 1:
-            lo, hi = _ends(stack, unit)
-            between = open_ & _between(line.values, lo, hi, unit)
-            cells[between] = RIGHT
-            open_ &= ~between
-            exact = hi - lo <= unit * _TIE
-            spread = _largest(np.where(hi > lo, hi - lo, 0.0) / unit)
-        if rules.by_person and open_.any():
-            cuts = _cut_off(line, stack, places)
-            cells[open_ & cuts] = CUT
-            open_ &= ~cuts
-        if rules.short and line.places is not None and open_.any():
-            cells[open_ & _short(line, stack, rules)] = IMPRECISE
     flat = fine.reshape(len(stack), len(line.values), -1).all(-1)
     witness = np.where(flat.any(0), flat.argmax(0), -1)
     far = _largest(near / unit)
     far = np.where(np.isnan(far), np.inf, far)
-    return Judged(cells, witness, far, spread, *(np.broadcast_to(one, cells.shape) for one in (exact, cuts)))
+    count = len(line.values)
+    spread, wild = np.zeros(count), np.zeros(count, dtype=np.bool_)
+    exact, cuts = np.ones(cells.shape, dtype=np.bool_), np.zeros(cells.shape, dtype=np.bool_)
+    rows = np.flatnonzero(line.has & (cells == WRONG).reshape(count, -1).any(1))
+    if rows.size:
+        of_rows = _between_witnesses(line.of(rows), stack[:, rows], cells[rows], rules, other_from)
+        cells[rows], spread[rows], exact[rows], cuts[rows], wild[rows] = of_rows
+    return Judged(cells, witness, far, spread, exact, cuts, wild)
+
+
+def _between_witnesses(line: Line, stack: Any, cells: Any, rules: Rules, other_from: int) -> tuple[Any, ...]:
+    """The cells of lines in which some number is no witness's rounded, and how the witnesses stand to one another:
+    `Judged.spread`, `exact`, `cuts` and `wild`."""
+    places = rules.places(line)
+    unit = 10.0 ** -np.asarray(places, dtype=np.float64)
+    lo, hi, near_all = _ends(stack, unit)
+    open_ = cells == WRONG
+    plans = [stack[:other_from], stack[other_from:]] if 0 < other_from < len(stack) else [stack]
+    if rules.widened and len(stack) > 1:
+        for least, most in [(lo, hi)] if len(plans) == 1 else [_ends(plan, unit)[:2] for plan in plans]:
+            cells[open_ & _between(line.values, least, most, unit)] = RIGHT
+    open_ &= cells == WRONG
+    cuts = np.zeros(cells.shape, dtype=np.bool_)
+    if rules.by_person and open_.any():
+        cuts = _cut_off(line, stack, places)
+        cells[open_ & cuts] = CUT
+        open_ &= ~cuts
+    if rules.short and line.places is not None and open_.any():
+        cells[open_ & _short(line, stack, rules)] = IMPRECISE
+    return cells, _apart(lo, hi, unit), hi - lo <= unit * _TIE, cuts, ~near_all.reshape(len(near_all), -1).all(1)
+
+
+def _apart(lo: Any, hi: Any, unit: Any) -> Any:
+    """By sheet, how far the ends lie apart, in units."""
+    return _largest(np.where(hi > lo, hi - lo, 0.0) / unit)
+
+
+def spread_of(witnesses: Sequence[Value], unit: float) -> Any:
+    """By sheet, how far witnesses of one shape lie apart, in units; not more than those near the full value."""
+    stack = np.stack(np.broadcast_arrays(*witnesses))
+    with np.errstate(all="ignore"):
+        return _apart(*_ends(stack, unit)[:2], unit)
 
 
 def _half(stack: Any, unit: Any, rules: Rules) -> Any:
@@ -204,12 +243,12 @@ def _half(stack: Any, unit: Any, rules: Rules) -> Any:
     return np.where((stack == stack[0]).all(0) & (np.rint(stack[0]) == stack[0]), _COUNTED, half)
 
 
-def _ends(stack: Any, unit: Any) -> tuple[Any, Any]:
-    """The smallest and the largest witness of each cell; one that is far off everything (by a divisor that was rounded
-    to nearly nothing) shows its own number only."""
+def _ends(stack: Any, unit: Any) -> tuple[Any, Any, Any]:
+    """The smallest and the largest witness of each cell, and whether these are all of them; one that is far off everything
+    (by a divisor that was rounded to nearly nothing) shows its own number only."""
     full = stack[0]
     near = np.isfinite(stack) & (np.abs(stack - full) <= np.maximum(_NEARBY * unit, _SHARE * np.abs(full)))
-    return np.where(near, stack, np.inf).min(0), np.where(near, stack, -np.inf).max(0)
+    return np.where(near, stack, np.inf).min(0), np.where(near, stack, -np.inf).max(0), (near | (stack == full)).all(0)
 
 
 def _between(values: Any, lo: Any, hi: Any, unit: Any) -> Any:
@@ -267,20 +306,44 @@ def _short(line: Line, stack: Any, rules: Rules) -> Any:
     return fewer & (rounded | (cut if rules.by_person else False)).any(0)
 
 
-def judge_mixed(judged: Judged, line: Line, rows: Any, bounds: Sequence[Any], rules: Rules) -> Judged:
+class Mixture(Record):
+    """What learners who mix their habits come to, for some sheets.
+
+    Parameters
+    ----------
+    low, high : (sheets, …) the smallest and the largest number
+    inner_low, inner_high : (sheets, …) the same without the few that lie farthest out
+    among : (sheets, …) whether some come near to what was written from either side, however far from all others
+    wild : (sheets, …) whether some are so far off the full value that they say nothing about the others
+    """
+
+    low: FloatArray
+    high: FloatArray
+    inner_low: FloatArray
+    inner_high: FloatArray
+    among: Any = np.False_
+    wild: Any = np.False_
+
+    def of(self, rows: Any) -> Mixture:
+        """The same for some of the sheets."""
+        return Mixture(*(one[rows] if np.ndim(one) else one for one in (self.__dict__[name] for name in self._fields)))
+
+
+def judge_mixed(judged: Judged, line: Line, rows: Any, mixed: Mixture, rules: Rules) -> Judged:
     """The same after learners who mix their habits from line to line and from cell to cell, for some of the sheets.
 
     Between the smallest and the largest number that they come to, and a little beyond, a number is right where it is
     rounded; where the whole line may have been cut off it is right as that, with nothing beyond. Where all plain habits
     agree on a number it has one right value, unless mixing them often leads to another; where it seldom does, that one is
-    imprecise. So is what lies a little farther off; that is all that is left of the guaranteed bounds of the contract: within those, but out of reach of
-    every learner, no calculation comes to a number.
+    imprecise. So is what lies beyond them by no more than they lie apart, and what some come near to from either side who
+    divide by next to nothing: of the guaranteed bounds of the contract this is the part that tells one number from others.
+    Where learners lie so far apart that it does not, another right way has no witness but the plain habits.
 
     Parameters
     ----------
-    bounds : the smallest and the largest number, and both without the few that lie farthest out; each (rows, …)
+    mixed : what these learners come to, for `rows`
     """
-    lo, hi, inner_lo, inner_hi = bounds
+    lo, hi = mixed.low, mixed.high
     unit = 10.0**-rules.decimals
     values = line.values[rows]
     half = _half(np.stack([lo, hi]), unit, rules) * (1 + _TIE)
@@ -288,10 +351,11 @@ def judge_mixed(judged: Judged, line: Line, rows: Any, bounds: Sequence[Any], ru
     with np.errstate(all="ignore"):
         distance = np.where(hi > lo, hi - lo, 0.0)
         around = np.where(exact | (not rules.widened), -half * _TIE, distance * _WIDENED)
-        inside = (values >= lo - half - around) & (values <= hi + half + around)
+        telling = distance <= np.maximum(_TELLING * unit, np.abs(lo + hi) / 2)
+        inside = (values >= lo - half - around) & (values <= hi + half + around) & (telling | rules.widened)
         farther = distance * _BEYOND
-        beyond = (values >= lo - half - farther) & (values <= hi + half + farther)
-        cut = judged.cuts[rows] | _may_be_cut(values, lo, hi, unit)
+        beyond = (values >= lo - half - farther) & (values <= hi + half + farther) & telling
+        cut = judged.cuts[rows] | _may_be_cut(values, lo, hi, unit) & (telling | rules.widened)
     cut &= _whole_line(cut, line.of(rows)) & _not_nothing(line.of(rows))
     zero = np.abs(values) < 0.5 * unit
     fine = ~zero | (lo <= half) & (hi >= -half)
@@ -299,8 +363,8 @@ def judge_mixed(judged: Judged, line: Line, rows: Any, bounds: Sequence[Any], ru
     open_ = part < CUT
     if line.places is not None:
         open_ &= (line.places[rows] < 0) | (line.places[rows] >= rules.decimals)
-    part[open_ & beyond & fine & (part == WRONG)] = IMPRECISE
-    usual = ~exact | (values >= inner_lo - half) & (values <= inner_hi + half)
+    usual = ~exact | (values >= mixed.inner_low - half) & (values <= mixed.inner_high + half)
+    part[open_ & (beyond | mixed.among & (rules.widened | telling)) & fine & (part == WRONG)] = IMPRECISE
     part[open_ & (cut | inside & fine)] = IMPRECISE
     part[open_ & cut & ~exact] = CUT
     part[open_ & inside & fine & usual] = RIGHT
@@ -345,4 +409,5 @@ def _judged_program(line: Line, stack: Any, rules: Rules) -> Judged:
         np.where(all_fine, 0, -1),
         np.where(np.isnan(far), np.inf, far),
         _largest(distance) * 10.0**rules.decimals,
+        wild=np.zeros(len(fine), dtype=np.bool_),
     )

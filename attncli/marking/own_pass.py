@@ -14,10 +14,10 @@ from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain, Family
 from attncli.marking.distance import either_way, is_one_of, off
 from attncli.marking.explain import BETWEEN, MIXED, NOT, NOTHING, SHORT, Explained, Found, Named, Numbers
-from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, judge
+from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Mixture, judge, spread_of
 from attncli.marking.papers import trivial_rows
 from attncli.marking.right_pass import RightPass
-from attncli.marking.seeds import MANY, hull, reconsidered
+from attncli.marking.seeds import MANY, mixture, reconsidered
 from attncli.marking.slips import Against, Slip, may_be_slips, slips
 from attncli.marking.verdict import Verdict, Verdicts
 
@@ -62,6 +62,8 @@ class OwnPass:
         self.bad: dict[str, BoolArray] = {}
         self.astray: dict[str, BoolArray] = {}
         self.trivial: dict[str, BoolArray] = {}
+        #: Which sheets go on from a step with what they wrote, and with nothing else.
+        self.kept: dict[str, BoolArray] = {}
         #: Which sheets went on from a line with too few places.
         self.short: BoolArray = np.zeros(len(rows), dtype=np.bool_)
         #: Which sheets hold a line that no known calculation leads to.
@@ -96,18 +98,37 @@ class OwnPass:
             self.bad[id] = not_right
             self.astray[id] = not_right & ~followed
             # What only follows from a line above is what it is; stumps go on making zeros.
-            self.trivial[id] = self._trivial(id, line, self.astray[id] | not_right & self.short)
+            # Nor does what rounding may have come to.
+            made = self.astray[id] & ((worst == WRONG) | self._has_fewer(id, line))
+            self.trivial[id] = self._trivial(id, line, made | not_right & self.short)
         if wrong.any():
             self._explain(id, line, np.flatnonzero(wrong), apart)
         self.unnamed |= not_right & ~followed & ~wrong
-        if line.places is not None:
-            fewer = (line.places >= 0) & (line.places < self.first.rules(id).decimals)
-            self.short |= not_right & fewer.reshape(len(fewer), -1).any(1)
-        for families, rows in ((self.page, line.has), (self.head, not_right & ~followed)):
+        self.short |= not_right & self._has_fewer(id, line)
+        as_written = not_right & ~followed | self._against_own(id, line, line.has & ~not_right & apart)
+        if as_written.any():
+            self.kept[id] = as_written
+        for families, rows in ((self.page, line.has), (self.head, as_written)):
             if rows.any():
                 where = line.shown(np.broadcast_to(rows.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape))
                 for family in families.values():
                     family.give(id, line.values, None if where.all() else where)
+
+    def _against_own(self, id: str, line: Line, rows: BoolArray) -> BoolArray:
+        """Which of some right lines do not follow from the wrong ones above them: nobody goes on with what does."""
+        found = np.zeros(len(rows), dtype=np.bool_)
+        index = np.flatnonzero(rows)
+        if index.size:
+            judged = judge(line.of(index), self.own[line.eps].fork(rows=index).raws(id), self.first.rules(id))
+            found[index] = judged.worst == WRONG
+        return found
+
+    def _has_fewer(self, id: str, line: Line) -> BoolArray:
+        """Which sheets wrote a number with fewer places than asked."""
+        if line.places is None:
+            return np.zeros(len(line.values), dtype=np.bool_)
+        fewer = (line.places >= 0) & (line.places < self.first.rules(id).decimals)
+        return np.array(fewer.reshape(len(fewer), -1).any(1), dtype=np.bool_)
 
     def _apart(self, id: str) -> BoolArray:
         """Which sheets have a line that is not right on the way here, or one whose mistake is made again here."""
@@ -178,7 +199,8 @@ class OwnPass:
         rules = self.first.rules(id)
         part = line.of(index)
         own = self.own[line.eps].fork(rows=index)
-        judged = judge(part, own.raws(id), rules)
+        page, head = (family[line.eps].fork(rows=index).raws(id) for family in (self.page, self.head))
+        judged = judge(part, page, rules, by_another_plan=head)
         hidden = self.marker.hidden_back.get(id)
         if hidden is not None:
             cells = judged.cells.copy()
@@ -202,8 +224,8 @@ class OwnPass:
                 yield places, judge(part.of(places), raws, rules.changed(widened=False, short=False))
 
     def _kept(self, rows: Any) -> Mapping[str, BoolArray]:
-        """By step, which of some sheets go on from a wrong line that they wrote, and not from anything else."""
-        return {id: which[rows] for id, which in self.astray.items()}
+        """The same of some sheets."""
+        return {id: which[rows] for id, which in self.kept.items()}
 
     def _judged_way(self, id: str, line: Line, own: Family, places: Any, way: Family, rows: Any) -> Judged:
         """A line against one way on from a wrong line; then also between that and what stands on the page."""
@@ -326,8 +348,8 @@ class OwnPass:
         for tier in tiers if witnesses else ():
             left = np.array([at for at in range(count) if at not in kept], dtype=np.intp)
             for rows in left[:, None] if tier == MIXED else [left]:
-                bounds = self._mixed_bounds(id, family, rows) if tier == MIXED else None
-                against = Against(_of_sheets(witnesses, rows), bounds)
+                mixed = self._mixture(id, family, rows) if tier == MIXED else None
+                against = Against(_of_sheets(witnesses, rows), mixed)
                 found = slips(line.of(rows), against, rules.changed(widened=tier > SHORT)) if rows.size else []
                 for at, some in zip(rows.tolist(), found, strict=True):
                     if some:
@@ -335,10 +357,10 @@ class OwnPass:
                         kept[at] = tier, some, [slip.of(full) for slip in some]
         return kept
 
-    def _mixed_bounds(self, id: str, family: Family, rows: Any) -> tuple[Value, ...] | None:
-        """Between what numbers mixed learners come, from some sheets' own numbers."""
+    def _mixture(self, id: str, family: Family, rows: Any) -> Mixture | None:
+        """What mixed learners come to from some sheets' own numbers."""
         try:
-            return hull(family.chains[0], rows, id, {}, MANY)
+            return mixture(family.chains[0], rows, id, {}, MANY)
         except MISFITS:
             return None
 
@@ -362,13 +384,14 @@ class OwnPass:
                 continue
             if not set(earlier).intersection(self.marker.open_steps(other, written)):
                 continue
-            wrong = self.first.right(entry.eps).chains[0].fork(rows=rows).fork(swap)
+            right = self.first.right(entry.eps).fork(rows=rows)
             line = self.first.lines[other].of(rows)
             try:
-                judged = judge(line, [wrong.raw(other)], self.first.rules(other))
+                judged = judge(line, [right.chains[0].fork(swap).raw(other)], self.first.rules(other))
             except MISFITS:
                 return True
-            if judged.near[0] > _SURELY + 4 * self.first.judged[other].spread[rows[0]]:
+            spread = spread_of(right.raws(other), 10.0 ** -self.marker.setting.places[other])
+            if judged.near[0] > _SURELY + 4 * spread[0]:
                 return True
         return False
 

@@ -21,7 +21,7 @@ from attncli.marking.papers import Reader
 from attncli.marking.parts import parts_wrong
 from attncli.marking.seeds import carried_hull
 from attncli.mistakes.mistake import instead
-from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constant, routes
+from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constants, routes
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
 from attncli.problems.question import points_of
@@ -128,10 +128,10 @@ class Prepared:
                     waiting.append(source)
         return [step for step in self.graph.steps if step in found]
 
-    def own_constant(
+    def own_constants(
         self, step_id: str, row: int, line: Line, entries: Container[str], right: Callable[[float | None], Family]
-    ) -> Route | None:
-        """The way of a sheet that took another constant away from its scores, if this line of it shows that.
+    ) -> Iterator[Route]:
+        """The ways of a sheet that took another constant away from its scores, if this line of it shows that.
 
         Parameters
         ----------
@@ -146,18 +146,15 @@ class Prepared:
             or shifted.op.name != "subtract"
             or not shifted.params.get("column")
         ):
-            return None
+            return
         if line.blank is not None or (shifted is not step and shifted.id in entries):
-            return None
+            return
         unit, chains = 10.0 ** -self.setting.places[step_id], right(line.eps).chains
         carried = [chain.fork(rows=np.array([row])).carried(shifted.inputs[0])[0] for chain in chains]
         sources = [*zip(carried, carried, strict=True), carried_hull(chains[0], row, shifted.inputs[0], shifted.id)]
-        found = (other_constant(source, line.values[0], unit, step is not shifted) for source in sources)
-        taken = next((one for one in found if one is not None), None)
-        if taken is None:
-            return None
-        swap = instead(shifted, partial(_without, taken), shifted.inputs[0])
-        return Route("other-constant", dict(swap), Message(OTHER_CONSTANT))
+        for taken in other_constants(sources, line.values[0], unit, step is not shifted):
+            swap = instead(shifted, partial(_without, taken), shifted.inputs[0])
+            yield Route("other-constant", dict(swap), Message(OTHER_CONSTANT))
 
     def _hidden_back(self) -> dict[str, BoolArray]:
         """By backward step, where a score is hidden: a program may set its gradient to 0 there, whatever its weight was."""

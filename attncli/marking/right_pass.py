@@ -16,7 +16,7 @@ from attncli.core.graph import Swap
 from attncli.core.matrix import BoolArray
 from attncli.marking.chain import MISFITS, Chain, Family
 from attncli.marking.distance import is_near
-from attncli.marking.judge import CUT, RIGHT, Judged, Line, Rules, judge
+from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Rules, judge
 from attncli.marking.papers import Paper, stacked, trivial_rows
 from attncli.marking.seeds import reconsidered
 from attncli.marking.verdict import Verdict, Verdicts
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _MOST_ROUTES = 3
 #: The chains by which a way is first looked at: in full, and rounded.
 _BOTH = 2
+#: Share of its numbers that such a way may be off by: e^x of large scores moves far.
+_SHARE = 0.03
 
 
 class RightPass:
@@ -134,23 +136,35 @@ class RightPass:
 
     def _taken_at(self, id: str, written: Sequence[str], rows: list[int]) -> Iterator[tuple[str, Route, list[int]]]:
         left = list(rows)
+        nearly: dict[int, tuple[str, Route]] = {}
         for route in self.marker.ways_to(id, written, self.swap):
             if not left:
                 return
             index = np.array(left)
             if not self._may_lead_to(id, route, index).any():
                 continue
-            fits = self._fits(id, route, index)
-            if fits.any():
-                yield id, route, index[fits].tolist()
-                left = index[~fits].tolist()
+            found = self._along(id, route, index)
+            if (found >= CUT).any():
+                yield id, route, index[found >= CUT].tolist()
+                left = index[found < CUT].tolist()
+            for row in index[found == IMPRECISE].tolist():
+                nearly.setdefault(row, (id, route))
         for row in left:
-            constant = self.marker.own_constant(id, row, self.lines[id].of([row]), self.papers[row].entries, self.right)
-            if constant is not None and self._fits(id, constant, np.array([row])).all():
-                yield id, constant, [row]
+            one = np.array([row])
+            constants = self.marker.own_constants(id, row, self.lines[id].of(one), self.papers[row].entries, self.right)
+            for route in constants:
+                found = self._along(id, route, one)
+                if found >= CUT:
+                    yield id, route, [row]
+                    break
+                if found == IMPRECISE:
+                    nearly.setdefault(row, (id, route))
+            else:
+                if row in nearly and self.judged[id].worst[row] == WRONG:
+                    yield *nearly[row], [row]
 
-    def _fits(self, id: str, route: Route, rows: Any) -> BoolArray:
-        """Which of some sheets' lines are right by another way."""
+    def _along(self, id: str, route: Route, rows: Any) -> Any:
+        """What the least cell of some sheets' lines is by another way."""
         line, strictly = self.lines[id].of(rows), self.rules(id).changed(widened=False, short=False)
         right, head = self.right(line.eps), self.head(line.eps)
         judged = judge(line, right.fork(route.swap, rows).raws(id) + head.fork(route.swap).raws(id), strictly)
@@ -159,8 +173,7 @@ class RightPass:
         # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
         true = self.marker.rounded(id)
         nothing = trivial_rows(true, np.where(np.isneginf(line.values), true, line.values))[1]
-        fits: BoolArray = (judged.worst >= CUT) & ~nothing
-        return fits
+        return np.where(nothing, WRONG, judged.worst)
 
     def _may_lead_to(self, id: str, route: Route, rows: Any) -> BoolArray:
         """Which of some sheets wrote about what a way leads to, in full and rounded line by line."""
@@ -173,7 +186,7 @@ class RightPass:
         apart = np.abs(reached[0] - reached[-1])
         apart = np.where(np.isfinite(apart), apart, 0.0).reshape(len(apart), -1).max(1, initial=0.0)
         spread = np.maximum(self.judged[id].spread[rows] * unit, apart)
-        return is_near(line.of(rows), reached[0], spread, self.rules(id))
+        return is_near(line.of(rows), reached[0], spread, self.rules(id), _SHARE)
 
     def verdict(self, id: str, row: int) -> Verdict:
         """What this pass has found about one line of one sheet; one object for all that are plainly right alike."""

@@ -17,7 +17,7 @@ from attncli.arithmetic.floating import Floating
 from attncli.core.graph import Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.marking.chain import MISFITS, Chain
-from attncli.marking.judge import CUT, Judged, Line, Rules, judge_mixed
+from attncli.marking.judge import CUT, Judged, Line, Mixture, Rules, judge_mixed
 from attncli.mistakes.routes import Softmax
 
 #: Learners drawn: at first, and where a number lies so near these that more of them may come to it.
@@ -27,16 +27,22 @@ _CELLS = 1 << 19
 #: Distances between the witnesses and units beyond these, or so much, within which mixed habits are asked.
 _CLOSE = 4.0
 _NEAR = 20.0
-_NEARLY = 1e-3
-#: Units beyond the few learners, and their distance, past which none of many comes to a number; but where the few lie
-#: so many units apart, somebody divides by what has nearly rounded to nothing, and others may come to anything.
+_NEARLY = 0.01
+#: Units beyond the few learners, and their distance (so many times, where no cell is farther off), past which none of many
+#: comes to a number; but where the few lie so many units apart, somebody divides by what has nearly rounded to nothing, and
+#: others may come to anything.
 _UNITS_BEYOND = 4.0
+_TIMES_BEYOND = 4.0
 _WILD = 10.0
 #: Numbers that are taken away from all scores in place of their maximum.
 _CONSTANTS = (0.0, 1.0, 2.0)
 #: How far from the full value learners are still heard: so many units, or such a share of it.
 _NEARBY = 60.0
 _SHARE = 0.5
+#: How near to what was written a learner on either side of it shows that a calculation may come there, however far from
+#: the others: so many units, or such a share of it.
+_BESIDE = 8.0
+_BESIDE_SHARE = 0.03
 #: Share of the learners on either side that are few.
 _FEW_OUT = 0.03
 #: And those who take another number away: so many units, or such a share of the line's largest number.
@@ -45,11 +51,14 @@ _WAYS_SHARE = 1e-3
 #: Share of the numbers that somebody who is of two minds reads off the page.
 _FROM_PAGE = 0.5
 #: Places beyond those asked that a habit keeps, and what it adds before the rest is dropped (cutting adds only what a
-#: computer may have lost): all digits, the places asked, one more, two more, cut off.
-_MORE = np.array([0.0, 0.0, 1.0, 2.0, 0.0])
-_ADDED = np.array([0.0, 0.5, 0.5, 0.5, 0.0]) + 1e-9
+#: computer may have lost): all digits; rounded to the places asked, one, two, three more; cut off there.
+_MORE = np.array([0.0, 0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0])
+_ADDED = np.array([0.0, 0.5, 0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0]) + 1e-9
 #: Shares of these habits in a cell, of the finer learners and of the coarser ones.
-_HABITS = ((0.5, 0.25, 0.1, 0.05, 0.1), (0.4, 0.3, 0.1, 0.05, 0.15))
+_HABITS = (
+    (0.44, 0.25, 0.08, 0.04, 0.04, 0.08, 0.03, 0.02, 0.02),
+    (0.34, 0.3, 0.08, 0.04, 0.04, 0.13, 0.03, 0.02, 0.02),
+)
 
 
 class Mixed(Chain):
@@ -209,17 +218,38 @@ def _reads_page(id: str, consumer: str, shape: Sequence[int], learners: int) -> 
     return np.where(minds == 2, of_two_minds, minds == 1)
 
 
-def hull(base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int = FEW) -> tuple[FloatArray, ...]:
-    """The smallest and the largest number that mixed learners come to, for some sheets, and the same without the few that
-    lie farthest out: four arrays (sheets, …)."""
+def mixture(
+    base: Chain,
+    rows: Any,
+    id: str,
+    kept: Mapping[str, BoolArray],
+    learners: int = FEW,
+    written: FloatArray | None = None,
+) -> Mixture:
+    """What mixed learners come to at a step, for some sheets of a chain; held against `written` numbers where these are
+    given."""
     size = base.setting.largest
     learners = min(learners, max(FEW, _CELLS // size))
     portion = max(1, _CELLS // (learners * size))
-    ends = [_hull(base, rows[at : at + portion], id, kept, learners) for at in range(0, len(rows), portion)]
-    return tuple(np.concatenate(parts) for parts in zip(*ends, strict=True))
+    parts = []
+    for at in range(0, len(rows), portion):
+        some = slice(at, at + portion)
+        parts.append(_mixture(base, rows[some], id, kept, learners, None if written is None else written[some]))
+    return (
+        parts[0]
+        if len(parts) == 1
+        else Mixture(
+            *(
+                np.concatenate(of_all)
+                for of_all in zip(*([one.__dict__[name] for name in Mixture._fields] for one in parts), strict=True)
+            )
+        )
+    )
 
 
-def _hull(base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int) -> tuple[FloatArray, ...]:
+def _mixture(
+    base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int, written: FloatArray | None
+) -> Mixture:
     chain = Mixed(base, rows, kept, learners)
     with np.errstate(all="ignore"):
         reached = chain.toward(id)
@@ -230,11 +260,25 @@ def _hull(base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learne
         full = full if len(full) == 1 else full[rows]
         unit = 10.0 ** -base.setting.places[id]
         far = np.broadcast_to(np.maximum(_NEARBY * unit, _SHARE * np.abs(full)), stack.shape)
+        off = np.abs(stack - full)
+        wild = (off > far).any(0)
         largest = np.abs(np.where(np.isfinite(full), full, 0.0)).reshape(len(full), -1).max(1)
         by_ways = np.maximum(_WAYS_NEARBY * unit, _WAYS_SHARE * largest).reshape(-1, *(1,) * (full.ndim - 1))
         far = np.where(_ways(learners).reshape(-1, *(1,) * full.ndim) < 0, far, by_ways)
-        heard = np.where(np.abs(stack - full) <= far, stack, np.nan)
-        return *_ends(heard), *_inner_ends(heard)
+        heard = np.where(off <= far, stack, np.nan)
+        if written is None or stack.shape[1:] != written.shape:
+            among = np.zeros(stack.shape[1:], dtype=np.bool_)
+        else:
+            among = _are_among(written, stack, full, unit)
+        return Mixture(*_ends(heard), *_inner_ends(heard), among, wild)
+
+
+def _are_among(written: FloatArray, stack: Value, full: Value, unit: float) -> Any:
+    """Which numbers lie between two that learners come to, both near."""
+    near = np.maximum(_BESIDE * unit, _BESIDE_SHARE * np.maximum(np.abs(written), np.abs(written - full)))
+    below = np.where(stack <= written + 0.5 * unit, stack, -np.inf).max(0)
+    above = np.where(stack >= written - 0.5 * unit, stack, np.inf).min(0)
+    return (written - below <= near) & (above - written <= near)
 
 
 def carried_hull(base: Chain, row: int, id: str, consumer: str) -> tuple[FloatArray, FloatArray]:
@@ -280,29 +324,39 @@ def reconsidered(
         return judged
     size = np.abs(np.nan_to_num(line.values, neginf=0.0)).reshape(len(line.values), -1).max(1, initial=1.0)
     close = np.maximum(judged.spread * _CLOSE + _NEAR, _NEARLY * 10.0**rules.decimals * size)
-    rows = np.flatnonzero(line.has & (judged.worst < CUT) & (judged.near <= close))
+    rows = np.flatnonzero(line.has & (judged.worst < CUT) & ((judged.near <= close) | judged.wild))
     for learners in (FEW, MANY):
         if not rows.size:
             return judged
         try:
-            bounds = hull(full, rows, id, kept, learners)
+            mixed = mixture(full, rows, id, kept, learners, line.values[rows] if learners > FEW else None)
         except MISFITS:  # a learner's own T names a row that is not there
             return judged
-        if bounds[0].shape[1:] != line.values.shape[1:]:
+        if mixed.low.shape[1:] != line.values.shape[1:]:
             return judged
-        judged = judge_mixed(judged, line, rows, bounds, rules)
-        rows = rows[_may_come_to(judged.cells[rows], line.values[rows], bounds, rules)]
+        judged = judge_mixed(judged, line, rows, mixed, rules)
+        share = (
+            _BESIDE_SHARE if id in full.setting.after(one.weights for one in full.setting.softmaxes) else _WAYS_SHARE
+        )
+        rows = rows[_may_come_to(judged.cells[rows], line.values[rows], mixed, rules, share)]
     return judged
 
 
-def _may_come_to(cells: Any, values: Value, bounds: Sequence[FloatArray], rules: Rules) -> BoolArray:
-    """Which sheets hold a number that is not right, and so near those of few learners that one of many may come to it."""
-    lo, hi, *_ = bounds
+def _may_come_to(cells: Any, values: Value, mixed: Mixture, rules: Rules, share: float) -> BoolArray:
+    """Which sheets hold a number that is not right, and so near those of few learners that one of many may come to it; if
+    it is not that near, so are all that are not right."""
+    lo, hi = mixed.low, mixed.high
     unit = 10.0**-rules.decimals
     largest = np.abs(np.where(np.isfinite(values), values, 0.0)).reshape(len(values), -1).max(1, initial=0.0)
-    beyond = _UNITS_BEYOND * unit + _WAYS_SHARE * largest.reshape(-1, *(1,) * (values.ndim - 1))
+    largest = largest.reshape(-1, *(1,) * (values.ndim - 1))
+    not_right = cells < CUT
     with np.errstate(invalid="ignore"):
         apart = hi - lo
-        far = (apart <= _WILD * unit) & (np.maximum(lo - values, values - hi) > apart + beyond)
-    may_come: BoolArray = ((cells < CUT) & ~far).reshape(len(cells), -1).any(1)
-    return may_come
+        beyond = np.where(apart <= _WILD * unit, np.maximum(lo - values, values - hi), 0.0) - _UNITS_BEYOND * unit
+    near: BoolArray = beyond <= apart + _WAYS_SHARE * largest
+    about = (beyond <= _TIMES_BEYOND * apart + share * largest) | mixed.wild
+    some, lost = not_right & near, not_right & ~near & ~about
+    nearly = not_right & about
+    any_some, any_nearly, any_lost = (one.reshape(len(cells), -1).any(1) for one in (some, nearly, lost))
+    found: BoolArray = any_some | any_nearly & ~any_lost
+    return found

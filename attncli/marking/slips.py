@@ -15,7 +15,7 @@ from attncli.core.graph import Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.record import Record
 from attncli.marking.distance import off, reach
-from attncli.marking.judge import IMPRECISE, WRONG, Judged, Line, Rules, judge, judge_mixed
+from attncli.marking.judge import IMPRECISE, WRONG, Judged, Line, Mixture, Rules, judge, judge_mixed
 from attncli.mistakes.mistake import instead
 from attncli.mistakes.slips import POWERS, orders_exchanged
 
@@ -54,23 +54,23 @@ class Against(Record):
     Parameters
     ----------
     witnesses : by the plain habits
-    bounds : between which mixed learners come, as in `judge_mixed`; None: not asked
+    mixed : what mixed learners come to; None: not asked
     """
 
     witnesses: Sequence[Value]
-    bounds: tuple[FloatArray, ...] | None = None
+    mixed: Mixture | None = None
 
     def of(self, rows: Any) -> Against:
         """The same for some of the sheets."""
         witnesses = [one if len(one) == 1 else one[rows] for one in self.witnesses]
-        return Against(witnesses, None if self.bounds is None else tuple(one[rows] for one in self.bounds))
+        return Against(witnesses, None if self.mixed is None else self.mixed.of(rows))
 
     def judged(self, line: Line, rules: Rules) -> Judged:
         found = judge(line, self.witnesses, rules)
         shape = line.values.shape[1:]
-        if self.bounds is None or not self.bounds[0].shape[1:] == self.witnesses[0].shape[1:] == shape:
+        if self.mixed is None or not self.mixed.low.shape[1:] == self.witnesses[0].shape[1:] == shape:
             return found
-        return judge_mixed(found, line, np.arange(len(line.values)), self.bounds, rules)
+        return judge_mixed(found, line, np.arange(len(line.values)), self.mixed, rules)
 
 
 def slips(line: Line, against: Against, rules: Rules) -> list[list[Slip]]:
@@ -93,10 +93,11 @@ def slips(line: Line, against: Against, rules: Rules) -> list[list[Slip]]:
 
 
 def cell_slips(line: Line, against: Against, wrong: BoolArray, rules: Rules) -> list[list[Slip]]:
-    """By sheet, slips in single cells; in sign or point never where the right number is 0."""
+    """By sheet, slips in single cells; in sign or point never where the right number is 0, or nothing is left of it."""
     found: list[list[Slip]] = [[] for _ in line.values]
     stack = np.stack([np.broadcast_to(one, line.values.shape) for one in against.witnesses])
     some = _all(~((np.abs(stack) <= 0.5 * 10.0**-rules.decimals).any(0) & wrong))
+    some &= _all(~((line.values == 0) & wrong))
     negative = _signs(line, against, wrong, rules, stack, some)
     powers = _powers(line, against, wrong, rules, stack, some & ~negative)
     for row in np.flatnonzero(negative).tolist():

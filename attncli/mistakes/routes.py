@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -20,6 +20,8 @@ _SURE = 0.25
 _SURE_UNITS = 6
 #: Units within which it may be the maximum all the same.
 _USUAL = 1.5
+#: Decimals that a constant may have.
+_MOST_DECIMALS = 12
 #: What is put down to the computer where all fits by a hair, in units.
 _TIE = 1e-7
 
@@ -275,38 +277,50 @@ def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
 _FILLED = N_("Right: a hidden score gets gradient 0. It was replaced by −∞, so nothing it does reaches the loss.")
 
 
-def other_constant(
-    source: tuple[FloatArray, FloatArray], written: FloatArray, unit: float, powers: bool
-) -> FloatArray | None:
-    """The constants, one a line, that were taken away from every visible score in place of the maximum; None where no
-    such numbers lead to what was written.
+def other_constants(
+    sources: Iterable[tuple[FloatArray, FloatArray]], written: FloatArray, unit: float, powers: bool
+) -> list[FloatArray]:
+    """The constants, one a line, that may have been taken away from every visible score in place of the maximum: one for
+    all lines first, the rounder before the others.
 
     Parameters
     ----------
-    source : the least and the largest that each score may have been carried on as, (…, queries, keys) both; −∞ where
+    sources : the least and the largest that each score may have been carried on as, (…, queries, keys) both; −∞ where
         hidden
     written : (…, queries, keys) the shifted scores, or (`powers`) their e^x, rounded or cut off
     unit : a unit of the last place asked
 
     Returns
     -------
-    (…, queries, 1), each as round as it can be; one for all lines where one fits them all
+    (…, queries, 1) each, as round as it can be
     """
+    found: dict[bytes, tuple[bool, int, FloatArray]] = {}
+    for source in sources:
+        for least, most in _constants_between(source, written, unit, powers):
+            one_for_all = bool(least.max() <= most.min() + _TIE * unit)
+            if one_for_all:
+                least, most = np.full_like(least, least.max()), np.full_like(most, most.min())
+            constant, digits = _roundest(least, most)
+            found.setdefault(constant.tobytes(), (not one_for_all, digits, constant[..., None]))
+    return [constant for *_, constant in sorted(found.values(), key=lambda one: one[:2])]
+
+
+def _constants_between(
+    source: tuple[FloatArray, FloatArray], written: FloatArray, unit: float, powers: bool
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Between what constants, line by line, those lie that lead to what was written, by each way of writing it down."""
     visible = ~np.isneginf(source[1])
     hidden = written == 0 if powers else np.isneginf(written)
     if (hidden & visible & ~powers).any() or (~hidden & ~visible).any() or not visible.any(-1).all():
-        return None
+        return
     if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
-        return None
+        return
     top = source[0].max(-1).ravel() - _USUAL * unit, source[1].max(-1).ravel() + _USUAL * unit
     for lo, hi in _before_writing(written, unit, powers):
         least = np.where(visible, source[0] - hi, -np.inf).max(-1)
         most = np.where(visible, source[1] - lo, np.inf).min(-1)
         if _are_constants(least.ravel(), most.ravel(), top, visible.sum(-1).ravel() > 1, unit):
-            if least.max() <= most.min() + _TIE * unit:
-                least, most = np.full_like(least, least.max()), np.full_like(most, most.min())
-            return _roundest(least, most)[..., None]
-    return None
+            yield least, most
 
 
 def _before_writing(written: FloatArray, unit: float, powers: bool) -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -322,13 +336,16 @@ def _before_writing(written: FloatArray, unit: float, powers: bool) -> Iterator[
         yield lo - unit / 2, hi + unit / 2  # of shifted scores that were rounded themselves
 
 
-def _roundest(least: FloatArray, most: FloatArray) -> FloatArray:
-    """Between these bounds, the numbers with the fewest decimals."""
-    found = (least + most) / 2
-    for decimals in range(12, -1, -1):
-        rounded = np.round((least + most) / 2, decimals)
-        found = np.where((rounded >= least) & (rounded <= most), rounded, found)
-    return found
+def _roundest(least: FloatArray, most: FloatArray) -> tuple[FloatArray, int]:
+    """Between these bounds, the numbers with the fewest decimals, and how many these are at most."""
+    middle = (least + most) / 2
+    found, needed = middle, _MOST_DECIMALS + 1
+    for decimals in range(_MOST_DECIMALS, -1, -1):
+        rounded = np.round(middle, decimals)
+        fits = (rounded >= least) & (rounded <= most)
+        found = np.where(fits, rounded, found)
+        needed = decimals if fits.all() else needed
+    return found, needed
 
 
 def _are_constants(

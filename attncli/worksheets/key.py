@@ -16,7 +16,7 @@ from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.habits import Habit
 from attncli.marking.mark import Marker
-from attncli.marking.seeds import hull
+from attncli.marking.seeds import mixture
 from attncli.mistakes import did
 from attncli.problems.problem import Problem
 from attncli.worksheets.certificate import Wrong, wrong_sheets
@@ -113,7 +113,8 @@ def _span(marker: Marker, line: str, right: FloatArray) -> tuple[FloatArray, Flo
     head = marker.head(None)
     try:
         raws = [np.broadcast_to(one[0], right.shape) for one in head.raws(line)]
-        mixed = [one[0] for one in hull(head.chains[0], np.array([0]), line, {})] if line in marker.graph.steps else []
+        by_mixed = mixture(head.chains[0], np.array([0]), line, {}) if line in marker.graph.steps else None
+        mixed = [] if by_mixed is None else [by_mixed.low[0], by_mixed.high[0]]
     except MISFITS:
         raws, mixed = [], []
     rounded = np.stack([right, *(round_decimal(one, places) for one in (*raws, *mixed))])

@@ -257,7 +257,8 @@ class Reach:
             # What is exact at the places asked for everybody has one value; so has an infinity.
             places = np.abs(self.full) * 10.0**decimals
             exact = (wide <= 1e-12 * np.maximum(1, np.abs(self.full))) & (np.abs(places - np.rint(places)) < 1e-6)
-            same = np.abs(written - self.full) <= 1e-9 * np.maximum(1, np.abs(self.full))
+            same = np.abs(np.abs(written) * 10.0**decimals - np.rint(places)) < 1e-6
+            same &= (np.rint(places) == 0) | (np.sign(written) == np.sign(self.full))
         infinite = ~np.isfinite(self.full)
         return np.where(infinite, written == self.full, np.where(exact, same, near))
 

@@ -21,7 +21,7 @@ from typing import Any
 import cheats
 import numpy as np
 from every_step import marked_all, report
-from habits import CUT, UP, Manner, Person, Route, manner, page, reached, routes
+from habits import CUT, UP, Manner, Person, Route, manner, page, reached, routes, shortened
 from learn_blocks import BLOCKS
 from learn_forward import FEED_FORWARD
 from learn_gpt import GPT
@@ -536,6 +536,8 @@ def right_sheet(
         value = np.atleast_2d(values[id])
         if value.ndim == 2 and value.shape[-1] == 1 and len(value) > 1 and rng.random() < 0.15:
             value = value.T
+        if how.on_page == CUT and _cut_to_nothing(value, how):
+            continue
         answers[id] = page(value, how.page_places, how.on_page)
     if way.name == "another constant":
         # A sum alone does not show what was taken away.
@@ -544,6 +546,15 @@ def right_sheet(
             if f"{p}shifted" not in answers and f"{p}exp" not in answers:
                 del answers[id]
     return how, answers
+
+
+def _cut_to_nothing(values: Any, how: Manner) -> bool:
+    """Whether cutting off leaves a line of nothing but zeros of numbers that are not: by the contract that says nothing."""
+    cut, rounded_there = (shortened(values, how.page_places, way) for way in (CUT, UP))
+    return bool(
+        (np.where(np.isfinite(cut), cut, 0.0) == 0).all()
+        and (np.where(np.isfinite(cut), rounded_there, 0.0) != 0).any()
+    )
 
 
 def _rounds_to_nothing(id: str, values: Any, decimals: int) -> bool:

@@ -1,0 +1,171 @@
+"""Sheets that the simulation found marked as they should not be, one of each kind, cut down to the lines that show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from attncli.marking.mark import Marker
+from attncli.problems.answers import sheet
+from attncli.problems.matrix_text import parse_matrix
+from attncli.problems.problem import Problem
+
+
+def verdicts(problem: Problem, answers: dict[str, str]) -> dict[str, str]:
+    return {step.id: step.verdict for step in Marker(problem).mark(sheet({"answers": answers})).steps}
+
+
+def problem(model: str, decimals: int, upstream: str, settings: dict[str, Any] | None = None, **inputs: str) -> Problem:
+    return Problem(
+        model,
+        {name: parse_matrix(text) for name, text in inputs.items()},
+        settings=settings or {},
+        upstream=parse_matrix(upstream),
+        decimals=decimals,
+    )
+
+
+CAUSAL = problem(
+    "attention",
+    1,
+    "-1.96 1.51 1.87; 1.08 -1.41 -1.39; 0.09 1.55 -0.96; 0.88 1.24 0.49",
+    {"causal": True},
+    Q="1.51 2.08; 2.31 -0.29; -0.33 2.48; -0.21 -2.25",
+    K="1.84 2.68; 1.04 -1.91; 2.19 -1.35; 1.97 -0.47",
+    V="-1.20 -1.24 2.57; -0.35 -1.53 -2.64; 1.75 1.83 -1.02; -0.48 2.54 -0.59",
+)
+TWO_ROWS = problem("softmax", 1, "1.57 -1.27; 0.93 -1.91", scores="-3.17 -0.89; 1.05 3.55")
+FIRST_KEY = problem(
+    "self_attention",
+    4,
+    "-1.70 -0.61 -1.19; -1.17 0.22 0.36; -1.60 -0.62 0.02",
+    {"mask": "0 -inf -inf; 0 -inf -inf; 0 -inf -inf"},
+    W_Q="-0.1 0.9 -0.6; -0.6 -0.6 1.1; 0.0 0.1 1.1; -1.1 0.8 1.1",
+    W_K="0.3 -1.0 -0.5; -0.9 -1.2 -1.0; -0.7 -0.3 -0.5; -0.6 0.4 0.1",
+    W_V="-0.6 -0.3 -0.4; -1.2 0.4 0.8; -0.9 -1.1 -0.3; -0.4 0.2 0.6",
+    X="-0.4 0.6 0.2 -0.5; -0.6 1.1 -0.2 -0.9; 0.9 0.7 0.4 0.9",
+)
+NEARLY_ALIKE = problem(
+    "layer_norm",
+    1,
+    "0.7 1.0; -0.6 1.8; -1.8 0.1; 0.6 1.1",
+    {"eps": 0.001},
+    X="0.12 0.51; -1.71 1.73; 0.99 -0.52; 1.37 -1.35",
+    gamma="-1.72 -0.33",
+    beta="1.74 1.26",
+)
+SMALL_GRADIENTS = problem(
+    "self_attention",
+    1,
+    "-0.0 -1.6 -0.7; 0.8 -0.9 -0.8; 1.4 1.6 -0.4",
+    {"causal": True},
+    W_Q="-0.4 1.4 -2.1; -0.3 -1.8 0.5",
+    W_K="1.7 -0.5 -0.8; -2.0 1.1 1.7",
+    W_V="2.18 0.09 -1.51; -0.02 1.75 -1.60",
+    X="-1.05 2.00; -1.89 -1.20; 2.05 2.21",
+)
+
+#: Of people who calculated rightly; by what had gone wrong with them.
+RIGHT: dict[str, tuple[Problem, dict[str, str]]] = {
+    # e^5.9: a score rounded to a tenth moves it by a twentieth.
+    "sums of large e^x, no maximum taken away": (
+        CAUSAL,
+        {
+            "scaled": "5.9 -1.7 0.4 1.4; 2.5 2.1 3.9 3.3; 4.3 -3.6 -2.9 -1.3; -4.5 2.9 1.8 0.5",
+            "row_sum": "368.7; 19.7; 71.6; 25.7",
+        },
+    ),
+    # Rounded scores would leave another constant for each line; cut off, it is 1 less for all.
+    "a constant of one's own, cut off": (
+        TWO_ROWS,
+        {"shifted": "-2.1 0.1; 2.0 4.5", "exp": "0.1 1.1; 7.7 94.6", "row_sum": "1.2; 102.4"},
+    ),
+    # With the maximum every habit comes to 1 here; without it each comes to something else.
+    "exact the usual way only": (
+        FIRST_KEY,
+        {
+            "masked": "0.1210 -inf -inf; 0.4227 -inf -inf; -0.4792 -inf -inf",
+            "exp": "1.1286 0.0000 0.0000; 1.5262 0.0000 0.0000; 0.6193 0.0000 0.0000",
+        },
+    ),
+    # The root of 0.039 is 0.198 or, from what was written, 0.03.
+    "divided by what has nearly rounded to nothing": (
+        NEARLY_ALIKE,
+        {
+            "mean": "0.3; 0.0; 0.2; 0.0",
+            "variance": "0.0 3.0 0.6 1.8",
+            "std": "0.0; 1.7; 0.8; 1.3",
+            "normalised": "-6.3 6.3; -1.0 1.0; 1.0 -1.0; 1.0 -1.0",
+        },
+    ),
+    # Three numbers that rounding has made equal make nothing trivial.
+    "a row that rounding made all equal": (
+        SMALL_GRADIENTS,
+        {
+            "K": "-5.8 2.7 4.2; -0.8 -0.4 -0.5; -0.9 1.4 2.1",
+            "G_masked": "0.0 0.0 0.0; 0.1 0.0 0.0; 0.0 0.2 0.0",
+            "G_Q": "0.1 0.0 -0.1; -0.2 0.1 0.2; -0.1 -0.1 -0.1",
+            "G_X_Q": "0.2 -0.1; -0.2 0.0; 0.1 0.2",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_right_is_never_wrong(kind: str) -> None:
+    exercise, answers = RIGHT[kind]
+    found = verdicts(exercise, answers)
+    assert {found[id] for id in answers} <= {"correct", "route", "imprecise", "follow_through"}, found
+
+
+LARGE = problem(
+    "attention",
+    4,
+    "-0.7 -1.1; 1.4 -0.4; 1.6 -1.6; 1.2 0.9",
+    Q="-3.7 1.8; -2.8 3.2; 5.2 -3.5; 3.1 1.5",
+    K="-3.68 2.56; -1.39 -3.81; -0.14 -2.39; -2.84 -3.08",
+    V="-2.6 -2.9; 4.6 -2.9; 1.9 1.4; -3.3 -2.0",
+)
+TWICE = problem(
+    "embedded_attention",
+    1,
+    "1.89 -0.85; 0.29 -1.75",
+    {"eta": 0.1},
+    W_Q="-1.49 -2.15; 0.69 -1.01",
+    W_K="1.3 -0.2; 1.4 -0.2",
+    W_V="0.38 1.23; -0.31 0.63",
+    E="2.25 0.99; 1.56 0.10; 0.73 2.22; -0.15 -1.31",
+    T="1 1",
+)
+
+
+def test_what_lies_between_two_plans_is_neither() -> None:
+    """From the page e^−1, from Q and K e^0: nobody comes to 0, however far these lie apart."""
+    answers = {
+        "Q": "-3.3 -4.5; -3.3 -4.5",
+        "K": "1.2 -1.3; 1.2 -1.3",
+        "scores": "-4.7 -4.7; -4.7 -4.7",
+        "scaled": "-3.6 -3.6; -3.6 -3.6",
+        "row_max": "-3.6; -3.6",
+        "shifted": "-1.0 -1.0; -1.0 -1.0",
+        "exp": "0.0 0.0; 0.0 0.0",
+    }
+    assert verdicts(TWICE, answers)["exp"] == "wrong"
+
+
+def test_nobody_goes_on_with_a_sum_that_is_not_of_the_own_line() -> None:
+    """The sums are the right ones, e^x is not: A is made from both, or from e^x alone."""
+    exp = "0.9999 -0.0101 -0.0101 0.0000; 0.9999 -0.0101 -0.0101 -0.0101; -0.0101 0.3389 0.9999 0.0002; 0.0812 0.0142 0.9999 0.0012"
+    sums = "1.0001; 1.0000; 1.3392; 1.0969"
+    between = "1.0100 -0.0102 -0.0102 0.0000; 1.0200 -0.0102 -0.0102 -0.0102; -0.0076 0.2542 0.7529 0.0002; 0.0740 0.0129 0.9115 0.0011"
+    assert verdicts(LARGE, {"exp": exp, "row_sum": sums, "A": between})["A"] == "wrong"
+
+
+def test_a_zero_is_no_slip_of_the_decimal_point() -> None:
+    """Whatever the point did to 0.0142, four places of 0 show nothing of it."""
+    exp = "1.0000 0.0000 0.0000 0.0001; 1.0000 0.0000 0.0000 0.0000; 0.0000 0.3390 1.0000 0.0003; 0.0813 0.0000 1.0000 0.0013"
+    marked = Marker(LARGE).mark(sheet({"answers": {"exp": exp}}))
+    step = next(step for step in marked.steps if step.id == "exp")
+    assert step.verdict == "wrong"
+    assert "decimal-point" not in {named.id for named in step.mistakes}
