@@ -13,7 +13,6 @@ from attncli.core.message import N_, InputError
 
 if TYPE_CHECKING:
     from attncli.marking.grader import Grader
-    from attncli.marking.grading import Picture
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
 
@@ -42,6 +41,7 @@ def grade(say: Say, **words: Any) -> int:
     from attncli.problems.request import problem_of
     from attncli.problems.settings import whole_number
     from attncli.render import markdown, results
+    from attncli.render.classroom import page
     from attncli.worksheets import folder
 
     exercise, sheets, output = words["exercise"], words["sheets"], words["output"]
@@ -73,7 +73,8 @@ def grade(say: Say, **words: Any) -> int:
         _say_strange_columns(say, sheets, grading.grader)
         picture = grading.run(say.out)
     if chosen == "table":
-        out.write(_table(out, picture, grading.grader), CLASS)
+        author = grading.grader.marker.undetectable()
+        out.write(out.text(page(picture, problem, out.language, author)), CLASS)
     else:
         _say_to_the_author(say, exercise, grading.grader)
     return 2 if grading.faults else 0
@@ -105,10 +106,3 @@ def _progress(stack: ExitStack) -> Callable[..., Any]:
     from attncli.render.live import counting
 
     return lambda results, done, total: counting(results, sys.stderr, stack, done, total())
-
-
-def _table(out: Output, picture: "Picture", grader: "Grader") -> str:
-    from attncli.render.classroom import page
-
-    marker = grader.marker
-    return out.text(page(picture, marker.problem, out.language, marker.undetectable()))

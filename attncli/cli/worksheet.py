@@ -55,9 +55,11 @@ def worksheet(say: Say, **words: Any) -> int:
         )
     is_recipe = what in recipes.names()
     if not is_recipe:
-        for option, name in (("--variants", "variants"), ("--students", "students"), ("--seed", "seed"), ("--decimals", "decimals"), ("--ask", "ask"), ("--explain", "explain")):  # fmt: skip
-            if words[name]:
-                raise InputError("{option} is for recipes, and “{what}” is not a recipe. Choose one: {names}.", option=option, what=what[:80], names=", ".join(recipes.names()))  # fmt: skip
+        for name in filter(words.get, ("variants", "students", "seed", "decimals", "ask", "explain")):
+            raise InputError(
+                "{option} is for recipes, and “{what}” is not a recipe. Choose one: {names}.",
+                option=f"--{name}", what=what[:80], names=", ".join(recipes.names()),
+            )  # fmt: skip
         if _WORD.fullmatch(what) and library.find(what) is None and not Path(what).exists():
             raise unknown(Message("The recipe or worked example"), what, [*recipes.names(), *library.ids()])
         return _single(say, problem_named(what), words)
@@ -84,13 +86,12 @@ def _order(say: Say, recipe: str, words: dict[str, Any]) -> "SetOrder":
     from attncli.problems.settings import whole_number
     from attncli.worksheets.folder import MOST_VARIANTS, SetOrder, students_of
 
-    decimals = words["decimals"]
     return SetOrder(
         recipe,
         words["seed"] if words["seed"] is not None else "1",
         whole_number("--variants", words["variants"], 1, MOST_VARIANTS) or 0,
         () if words["students"] is None else students_of(words["students"]),
-        None if decimals is None else whole_number("--decimals", decimals, 1, 6),
+        whole_number("--decimals", words["decimals"], 1, 6),
         tuple(words["ask"] or ()),
         say.language.code,
     )
@@ -99,10 +100,12 @@ def _order(say: Say, recipe: str, words: dict[str, Any]) -> "SetOrder":
 def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
     """One worksheet or key, on the screen or in a file."""
     from attncli.core.outputs import SHEET
+    from attncli.marking.mark import marker_of
     from attncli.problems.question import question_of
     from attncli.render import SHEETS, sheet_printer
     from attncli.render.worksheet import page
     from attncli.worksheets.folder import answers_text
+    from attncli.worksheets.key import key_of, powers_of
 
     out = Output(say, words)
     target = out.target
@@ -118,17 +121,9 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
     if ending == ".toml":
         text = answers_text(problem)
     else:
-        key, powers, asked = None, None, [one.step for one in question.asked]
-        if words["key"]:
-            from attncli.marking.mark import marker_of
-            from attncli.worksheets.key import key_of
-
-            key = key_of(marker_of(problem), asked)
-        else:
-            from attncli.worksheets.key import powers_of
-
-            powers = powers_of(problem, asked)
-        sheet = page(question, out.language, key, powers=powers or ())
+        asked = [one.step for one in question.asked]
+        key = key_of(marker_of(problem), asked) if words["key"] else None
+        sheet = page(question, out.language, key, powers=() if words["key"] else powers_of(problem, asked))
         text = sheet_printer(ending)([sheet]) if out.to_file else out.text(sheet.blocks, coloured=False)
     out.write(text, SHEET, "sheet.html")
     return 0
@@ -154,19 +149,23 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
     check_folder(folder, order, force=words["force"])
 
     with ExitStack() as stack:
-        made: Any = make_all(order, page, jobs)
+        coming: Any = make_all(order, page, jobs)
         if is_terminal(sys.stderr):
             from attncli.render.live import counting
 
-            made = counting(made, sys.stderr, stack, 0, len(order.sheets()))
-        sheets = write(folder, order, made, sheet_printer)
-    hidden = {(proof.step, proof.id) for one in sheets for proof in one.proofs if not proof.is_alone}
-    said = say.text("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html.", folder=words["output"], count=len(sheets))  # fmt: skip
-    say.out(wrap(said, width()) + "\n" + say.text("To mark: attncli grade {folder} ANSWERS", folder=shlex.quote(words["output"])) + "\n")  # fmt: skip
+            coming = counting(coming, sys.stderr, stack, 0, len(order.sheets()))
+        sheets = write(folder, order, coming, sheet_printer)
+    hidden = {f"{proof.step}: {proof.id}" for one in sheets for proof in one.proofs if not proof.is_alone}
+    t, where = say.text, words["output"]
+    made = t("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html.", folder=where, count=len(sheets))  # fmt: skip
+    # A command stays on one line, to be copied.
+    lines = [wrap(made, width()), t("To mark: attncli grade {folder} ANSWERS", folder=shlex.quote(where))]
     if hidden:
-        names = ", ".join(sorted(f"{step}: {id}" for step, id in hidden))
-        said = say.text("Not told apart on every sheet (teacher/certificate.json): {names}.", names=names)
-        say.out(wrap(said, width()) + "\n")
+        names = ", ".join(sorted(hidden))
+        lines.append(
+            wrap(t("Not told apart on every sheet (teacher/certificate.json): {names}.", names=names), width())
+        )
+    say.out("".join(f"{line}\n" for line in lines))
     return 0
 
 

@@ -6,6 +6,9 @@ from __future__ import annotations
 import re
 
 import outputs
+import pytest
+
+from attncli.cli.main import COMMANDS
 
 
 def text(name: str) -> str:
@@ -34,6 +37,13 @@ def test_files_that_are_linked_are_there() -> None:
     for name in outputs.READMES:
         for target in re.findall(r"\]\(([^)#]+)\)", text(name)):
             assert (outputs.ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("name", outputs.READMES)
+def test_every_command_is_shown(name: str) -> None:
+    shown = text(name)
+    parts = [f"examples {part}" for part in ("list", "run", "show", "verify")]
+    assert [command for command in (*COMMANDS, *parts) if f"attncli {command}" not in shown] == []
 
 
 class TestChecker:

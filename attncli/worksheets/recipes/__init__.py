@@ -102,12 +102,12 @@ def parse(name: str, text: str) -> Recipe:
 
 def _numbers(table: Mapping[str, Any]) -> dict[str, Drawn]:
     return {
-        id: Drawn(
+        name: Drawn(
             tuple(one["shape"]),
             float(one["from"]),
             float(one["to"]),
             float(one.get("step", 1)),
             one.get("repeats", False),
         )
-        for id, one in table.items()
+        for name, one in table.items()
     }
