@@ -13,7 +13,7 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
-from attncli.render.text import constant_latex, constant_text, printable
+from attncli.render.text import constant_text
 
 #: A hidden score as text.
 HIDDEN = "−∞"
@@ -24,16 +24,16 @@ OPENED = frozenset({"exp", "row_sum"})
 ShowCell = Callable[[str, Index], str]
 
 
-def term_text(term: Term, show: ShowCell, number: Callable[[float], str]) -> str:
-    """A term with its numbers put in by `show` (cells) and `number` (constants)."""
+def term_text(term: Term, show: ShowCell) -> str:
+    """A term, its cells put in by `show`."""
     match term.kind:
         case "cell":
             return show(*next(term.cells()))
         case "number":
-            return number(float(str(term.parts[0])))
+            return constant_text(float(str(term.parts[0])))
         case "text":
             return str(term.parts[0])
-    parts = [term_text(part, show, number) for part in term.parts if isinstance(part, Term)]
+    parts = [term_text(part, show) for part in term.parts if isinstance(part, Term)]
     kinds = [part.kind for part in term.parts if isinstance(part, Term)]
     match term.kind:
         case "sum":
@@ -290,87 +290,3 @@ _WORKED: Mapping[str, Callable[..., Decimal]] = {
     "sin": _sin,
     "cos": _cos,
 }
-LATEX_SIGNS = {EQUAL: "=", ABOUT: r"\approx"}
-
-_ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\textdollar{}", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", "`": r"\textquoteleft{}",
-}  # fmt: skip
-
-
-def term_latex(term: Term, show: ShowCell) -> str:
-    """A term in LaTeX, its cells put in by `show`."""
-    match term.kind:
-        case "cell":
-            return show(*next(term.cells()))
-        case "number":
-            return constant_latex(float(str(term.parts[0])))
-        case "text":
-            return rf"\text{{{escaped(str(term.parts[0]))}}}"
-    terms = [part for part in term.parts if isinstance(part, Term)]
-    parts = [term_latex(part, show) for part in terms]
-    match term.kind:
-        case "sum":
-            return _sum(parts)
-        case "difference":
-            return f"{parts[0]} - {_bracketed(parts[1]) if _is_sum(parts[1]) or _negative(parts[1]) else parts[1]}"
-        case "product":
-            return r" \times ".join(
-                _bracketed(part) if _is_sum(part) or (i and _negative(part)) else part for i, part in enumerate(parts)
-            )
-        case "quotient":
-            return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
-        case "exp":
-            return f"e^{{{parts[0]}}}"
-        case "negative":
-            return (
-                f"-{parts[0]}"
-                if terms[0].kind in ("cell", "ln") and not _negative(parts[0])
-                else f"-{_bracketed(parts[0])}"
-            )
-        case "root":
-            return rf"\sqrt{{{parts[0]}}}"
-        case "power":
-            return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
-        case "positive":
-            return f"[{parts[0]} > 0]"
-        case "erf":
-            return rf"\mathrm{{erf}}\left({parts[0]}\right)"
-        case "tanh" | "max" | "sin" | "cos" | "ln":
-            return rf"\{term.kind}\left({', '.join(parts)}\right)"
-    raise ValueError(term.kind)
-
-
-def _sum(parts: list[str]) -> str:
-    """Terms joined by +, or by − where a single number is negative; another negative one gets brackets."""
-    out = parts[0] if parts else "0"
-    for part in parts[1:]:
-        if re.fullmatch(r"-[\d.]+", part):
-            out += f" - {part[1:]}"
-        else:
-            out += f" + {_bracketed(part) if _negative(part) else part}"
-    return out
-
-
-def _bracketed(latex: str) -> str:
-    return rf"\left({latex}\right)"
-
-
-def _negative(latex: str) -> bool:
-    return latex.startswith("-")
-
-
-def _is_sum(latex: str) -> bool:
-    """Whether a + or − stands outside all brackets, after the first sign."""
-    depth = 0
-    for i, sign in enumerate(latex):
-        depth += (sign in "{(") - (sign in "})")
-        if depth == 0 and i and sign in "+-" and latex[i - 1] == " ":
-            return True
-    return False
-
-
-def escaped(text: str) -> str:
-    """Text in which nothing is a command of LaTeX, of KaTeX or of Markdown around it."""
-    return "".join(_ESCAPES.get(sign, sign) for sign in printable(text))

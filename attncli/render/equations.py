@@ -12,26 +12,22 @@ import numpy as np
 
 from attncli.arithmetic import Value
 from attncli.core.message import Message
-from attncli.core.terms import Index
-from attncli.render.arithmetic import EQUAL, LATEX_SIGNS, term_latex
-from attncli.render.formula import put_in
-from attncli.render.text import cell_name, number_latex, number_text
+from attncli.core.terms import Index, Term
+from attncli.render.arithmetic import ABOUT, EQUAL, ShowCell
+from attncli.render.formula import as_latex, put_in
+from attncli.render.text import cell_name, constant_latex, number_latex, number_text, printable
 from attncli.render.view import Item, Panel, View
 
+LATEX_SIGNS = {EQUAL: "=", ABOUT: r"\approx"}
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\textdollar{}", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", "`": r"\textquoteleft{}",
+}  # fmt: skip
 #: amsmath's bmatrix has at most this many columns unless told otherwise.
 _MOST_COLUMNS = 10
 #: A matrix with more rows is not repeated inside the formula of another.
 _MOST_ROWS = 32
-_WORD = re.compile(r"\\(?:begin|end|text|operatorname|mathrm|mathbf)\{[^{}]*\}|\\[A-Za-z]+|([A-Za-z]{2,})")
-
-
-def upright(latex: str) -> str:
-    r"""The formula with words of two letters and more upright: S_{masked} as S_{\mathrm{masked}}.
-
-    GitHub shows no \operatorname; \mathrm is shown everywhere.
-    """
-    words = _WORD.sub(lambda found: rf"\mathrm{{{found[1]}}}" if found[1] else found[0], latex)
-    return words.replace(r"\operatorname{", r"\mathrm{")
 
 
 def matrix(texts: list[list[str]]) -> str:
@@ -60,7 +56,7 @@ def equation(view: View, item: Item, block: Panel, width: int) -> str:
     Lines up under the first = where it is longer than `width` characters; the matrices are put in where
     they fit at all.
     """
-    sides = [upright(formula) for formula in (item.formula, item.numbers) if formula]
+    sides = [as_latex(formula) for formula in (item.formula, item.numbers) if formula]
     result = values_latex(block.values, item.decimals)
     put_in, taken = with_matrices(view, item, block)
     room = width - len(item.name) - 3
@@ -71,9 +67,9 @@ def equation(view: View, item: Item, block: Panel, width: int) -> str:
     last = LATEX_SIGNS[block_sign(view, item, block)] if taken else "="
     taken += len(item.formula_text) + values_width(block.values, item.decimals) + 3 * (len(sides) + 1)
     if not sides or taken <= room:
-        return f"{' = '.join([upright(item.symbol), *sides])} {last} {result}"
+        return f"{' = '.join([as_latex(item.symbol), *sides])} {last} {result}"
     lines = " \\\\\n  &= ".join(sides)
-    return f"\\begin{{aligned}}\n{upright(item.symbol)} &= {lines} \\\\\n  &{last} {result}\n\\end{{aligned}}"
+    return f"\\begin{{aligned}}\n{as_latex(item.symbol)} &= {lines} \\\\\n  &{last} {result}\n\\end{{aligned}}"
 
 
 def block_sign(view: View, item: Item, block: Panel) -> str:
@@ -140,7 +136,7 @@ def arithmetic(view: View, item: Item, block: Panel) -> Iterator[str]:
 
 
 def _cell_symbol(latex: str, index: Index, layout: str) -> str:
-    symbol, place = upright(latex), cell_name("", index, layout)[1:-1]
+    symbol, place = as_latex(latex), cell_name("", index, layout)[1:-1]
     return f"{symbol}_{{{place}}}" if re.fullmatch(r"\\?[A-Za-z]+", symbol) else f"({symbol})_{{{place}}}"
 
 
@@ -163,3 +159,83 @@ def _cell(view: View, item: Item, index: Index) -> str:
 def is_named(view: View, item: Item) -> bool:
     """Whether its rows or columns carry names that were given (tokens), not just numbers."""
     return any(axis.name in view.run.graph.labels for axis in view.run.graph.axes(item.id))
+
+
+# The arithmetic of a cell.
+
+
+def term_latex(term: Term, show: ShowCell) -> str:
+    """A term in LaTeX, its cells put in by `show`."""
+    match term.kind:
+        case "cell":
+            return show(*next(term.cells()))
+        case "number":
+            return constant_latex(float(str(term.parts[0])))
+        case "text":
+            return rf"\text{{{escaped(str(term.parts[0]))}}}"
+    terms = [part for part in term.parts if isinstance(part, Term)]
+    parts = [term_latex(part, show) for part in terms]
+    match term.kind:
+        case "sum":
+            return _sum(parts)
+        case "difference":
+            return f"{parts[0]} - {_bracketed(parts[1]) if _is_sum(parts[1]) or _negative(parts[1]) else parts[1]}"
+        case "product":
+            return r" \times ".join(
+                _bracketed(part) if _is_sum(part) or (i and _negative(part)) else part for i, part in enumerate(parts)
+            )
+        case "quotient":
+            return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
+        case "exp":
+            return f"e^{{{parts[0]}}}"
+        case "negative":
+            return (
+                f"-{parts[0]}"
+                if terms[0].kind in ("cell", "ln") and not _negative(parts[0])
+                else f"-{_bracketed(parts[0])}"
+            )
+        case "root":
+            return rf"\sqrt{{{parts[0]}}}"
+        case "power":
+            return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
+        case "positive":
+            return f"[{parts[0]} > 0]"
+        case "erf":
+            return rf"\mathrm{{erf}}\left({parts[0]}\right)"
+        case "tanh" | "max" | "sin" | "cos" | "ln":
+            return rf"\{term.kind}\left({', '.join(parts)}\right)"
+    raise ValueError(term.kind)
+
+
+def _sum(parts: list[str]) -> str:
+    """Terms joined by +, or by − where a single number is negative; another negative one gets brackets."""
+    out = parts[0] if parts else "0"
+    for part in parts[1:]:
+        if re.fullmatch(r"-[\d.]+", part):
+            out += f" - {part[1:]}"
+        else:
+            out += f" + {_bracketed(part) if _negative(part) else part}"
+    return out
+
+
+def _bracketed(latex: str) -> str:
+    return rf"\left({latex}\right)"
+
+
+def _negative(latex: str) -> bool:
+    return latex.startswith("-")
+
+
+def _is_sum(latex: str) -> bool:
+    """Whether a + or − stands outside all brackets, after the first sign."""
+    depth = 0
+    for i, sign in enumerate(latex):
+        depth += (sign in "{(") - (sign in "})")
+        if depth == 0 and i and sign in "+-" and latex[i - 1] == " ":
+            return True
+    return False
+
+
+def escaped(text: str) -> str:
+    """Text in which nothing is a command of LaTeX, of KaTeX or of Markdown around it."""
+    return "".join(_ESCAPES.get(sign, sign) for sign in printable(text))

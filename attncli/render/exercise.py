@@ -16,7 +16,7 @@ from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, sign, term_text
 from attncli.render.document import Block, Code, Columns, Gap, Heading, Paragraph, ShownStep, Steps
 from attncli.render.formula import as_text
 from attncli.render.run import source_line
-from attncli.render.text import cell_name, constant_text, printable
+from attncli.render.text import cell_name, printable
 from attncli.render.view import View, items, view
 from attncli.render.worksheet import beside, decimals, points
 
@@ -148,7 +148,7 @@ def _arithmetic(part: CellArithmetic, shown: View) -> Iterator[Block]:
 
     # A number taken over as it is: to print it would be the result.
     is_taken_over = part.term.kind == "cell"
-    text = named(*next(part.term.cells())) if is_taken_over else printable(term_text(part.term, show, constant_text))
+    text = named(*next(part.term.cells())) if is_taken_over else printable(term_text(part.term, show))
     line = f"  {named(part.id, part.index)} = {text}"
     if not part.solved:
         yield Paragraph(f"{line} = ?")

@@ -12,7 +12,6 @@ import numpy as np
 from attncli.arithmetic import Number, Value
 from attncli.core.message import N_, Message
 from attncli.render import document
-from attncli.render.arithmetic import LATEX_SIGNS
 from attncli.render.document import (
     Fields,
     Gap,
@@ -28,7 +27,7 @@ from attncli.render.document import (
     Tabular,
     TabularColumn,
 )
-from attncli.render.equations import about, block_sign, values_latex, values_width, with_matrices
+from attncli.render.equations import LATEX_SIGNS, about, block_sign, values_latex, values_width, with_matrices
 from attncli.render.formula import as_mathml, as_text
 from attncli.render.run import page as page_of
 from attncli.render.run import source

@@ -7,7 +7,6 @@ from unicodedata import east_asian_width
 
 from attncli.core.message import N_, Message
 from attncli.locale.fit import columns
-from attncli.render.arithmetic import escaped
 from attncli.render.document import (
     Block,
     Fields,
@@ -25,7 +24,7 @@ from attncli.render.document import (
     Tabular,
     say_in,
 )
-from attncli.render.equations import about, arithmetic, equation, is_named, values_latex, values_width
+from attncli.render.equations import about, arithmetic, equation, escaped, is_named, values_latex, values_width
 from attncli.render.formula import as_latex, as_text
 from attncli.render.run import page
 from attncli.render.text import clean

@@ -280,7 +280,7 @@ class _Sheet:
             yield self._line(f"{name} = {cell_name(source_id, place, layout)} = {result}")
             return
         relation = sign(term, show, result, places(step.id))
-        yield self._line(f"{name} = {term_text(term, show, constant_text)} {relation} {result}")
+        yield self._line(f"{name} = {term_text(term, show)} {relation} {result}")
         if relation == ABOUT:
             yield self._line(WHY_ABOUT_IN_MARKS, "reason")
 

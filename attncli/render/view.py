@@ -17,7 +17,6 @@ from attncli.render.formula import as_text, put_in
 from attncli.render.text import (
     SIGNIFICANT,
     cell_name,
-    constant_text,
     is_cut,
     localized,
     names,
@@ -173,7 +172,7 @@ class View(Record):
         from attncli.render.arithmetic import term_text
 
         term, result = self.term(id, index, open_weights=open_weights), self.show_cell(id, index)
-        left = printable(term_text(term, self.show_cell, constant_text))
+        left = printable(term_text(term, self.show_cell))
         if left != result:
             return f"{left} {self.sign(id, index, term)} {result}"
         if term.kind != "cell":

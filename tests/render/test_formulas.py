@@ -16,8 +16,7 @@ from attncli import models
 from attncli.core.matrix import as_matrix
 from attncli.core.terms import Term, cell, number
 from attncli.locale.fit import fitted
-from attncli.render.arithmetic import escaped, term_latex
-from attncli.render.equations import matrix
+from attncli.render.equations import escaped, matrix, term_latex
 from attncli.render.formula import as_latex, as_mathml, as_text, put_in
 from attncli.render.view import View
 
@@ -146,8 +145,8 @@ def test_a_factor_of_ten_keeps_its_zero(seen: Callable[..., View]) -> None:
     from attncli.render.arithmetic import term_text
     from attncli.render.text import constant_text
 
-    assert term_text(Term("product", number(10.0), A), _shown, constant_text) == "10×2"
-    assert term_text(Term("sum", A, Term("product", B, A)), _shown, constant_text) == "2 + (-0.5×2)"
+    assert term_text(Term("product", number(10.0), A), _shown) == "10×2"
+    assert term_text(Term("sum", A, Term("product", B, A)), _shown) == "2 + (-0.5×2)"
     assert [constant_text(value) for value in (0.0, 100.0, 0.1, -2.5)] == ["0", "100", "0.1", "-2.5"]
 
 
