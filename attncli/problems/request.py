@@ -8,12 +8,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attncli import models
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
 from attncli.locale import in_every_language
+from attncli.models.model import canonical
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import NOTHING, Problem, Run, run
+from attncli.problems.settings import read_settings, whole_number
 from attncli.problems.source import read_matrix, read_value
 
 
@@ -45,36 +48,37 @@ def problem_of(name: str | None, words: Mapping[str, Any] = NOTHING) -> Problem:
     name : file, "-" or example id, or None
     words : the shared options by parameter name
     """
+    words = {option: value for option, value in words.items() if value is not None}
     stdin = Stdin()
     problem = problem_named(name, stdin) if name is not None else None
-    if words.get("text") is not None:
+    if "text" in words:
         problem = _of_words(words, name)
-    layout = words["layout"] if words.get("layout") is not None else problem.layout if problem is not None else "rows"
+    layout = words.get("layout", "rows" if problem is None else problem.layout)
     if layout not in ("rows", "columns"):
         raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
     given = _Given(words, problem, stdin)
     if problem is None:
-        if not given.inputs and not given.texts and words.get("model") is None:
+        if not given.inputs and not given.texts and "model" not in words:
             raise InputError(
                 "There is nothing to calculate yet. Give matrices, {example}, or a problem file, or the id of a worked example"
                 " (attncli examples list).",
                 example='-Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4"',
             )
-        named = words.get("model")
-        problem = Problem(model=named if named is not None else _model_for(set(given.inputs) | set(given.texts)))
-    elif words.get("model") is not None:
-        problem = problem.changed(model=words["model"])
-    given.check_settings(problem.model, layout)
+        problem = Problem(model=words["model"] if "model" in words else _model_for({*given.inputs, *given.texts}))
+    model = words.get("model", problem.model)
+    if given.settings:  # read once before the rest, so that an error names the option
+        read_settings(models.get(model), given.settings, layout, given.places)
     problem = problem.changed(
+        model=model,
         inputs={**problem.inputs, **given.inputs},
         texts={**problem.texts, **given.texts},
         settings={**problem.settings, **given.settings},
         extras={**problem.extras, **given.extras},
         layout=layout,
     )
-    if words.get("upstream") is not None or words.get("loss") is not None:
+    if "upstream" in words or "loss" in words:
         problem = problem.changed(
-            upstream=_option("--upstream", words["upstream"], stdin) if words.get("upstream") is not None else None,
+            upstream=_option("--upstream", words["upstream"], stdin) if "upstream" in words else None,
             loss=words.get("loss"),
         )
     return problem
@@ -92,7 +96,7 @@ def _of_words(words: Mapping[str, Any], name: str | None) -> Problem:
                 "--text brings its own embeddings and weights, so {other} cannot be given with it. Keep one of them.",
                 other=option,
             )
-    if words.get("model") is not None:
+    if "model" in words:
         raise InputError("--text brings its own model, embedded_attention. Leave out --model.")
     return from_text(words["text"])
 
@@ -154,13 +158,13 @@ class _Given:
         self.options: dict[str, str] = {}
         self.places: dict[str, Message | str] = {}
         for name, parameter in (("Q", "queries"), ("K", "keys"), ("V", "values")):
-            if words.get(parameter) is not None:
+            if parameter in words:
                 self._once(name, f"-{name}")
                 self.inputs[name] = _option(f"-{name}", words[parameter], stdin)
         if words.get("causal"):
             self._setting("causal", "--causal", True)
         for name in ("mask", "scale"):
-            if words.get(name) is not None:
+            if name in words:
                 self._setting(name, f"--{name}", words[name])
         if words.get("set_"):
             self._sets(words, problem)
@@ -183,8 +187,6 @@ class _Given:
         self.settings[name] = value
 
     def _sets(self, words: Mapping[str, Any], problem: Problem | None) -> None:
-        from attncli.models.model import canonical
-
         kinds, setting_names = _known(words, problem)
         loss = words.get("loss") or (problem.loss if problem is not None else None)
         targets = set(re.findall(r"\w+", loss or ""))
@@ -208,14 +210,6 @@ class _Given:
             else:
                 (self.inputs if kind is not None else self.extras)[name] = _option(option, value, self.stdin)
 
-    def check_settings(self, model: str, layout: str) -> None:
-        """Read the settings once, so that an error names the option."""
-        if self.settings:
-            from attncli import models
-            from attncli.problems.settings import read_settings
-
-            read_settings(models.get(model), self.settings, layout, self.places)
-
 
 #: Settings that are matrices, which may stand in a file.
 _FROM_FILES = ("mask", "keep", "hide", "window")
@@ -223,10 +217,8 @@ _FROM_FILES = ("mask", "keep", "hide", "window")
 
 def _known(words: Mapping[str, Any], problem: Problem | None) -> tuple[dict[str, str], set[str]]:
     """Kinds of the inputs and names of the settings of the model, or of all models where none is named yet."""
-    from attncli import models
-
-    named = words["model"] if words.get("model") is not None else problem.model if problem is not None else None
-    if named is None and all(words.get(name) is not None for name in ("queries", "keys", "values")):
+    named = words.get("model", None if problem is None else problem.model)
+    if named is None and all(name in words for name in ("queries", "keys", "values")):
         named = "attention"
     found = [models.get(name) for name in ([named] if named is not None else models.names())]
     kinds = {argument.name: argument.kind for model in found for argument in model.arguments}
@@ -237,9 +229,6 @@ def _model_for(names: set[str]) -> str:
     """The model whose required inputs are given and that knows all of them."""
     if {"Q", "K", "V"} <= names:
         return "attention"
-    from attncli import models
-    from attncli.models.model import canonical
-
     fitting = []
     general = {canonical(name) for name in names}
     for name in models.names():
@@ -271,9 +260,7 @@ def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **o
 
 def arithmetic_of(words: Mapping[str, Any]) -> dict[str, Any]:
     """What --carry, --exact, --decimals and --rounding say, for `run`."""
-    from attncli.problems.settings import whole_number
-
-    rounding = words["rounding"] if words.get("rounding") is not None else "away"
+    rounding = "away" if words.get("rounding") is None else words["rounding"]
     if rounding not in ("away", "even"):
         raise unknown(Message(N_("The rounding")), rounding, ["away", "even"])
     if words.get("carry") and words.get("exact"):
