@@ -24,7 +24,6 @@ from attncli.mistakes.mistake import instead
 from attncli.mistakes.routes import OTHER_CONSTANT, Route, other_constants, routes
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
-from attncli.problems.question import points_of
 
 #: Steps worked out for other right ways to one line, those that are gone alone first.
 MOST_STEPS_OF_ROUTES = 1600
@@ -55,7 +54,7 @@ class Prepared:
         self.reads_page = self.rounding != "printed"
         by_person = self.rounding == "hand"
         self.rules = {step_id: _rules(problem, step_id, by_person) for step_id in self.ids}
-        self.points = points_of(problem, self.graph.steps)
+        self.points = problem.points()
         self.full = self.graph.evaluate(FLOATING).numbers
         self.names = Names(self.graph, self.points)
         self.reader = Reader(problem, self.names, self.full)

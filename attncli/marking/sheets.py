@@ -22,7 +22,6 @@ from attncli.problems.answers import (
 )
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
-from attncli.problems.question import points_of
 from attncli.problems.reading import decoded, parse_json, read_bounded
 from attncli.problems.request import Stdin
 from attncli.problems.source import arrays_from_npz, beside
@@ -141,8 +140,7 @@ def mapping(words: Sequence[str], problem: Problem) -> dict[str, str]:
         It cannot be read, a step does not exist, or a name stands twice.
     """
     found: dict[str, str] = {}
-    graph = problem.graph()
-    names = Names(graph, points_of(problem, graph.steps))
+    names = Names(problem.graph(), problem.points())
     for text in [part for word in words for part in word.replace("，", ",").split(",") if part.strip()]:
         name, equals, to = (part.strip() for part in text.partition("="))
         if not equals or not name or not to:

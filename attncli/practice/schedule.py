@@ -15,7 +15,6 @@ from attncli.practice.progress import DAY, Progress, SkillState
 from attncli.practice.skills import SKILLS, asked_at, skill_of, stage_of
 from attncli.problems import library
 from attncli.problems.problem import Problem
-from attncli.problems.question import points_of
 from attncli.problems.request import problem_named
 from attncli.worksheets import recipes
 from attncli.worksheets.certificate import by_hand, is_told_apart, sheet_of, wrong_sheets
@@ -158,7 +157,7 @@ def _again(log: Progress, skill: str, state: SkillState, failed: LogEntry, known
 def _stage_for(problem: Problem, skill: str, least: int) -> int:
     """The first stage, no lower than this one, at which a line of a skill is asked for."""
     graph = problem.graph()
-    every = list(points_of(problem, graph.steps))
+    every = list(problem.points())
     return max(
         least, min((stage_of(graph, every, line) for line in every if skill_of(graph, line) == skill), default=least)
     )
@@ -231,7 +230,7 @@ def by_name(name: str, known: Recipes, stage: int | None) -> Choose:
 
 def _skills(problem: Problem) -> set[str]:
     graph = problem.graph()
-    return {skill_of(graph, line) for line in points_of(problem, graph.steps)}
+    return {skill_of(graph, line) for line in problem.points()}
 
 
 def chooser(name: str, stage: int | None, seed: int) -> tuple[Choose, bool]:

@@ -24,7 +24,6 @@ from attncli.problems.answers import Answer, Sheet, answer, in_digits
 from attncli.problems.lesson import observations
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
-from attncli.problems.question import points_of
 
 #: Words that may be typed at any time, in both languages, whatever language the session speaks.
 WORDS: Mapping[str, str] = {
@@ -68,7 +67,7 @@ class Exercise:
         self.problem: Problem = choice.problem
         self.graph: Graph = self.problem.graph()
         self.marker = Marker(self.problem)
-        every = [step for step in self.graph.steps if step in points_of(self.problem, self.graph.steps)]
+        every = [step for step in self.graph.steps if step in self.marker.points]
         self.asked, hidden = asked_at(self.graph, every, choice.stage)
         self.names = Names(self.graph, self.asked)
         full = self.graph.evaluate().numbers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,13 @@ class Problem(Record):
     def is_as_written(self, step: str) -> bool:
         """Whether each cell of this step is judged at the places it was written with."""
         return step in self.as_written or ("default" in self.as_written and step not in self.step_decimals)
+
+    def points(self) -> dict[str, Fraction]:
+        """Points by step: as the problem says, else 1 for every published step, else 1 for every step."""
+        if self.marking.points:
+            return {step_id: Fraction(str(points)) for step_id, points in self.marking.points.items()}
+        steps = self.graph().steps
+        return dict.fromkeys([step_id for step_id in self.published if step_id in steps] or steps, Fraction(1))
 
     def graph(self, *, backward: bool | None = None) -> Graph:
         """The calculation, with its backward steps where a gradient is given (or as `backward` says).

@@ -101,7 +101,7 @@ def question_of(problem: Problem) -> Question:
         It cannot be calculated.
     """
     graph = problem.graph()
-    points = points_of(problem, graph.steps)
+    points = problem.points()
     written = {*problem.inputs, *problem.extras}
     derived = [
         step_id for step_id in graph.inputs if step_id not in written and not _is_upstream(problem, graph, step_id)
@@ -133,14 +133,6 @@ def question_of(problem: Problem) -> Question:
         {name: as_in_a_file(value) for name, value in problem.settings.items()},
         problem.loss,
     )
-
-
-def points_of(problem: Problem, steps: Mapping[str, object]) -> dict[str, Fraction]:
-    """Points by step: as the problem says, else 1 for every published step, else 1 for every step."""
-    if problem.marking.points:
-        return {step_id: Fraction(str(points)) for step_id, points in problem.marking.points.items()}
-    asked = [step_id for step_id in problem.published if step_id in steps] or list(steps)
-    return dict.fromkeys(asked, Fraction(1))
 
 
 def _is_upstream(problem: Problem, graph: Graph, step_id: str) -> bool:

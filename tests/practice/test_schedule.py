@@ -11,7 +11,6 @@ from attncli.practice.progress import BOXES, DAY, Progress
 from attncli.practice.schedule import chooser, next_exercise, shows_alone
 from attncli.practice.skills import SKILLS, asked_at, skill_of, stage_of
 from attncli.problems import library
-from attncli.problems.question import points_of
 from attncli.worksheets.generator import redrawn
 
 
@@ -122,7 +121,7 @@ def test_down_after_two_wrong() -> None:
 def test_stages_of_attention_ask_from_the_end() -> None:
     problem = RECIPES.draw("attention", 1)
     graph = problem.graph()
-    every = list(points_of(problem, graph.steps))
+    every = list(problem.points())
     assert [asked_at(graph, every, stage)[0] for stage in (1, 2, 3)] == [("O",), ("A", "O"), ("scaled", "A", "O")]
     assert asked_at(graph, every, 4)[0] == tuple(graph.steps)
     assert asked_at(graph, every, 2)[1] == ("row_max", "shifted", "exp", "row_sum"), (
@@ -135,7 +134,7 @@ def test_stages_of_attention_ask_from_the_end() -> None:
 def test_every_line_of_every_recipe_has_a_skill_with_a_name(name: str) -> None:
     problem = RECIPES.draw(name, 1)
     graph = problem.graph()
-    skills = [skill_of(graph, id) for id in points_of(problem, graph.steps)]
+    skills = [skill_of(graph, id) for id in problem.points()]
     assert set(skills) <= set(SKILLS) and "other" not in skills, dict(zip(graph.steps, skills, strict=False))
 
 
