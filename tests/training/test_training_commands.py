@@ -1,4 +1,4 @@
-"""attncli train and attncli generate as they are typed: screens, files, one step, bad input."""
+"""attncli train and attncli generate as they are typed: files, one step, bad input; their screens are with those of the other commands."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import Ran, assert_fits, elsewhere, on_terminal, once, refused
-from syrupy.assertion import SnapshotAssertion
+from harness import elsewhere, on_terminal, once, refused
+from typed import EVERYWHERE
 
 TEXT = "我喜欢数学"
-SHOWN = {
-    "train": ("train", TEXT),
-    "words": ("train", "to be or not to be", "--split", "words", "--steps", "40", "--heads", "2"),
-    "a block": ("train", "abcab", "--layers", "1", "--d-ff", "6", "--rotary", "--optimizer", "sgd", "--steps", "9"),
-    "no step": ("train", TEXT, "--steps", "0"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -33,33 +27,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
-def shown(name: str, width: int, language: str, **variables: Any) -> Ran:
-    return once(*SHOWN[name], COLUMNS=width, ATTNCLI_LANG=language, **variables)
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("width", [50, 80])
-@pytest.mark.parametrize("name", SHOWN)
-def test_snapshot(name: str, width: int, language: str, snapshot: SnapshotAssertion) -> None:
-    assert str(shown(name, width, language)) == snapshot
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("width", [50, 80])
-def test_snapshot_of_generating(saved: str, width: int, language: str, snapshot: SnapshotAssertion) -> None:
-    assert str(once("generate", saved, "我", COLUMNS=width, ATTNCLI_LANG=language)) == snapshot
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("width", [40, 50, 80, 200])
-@pytest.mark.parametrize("name", SHOWN)
-def test_no_line_is_wider_than_the_screen_or_ends_in_spaces(name: str, width: int, language: str) -> None:
-    assert_fits(shown(name, width, language), width)
-
-
 @pytest.mark.parametrize(("encoding", "language"), [("ascii", "en"), ("gbk", "zh"), ("gbk", "en")])
 def test_ascii_and_gbk_terminals_can_show_it(encoding: str, language: str) -> None:
-    done = shown("words", 50, language, encoding=encoding)
+    done = once(*EVERYWHERE["train-words"], COLUMNS=50, ATTNCLI_LANG=language, encoding=encoding)
     assert (done.status, done.err) == (0, "")
     assert not re.search(r"[█▌░▒▓│┤└─]", done.out)
 
