@@ -46,6 +46,11 @@ def stopped(*words: str, by: signal.Signals | None) -> tuple[int, bytes, bytes]:
     return process.returncode, out, bytes(screen)
 
 
+def words(screen: bytes) -> str:
+    """What stands there, wherever its lines break."""
+    return " ".join(screen.decode().split())
+
+
 def _as_usual() -> None:
     """Signals count, though these tests may have been started where they do not, as under nohup."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -69,7 +74,7 @@ def test_what_was_learnt_is_shown(by: signal.Signals | None, status: int) -> Non
     assert found == status
     settings = json.loads(out)["settings"]
     assert 0 < settings["steps"] == len(settings["losses"]) < 1_000_000
-    said = screen.decode().rpartition("attncli: ")[2]
+    said = words(screen).rpartition("attncli: ")[2]
     assert f"stopped after step {settings['steps']} of 1000000: this is what it had learned" in said
     assert screen.rindex(b"\x1b[?25h") > screen.rindex(b"\x1b[?25l")  # the cursor is there again
     assert b"Traceback" not in screen
@@ -81,7 +86,7 @@ def test_a_stopped_training_goes_on_as_if_nothing_had_been(tmp_path: Path) -> No
     assert status == 143
     with np.load(saved, allow_pickle=False) as arrays:
         steps = len(arrays["losses"])
-    assert f"--load {saved} --steps {1_000_000 - steps}" in screen.decode()
+    assert f"--load {saved} --steps {1_000_000 - steps}" in words(screen)
     assert run("train", "--load", saved, "--steps", "7", "--save", both).status == 0
     assert run("train", "abcab", "--steps", str(steps + 7), "--save", whole).status == 0
     assert Path(both).read_bytes() == Path(whole).read_bytes()
