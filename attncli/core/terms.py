@@ -88,10 +88,14 @@ class Written:
     """The part of an `Arithmetic` that works entry by entry, on the term of one cell in the place of numbers.
 
     What an op of this kind calculates is what stands on the screen: the same function, once with numbers and once with
-    terms. Products of products and sums of sums are written in a row; a · (1/b) is a/b, 0 − a is −a, a + 0 is a.
+    terms. Products of products and sums of sums are written in a row, a number before the cell that it multiplies;
+    a · (1/b) is a/b, 0 − a is −a, a + 0 is a, −1 · 0.5 is −0.5.
     """
 
     def constant(self, matrix: Matrix) -> Term:
+        match next(matrix.each()):
+            case ("sqrt", ("num", str(under))):
+                return Term("root", number(float(under)))
         return number(float(matrix.values))
 
     def round_step(self, value: Term) -> Term:
@@ -101,7 +105,7 @@ class Written:
         return value
 
     def add(self, a: Term, b: Term) -> Term:
-        return a if _is_number(b, 0.0) else Term("sum", *_in_a_row("sum", a, b))
+        return a if _is_number(b, 0.0) else Term("sum", *_in_a_row("sum", a), *_in_a_row("sum", b))
 
     def subtract(self, a: Term, b: Term) -> Term:
         return Term("negative", b) if _is_number(a, 0.0) else Term("difference", a, b)
@@ -109,7 +113,12 @@ class Written:
     def multiply(self, a: Term, b: Term) -> Term:
         if b.kind == "quotient" and _is_number(b.parts[0], 1.0):
             return Term("quotient", a, b.parts[1])
-        return Term("product", *_in_a_row("product", a, b))
+        first, *others = _in_a_row("product", b)
+        if first.kind == "number" and _is_number(a, -1.0):
+            return Term("product", number(-float(str(first.parts[0]))), *others)
+        if first.kind == "number" and a.kind == "cell":
+            return Term("product", first, a, *others)
+        return Term("product", *_in_a_row("product", a), first, *others)
 
     def divide(self, a: Term, b: Term) -> Term:
         return Term("quotient", a, b)
@@ -137,6 +146,6 @@ def _is_number(term: Part, value: float) -> bool:
     return isinstance(term, Term) and term.kind == "number" and term.parts[0] == value
 
 
-def _in_a_row(kind: str, *terms: Term) -> Iterator[Part]:
-    for term in terms:
-        yield from term.parts if term.kind == kind else (term,)
+def _in_a_row(kind: str, term: Term) -> list[Term]:
+    """What a sum or a product is made of; any other term is by itself."""
+    return [part for part in term.parts if isinstance(part, Term)] if term.kind == kind else [term]

@@ -120,13 +120,13 @@ MULTIPLY: Op = entrywise(
 def _scaled(
     xp: Arithmetic, a: Value, *, root: Matrix | None = None, factor: Matrix | None = None, divisor: Matrix | None = None
 ) -> Value:
-    """a / √root, a / divisor, or factor · a."""
+    """a / √root, a / divisor, or a · factor."""
     if divisor is not None:
         return xp.divide(a, xp.constant(divisor))
     if root is not None:
         return xp.divide(a, xp.round_intermediate(xp.sqrt(xp.constant(root))))
     assert factor is not None
-    return xp.multiply(xp.constant(factor), a)
+    return xp.multiply(a, xp.constant(factor))
 
 
 def _scaled_by(params: Params, label: str) -> str:
@@ -195,6 +195,7 @@ class Curve(Record):
 
 CUBIC = literal(0.044715, ("num", "0.044715"))
 THREE_CUBIC = literal(0.134145, ("num", "0.134145"))
+ROOT_2 = literal(math.sqrt(2.0), ("sqrt", ("num", "2")))
 ROOT_2_PI = literal(math.sqrt(2.0 / math.pi), ("sqrt", ("/", ("num", "2"), ("pi",))))
 ROOT_TAU = literal(math.sqrt(2.0 * math.pi), ("sqrt", ("*", ("num", "2"), ("pi",))))
 
@@ -207,13 +208,17 @@ def _one_minus(xp: Arithmetic, a: Value) -> Value:
     return xp.subtract(numeral(xp, 1.0), a)
 
 
+def _minus(xp: Arithmetic, a: Value) -> Value:
+    return xp.multiply(numeral(xp, -1.0), a)
+
+
 def _half(xp: Arithmetic, a: Value) -> Value:
     return xp.multiply(numeral(xp, 0.5), a)
 
 
 def _sigmoid(xp: Arithmetic, a: Value) -> Value:
     """1 / (1 + e^−a)."""
-    return xp.divide(numeral(xp, 1.0), _one_and(xp, xp.exp(xp.multiply(numeral(xp, -1.0), a))))
+    return xp.divide(numeral(xp, 1.0), _one_and(xp, xp.exp(_minus(xp, a))))
 
 
 def _silu_slope(xp: Arithmetic, a: Value) -> Value:
@@ -224,12 +229,12 @@ def _silu_slope(xp: Arithmetic, a: Value) -> Value:
 
 def _one_and_erf(xp: Arithmetic, a: Value) -> Value:
     """1 + erf(a/√2) = 2 Φ(a)."""
-    return _one_and(xp, xp.erf(xp.divide(a, xp.sqrt(numeral(xp, 2.0)))))
+    return _one_and(xp, xp.erf(xp.divide(a, xp.constant(ROOT_2))))
 
 
 def _gelu_slope(xp: Arithmetic, a: Value) -> Value:
     """Φ(a) + a e^(−a²/2)/√(2π)."""
-    power = xp.exp(xp.multiply(numeral(xp, -0.5), xp.multiply(a, a)))
+    power = xp.exp(_minus(xp, _half(xp, xp.multiply(a, a))))
     return xp.add(_half(xp, _one_and_erf(xp, a)), xp.multiply(a, xp.divide(power, xp.constant(ROOT_TAU))))
 
 
@@ -261,13 +266,13 @@ CURVES = {
         slope_formula=r"\sigma (1 + #1 (1 - \sigma))",
     ),
     "gelu": Curve(
-        value=lambda xp, a: xp.multiply(_half(xp, a), _one_and_erf(xp, a)),
+        value=lambda xp, a: xp.multiply(a, _half(xp, _one_and_erf(xp, a))),
         formula=r"#1 \odot \Phi(#1)",
         slope=_gelu_slope,
         slope_formula=r"\Phi(#1) + #1 \odot \frac{e^{-#1^2/2}}{\sqrt{2\pi}}",
     ),
     "gelu_tanh": Curve(
-        value=lambda xp, a: xp.multiply(_half(xp, a), _one_and(xp, _tanh(xp, a))),
+        value=lambda xp, a: xp.multiply(a, _half(xp, _one_and(xp, _tanh(xp, a)))),
         formula=r"\frac{1}{2} #1 \odot (1 + \tanh(\sqrt{2/\pi} (#1 + 0.044715 \, #1^3)))",
         slope=_gelu_tanh_slope,
         slope_formula=r"\frac{1}{2}(1 + t) + \frac{1}{2} #1 (1 - t^2) \sqrt{2/\pi} (1 + 0.134145 \, #1^2)",
