@@ -12,7 +12,7 @@ from attncli.core.graph import Graph, Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray, as_matrix
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
-from attncli.mistakes.mistake import backward_of, instead, passing, together, with_operands
+from attncli.mistakes.mistake import backward_of, instead, passing, steps_of, together, with_operands
 from attncli.ops.elementwise import numeral
 
 #: How well a constant must be known to be one: so far, or so many units.
@@ -46,7 +46,7 @@ class Route(Record):
 
     def is_open(self, gone: Mapping[str, Swap]) -> bool:
         """Whether the way that this one goes on from was gone."""
-        return all(gone.get(id) is swap for id, swap in self.after.items())
+        return all(gone.get(step_id) is swap for step_id, swap in self.after.items())
 
 
 def routes(graph: Graph) -> Iterator[Route]:
@@ -67,7 +67,7 @@ def routes(graph: Graph) -> Iterator[Route]:
 
 
 def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
-    shifted = _shifted_by(graph, step)
+    shifted = _user(graph, "subtract", step.id)
     if shifted is None:
         return
     source = shifted.inputs[0]
@@ -90,10 +90,9 @@ _ONE_MAXIMUM = N_(
 )
 
 
-def _shifted_by(graph: Graph, maximum: Step) -> Step | None:
-    """The step that takes this maximum away."""
-    users = (other for other in graph.steps.values() if maximum.id in other.inputs and other.op.name == "subtract")
-    return next(users, None)
+def _user(graph: Graph, op: str, step_id: str) -> Step | None:
+    """The step of this kind that works on another one."""
+    return next(steps_of(graph, op, using=step_id), None)
 
 
 class Softmax(Record):
@@ -114,20 +113,15 @@ class Softmax(Record):
 
 def softmaxes(graph: Graph) -> Iterator[Softmax]:
     """Every softmax that takes away a maximum."""
-    for step in graph.steps.values():
-        shifted = _shifted_by(graph, step) if step.op.name == "row_max" else None
+    for maximum in steps_of(graph, "row_max"):
+        shifted = _user(graph, "subtract", maximum.id)
         exp = shifted and _user(graph, "exp", shifted.id)
         row_sum = exp and _user(graph, "row_sum", exp.id)
         weights = row_sum and _user(graph, "divide", row_sum.id)
         if shifted and exp and row_sum and weights:
             source = graph.steps.get(shifted.inputs[0])
             before = source.inputs[0] if source is not None and source.op.name == "mask" else None
-            yield Softmax(step.id, shifted.id, exp.id, row_sum.id, weights.id, before)
-
-
-def _user(graph: Graph, op: str, id: str) -> Step | None:
-    """The step of this kind that works on another one."""
-    return next((step for step in graph.steps.values() if step.op.name == op and id in step.inputs), None)
+            yield Softmax(maximum.id, shifted.id, exp.id, row_sum.id, weights.id, before)
 
 
 def _zero_a_row(xp: Arithmetic, scores: Value) -> Value:
@@ -171,8 +165,8 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
         return
     swaps = [passing(back, back.inputs[0])]
     query = scores.inputs[0]
-    for after in graph.steps.values():
-        if after.op.name != "product" or after.inputs[0] != back.id:
+    for after in steps_of(graph, "product", using=back.id):
+        if after.inputs[0] != back.id:
             continue
 
         def scaled_query(xp: Arithmetic, g: Value, q: Value, after: Step = after) -> Value:
@@ -215,8 +209,8 @@ _MASK_FIRST = N_("Right: you masked before scaling. −∞ stays −∞ whicheve
 def _scaled_behind(graph: Graph, masked: Step, scaled: Step) -> dict[str, Swap]:
     """What comes after masked scores that are not scaled yet: their maximum, and they less their maximum."""
     swaps = []
-    for top in graph.steps.values():
-        shifted = _shifted_by(graph, top) if top.op.name == "row_max" else None
+    for top in steps_of(graph, "row_max"):
+        shifted = _user(graph, "subtract", top.id)
         if shifted is None or shifted.inputs[0] != masked.id:
             continue
         swaps.append(instead(top, lambda xp, s: xp.max(xp.round_step(_scaled(scaled, xp, s)), -1), masked.id))
