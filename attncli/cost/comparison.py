@@ -10,7 +10,7 @@ from attncli.core.message import AttnError, InputError, Message, unknown
 from attncli.core.record import Record
 from attncli.cost import presets
 from attncli.cost.claims import Claim, LatentAsGroups, SameWeights, claims, latent_as_groups, on_same_weights
-from attncli.cost.count import VARIANTS, Assumed, Count, Sizes, complete, count
+from attncli.cost.count import VARIANTS, Assumed, Count, GivenSizes, Sizes, complete, count
 from attncli.cost.presets import Preset
 from attncli.problems.request import Stdin
 from attncli.problems.settings import whole_number
@@ -120,9 +120,9 @@ def variants_of(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.casefold() for word in words))
 
 
-def sizes_of(words: Mapping[str, Any]) -> dict[str, Any]:
+def sizes_of(words: Mapping[str, Any]) -> GivenSizes:
     """The sizes that were given, by name."""
-    given: dict[str, Any] = {}
+    given: dict[str, int | Fraction] = {}
     for name, (least, most) in _BOUNDS.items():
         number = whole_number(f"--{name.replace('_', '-')}", words[name], least, most)
         if number is not None:
@@ -156,7 +156,7 @@ def _bytes(text: str) -> Fraction:
     return value
 
 
-def models_of(names: Sequence[str], files: Sequence[str], given: Mapping[str, Any]) -> list[ComparedModel]:
+def models_of(names: Sequence[str], files: Sequence[str], given: GivenSizes) -> list[ComparedModel]:
     """The presets and files that are named, one's own sizes, or the usual preset.
 
     Of several models without a context, all get the shortest of theirs: at different ones the numbers say nothing of each
@@ -177,7 +177,7 @@ def models_of(names: Sequence[str], files: Sequence[str], given: Mapping[str, An
     ]
 
 
-def published(preset: Preset, given: Mapping[str, Any]) -> ComparedModel:
+def published(preset: Preset, given: GivenSizes) -> ComparedModel:
     """A published model, with the sizes that were given by hand in the place of its own."""
     sizes, assumed = complete({**preset.sizes(), **given})
     return ComparedModel(
@@ -185,7 +185,7 @@ def published(preset: Preset, given: Mapping[str, Any]) -> ComparedModel:
     )
 
 
-def _configured(files: Sequence[str], given: Mapping[str, Any]) -> list[ComparedModel]:
+def _configured(files: Sequence[str], given: GivenSizes) -> list[ComparedModel]:
     if not files:
         return []
     from attncli.cost.config import configured  # which brings pydantic with it

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attncli.core.message import AttnError, InputError, Message
+from attncli.cost.count import GivenSizes
 from attncli.cost.presets import Preset
 from attncli.problems.reading import complaint, decoded, plain_json, read_bounded
 
@@ -59,7 +60,7 @@ class _Config(BaseModel):
     attention_bias: Flag = None
 
 
-def configured(path: str, given: Mapping[str, Any], read_stdin: Callable[[], bytes]) -> Preset:
+def configured(path: str, given: GivenSizes, read_stdin: Callable[[], bytes]) -> Preset:
     """The model that a config.json describes.
 
     Parameters
@@ -92,17 +93,14 @@ def _read(data: Any) -> _Config:
         raise complaint(error, "JSON", lambda _: list(_Config.model_fields)) from None
 
 
-def _preset(path: str, config: _Config, given: Mapping[str, Any]) -> Preset:
+def _preset(path: str, config: _Config, given: GivenSizes) -> Preset:
     _check(config, given)
-    found = {name: value for name, value in config if type(value) is int and name != "v_head_dim"}
+    idle = {"v_head_dim"}
     if config.kv_lora_rank is None:  # what belongs to MLA says nothing about another attention
-        found = {
-            name: value
-            for name, value in found.items()
-            if name not in ("q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim")
-        }
+        idle |= {"q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim"}
     if config.use_sliding_window is False or "window" in given:
-        found.pop("sliding_window", None)
+        idle.add("sliding_window")
+    found = {name: value for name, value in config if type(value) is int and name not in idle}
     bias = bool(config.attention_bias) or config.model_type in _WITH_BIAS
     source = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in path)
     return Preset(source, _title(source), source, found, _variant(config), bias)
@@ -126,7 +124,7 @@ def _variant(config: _Config) -> str:
     return "mha" if shared == heads else "gqa"
 
 
-def _check(config: _Config, given: Mapping[str, Any]) -> None:
+def _check(config: _Config, given: GivenSizes) -> None:
     """What the counts here need and cannot do without."""
     for keys in _NEEDED:
         found = [key for key in keys if getattr(config, key) is not None]

@@ -76,7 +76,11 @@ WIDTHS = LATENT + ROTARY
 GROUPS = WIDTHS / 2
 
 
-def complete(given: Mapping[str, Any]) -> tuple[Sizes, tuple[Assumed, ...]]:
+#: Sizes that are given, by the names of the fields of `Sizes`.
+GivenSizes = Mapping[str, int | Fraction]
+
+
+def complete(given: GivenSizes) -> tuple[Sizes, tuple[Assumed, ...]]:
     """All sizes from those that are given: d_model and heads at least.
 
     Raises
@@ -90,7 +94,8 @@ def complete(given: Mapping[str, Any]) -> tuple[Sizes, tuple[Assumed, ...]]:
                 "For sizes of your own, {option} is missing. Write --d-model 512 --heads 8, or start from a published model: --preset llama-2-7b",
                 option=option,
             )
-    found, assumed = dict(given), []
+    found: dict[str, Any] = dict(given)
+    assumed = []
     if "d_head" not in found:
         found["d_head"] = _head_width(found["d_model"], found["heads"])
     for name, rule, value in _usual(found["heads"], found["d_head"]):

@@ -19,7 +19,8 @@ from attncli.core.report import Column, Report, ReportPart, Span, Spans, Table
 from attncli.lab import Experiment, Option
 from attncli.problems.problem import Problem
 
-TYPES: Mapping[str, Any] = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
+Floats = type[np.floating[Any]]
+TYPES: Mapping[str, Floats] = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
 _BITS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 #: The visible scores of the order pitfall; a third one is hidden.
 _VISIBLE = (1.0, 2.0)
@@ -35,7 +36,7 @@ class Limits(Record):
     most: float
 
 
-def limits(kind: Any) -> Limits:
+def limits(kind: Floats) -> Limits:
     """Where e^x overflows and underflows in this type of floats."""
     with np.errstate(all="ignore"):
         high = _last(kind, lambda x: bool(np.isfinite(np.exp(x))))
@@ -43,12 +44,12 @@ def limits(kind: Any) -> Limits:
         return Limits(float(high), float(np.exp(high)), float(low), float(np.exp(low)), float(np.finfo(kind).max))
 
 
-def _last(kind: Any, holds: Callable[[Any], bool]) -> Any:
+def _last(kind: Floats, holds: Callable[[np.floating[Any]], bool]) -> np.floating[Any]:
     """The largest positive float that something holds for, if it holds for small ones and not for large ones."""
     bits = _BITS[np.dtype(kind).itemsize]
 
-    def as_float(number: int) -> Any:
-        return np.asarray(number, dtype=bits).view(kind)[()]
+    def as_float(number: int) -> np.floating[Any]:
+        return kind(np.asarray(number, dtype=bits).view(kind).item())
 
     low, high = 0, int(np.asarray(np.finfo(kind).max).view(bits))
     while high - low > 1:
@@ -122,7 +123,7 @@ class ByType(Record):
         return [float(trace["A"][0, key]) for trace in self.traces]
 
 
-def _in_every_type(ways: Mapping[str, Message], evaluated: Callable[[Any, str], Trace]) -> ByType:
+def _in_every_type(ways: Mapping[str, Message], evaluated: Callable[[Floats, str], Trace]) -> ByType:
     """The types and ways of a table line by line, what was calculated there, and the types in which it is lost the first way."""
     found = [(name, way, evaluated(kind, way)) for name, kind in TYPES.items() for way in ways]
     return ByType(
@@ -133,7 +134,7 @@ def _in_every_type(ways: Mapping[str, Message], evaluated: Callable[[Any, str], 
     )
 
 
-def softmax_in(kind: Any, logits: tuple[float, ...], subtract: str) -> Trace:
+def softmax_in(kind: Floats, logits: tuple[float, ...], subtract: str) -> Trace:
     """Softmax of one row in this type of floats, by the model `softmax`."""
     scores = np.asarray([logits], dtype=np.float64)
     graph = Problem(model="softmax", inputs={"scores": as_matrix(scores)}, settings={"subtract": subtract}).graph()
@@ -172,7 +173,7 @@ def _about_softmax(logits: tuple[float, ...]) -> tuple[ReportPart, ...]:
     )
 
 
-def _masked(kind: Any, hidden: float, max_over: str) -> Trace:
+def _masked(kind: Floats, hidden: float, max_over: str) -> Trace:
     """Attention with scores 1, 2 and a hidden one: by the model `attention`, the maximum over visible or all scores."""
     keys = np.asarray([[*_VISIBLE, hidden]]).T
     graph = Problem(
