@@ -29,6 +29,7 @@ def check(say: Say, **words: Any) -> int:
     from attncli.marking import sheets
     from attncli.marking.mark import marker_of
     from attncli.problems.request import Stdin, problem_of
+    from attncli.problems.settings import layout_of
 
     name, written = sheets.file_and_answers(words["answers"] or ())
     exercise, reveal = words["exercise"], words["reveal"]
@@ -39,7 +40,7 @@ def check(say: Say, **words: Any) -> int:
     out = Output(say, words)
     chosen = out.format(("table", "json", "markdown"))
     problem = problem_of(exercise)
-    layout = sheets.sheet_layout(words["layout"]) or problem.layout
+    layout = layout_of(words["layout"]) or problem.layout
     marker = marker_of(problem)
     sheet = sheets.sheet_of(name, (*written, *(words["answer"] or ())), Stdin())
     marked = marker.mark(sheets.mapped(sheet, sheets.mapping(words["map_"] or (), problem)), layout)

@@ -101,13 +101,13 @@ def run(say: Say, *, name: str, **words: Any) -> int:
     from attncli.problems.lesson import arithmetic_of_source, check_layout, lesson_of
     from attncli.problems.problem import run as calculated
     from attncli.problems.request import arithmetic_of, problem_named
+    from attncli.problems.settings import layout_of
 
     step_by_step, steps = words["step_by_step"], words["step"] or ()
     if step_by_step and (words["output"] is not None or words["format"] not in (None, "table")):
         raise InputError("--step-by-step is for the screen. Leave out -o and --format.")
     problem = problem_named(name)
-    if words["layout"]:
-        check_layout(problem, words["layout"])
+    check_layout(problem, layout_of(words["layout"]))
     options = arithmetic_of(words)
     if options["arithmetic"] == "floating":
         options["arithmetic"] = arithmetic_of_source(problem)  # the summary says what full precision gives

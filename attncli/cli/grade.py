@@ -37,9 +37,9 @@ def grade(say: Say, **words: Any) -> int:
     """Mark a class and write the results; the exit status is 0 whatever the marks are, 2 where we failed at a sheet."""
     from attncli.core.outputs import CLASS, check_output
     from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Printers
-    from attncli.marking.sheets import mapping, sheet_layout
+    from attncli.marking.sheets import mapping
     from attncli.problems.request import problem_of
-    from attncli.problems.settings import whole_number
+    from attncli.problems.settings import layout_of, whole_number
     from attncli.render import markdown, results
     from attncli.render.classroom import page
     from attncli.worksheets import folder
@@ -61,7 +61,7 @@ def grade(say: Say, **words: Any) -> int:
         check_output(output, CLASS, inputs, force=True)
     stdin = io.BytesIO() if sys.stdin is None else sys.stdin.buffer
     order = Order(
-        problem, tuple(sheets), stdin, say.language, chosen, sheet_layout(words["layout"]), output, words["feedback"], inputs,
+        problem, tuple(sheets), stdin, say.language, chosen, layout_of(words["layout"]), output, words["feedback"], inputs,
         mapping(words["map_"] or (), problem), processes, words["dask"], words["force"], problems, owners,
     )  # fmt: skip
     with ExitStack() as stack:

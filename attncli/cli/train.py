@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.cli.options import SHOWN, PlainCommand, Word, command_of, shared
 from attncli.cli.output import REPORTS, Output, Say, inputs_of, write_file
-from attncli.core.message import N_, InputError, Message, unknown
+from attncli.core.message import N_, InputError, Message
 
 if TYPE_CHECKING:
     from attncli.training.spec import TrainingState
@@ -145,6 +145,11 @@ def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
 
 def _one_step(out: Output, trainer: "Trainer", at: int) -> int:
     """Everything that step `at` calculates: forward, loss, gradients, update."""
+    from attncli.locale import in_every_language
+    from attncli.problems.problem import run
+    from attncli.problems.request import arithmetic_of
+    from attncli.problems.settings import layout_of
+
     say, words = out.say, out.words
     if words["steps"] is not None:
         raise InputError("--step shows a single step, so --steps would have no effect. Leave one of them out.")
@@ -155,6 +160,7 @@ def _one_step(out: Output, trainer: "Trainer", at: int) -> int:
             step=trainer.step,
             next=trainer.step + 1,
         )
+    layout = layout_of(words["layout"]) or "rows"
     stop = _go_on(say, trainer, at - 1 - trainer.step)
     if words["save"] is not None:
         _save(say, words, trainer.state)
@@ -162,14 +168,7 @@ def _one_step(out: Output, trainer: "Trainer", at: int) -> int:
         kept = words["save"] is not None
         say.error(_stopped(trainer, at - 1, words["save"]) if kept else _too_early(trainer.step, at))
         return stop.status
-    from attncli.locale import in_every_language
-    from attncli.problems.problem import run
-    from attncli.problems.request import arithmetic_of
-
     problem = trainer.problem(trainer.window(trainer.step))
-    layout = words["layout"] if words["layout"] is not None else "rows"
-    if layout not in ("rows", "columns"):
-        raise unknown(Message("The layout"), layout, ["rows", "columns"])
     result = run(problem.changed(title=in_every_language(Message(_ONE, step=at))), **arithmetic_of(words))
     out.show(result.changed(problem=result.problem.changed(layout=layout)))
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attncli.core.limits import MOST_SHEET_BYTES, MOST_TEXT_BYTES
-from attncli.core.message import N_, AttnError, InputError, Listed, Message, unknown
+from attncli.core.message import N_, AttnError, InputError, Listed, Message
 from attncli.core.record import Record
 from attncli.problems.answers import (
     Answer,
@@ -185,19 +185,6 @@ def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
 
 #: Names of arrays that an error lists.
 _MOST_NAMES = 40
-
-
-def sheet_layout(layout: str | None) -> str | None:
-    """Which way tokens run on the sheets, if it was said; the exercise keeps its own.
-
-    Raises
-    ------
-    InputError
-        It is no layout.
-    """
-    if layout not in (None, "rows", "columns"):
-        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
-    return layout
 
 
 # Of a class.

@@ -78,17 +78,9 @@ def arithmetic_of_source(problem: Problem) -> str:
     return "hand" if "carried" in problem.how.values() else "floating"
 
 
-def check_layout(problem: Problem, layout: str) -> None:
-    """Refuse a layout that the published numbers of an exercise do not have.
-
-    Raises
-    ------
-    InputError
-        It is no layout, or another one.
-    """
-    if layout not in ("rows", "columns"):
-        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
-    if layout != problem.layout:
+def check_layout(problem: Problem, layout: str | None) -> None:
+    """Refuse a layout that the published numbers of an exercise do not have."""
+    if layout is not None and layout != problem.layout:
         raise InputError(
             "{id} is written with tokens as {layout}, and so are its published numbers. Leave out --layout.",
             id=problem.id,

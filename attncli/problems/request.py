@@ -48,14 +48,14 @@ def problem_of(name: str | None, words: Mapping[str, Any] = NOTHING) -> Problem:
     name : file, "-" or example id, or None
     words : the shared options by parameter name
     """
+    from attncli.problems.settings import layout_of
+
     words = {option: value for option, value in words.items() if value is not None}
     stdin = Stdin()
     problem = problem_named(name, stdin) if name is not None else None
     if "text" in words:
         problem = _of_words(words, name)
-    layout = words.get("layout", "rows" if problem is None else problem.layout)
-    if layout not in ("rows", "columns"):
-        raise unknown(Message(N_("The layout")), layout, ["rows", "columns"])
+    layout = layout_of(words.get("layout")) or (problem.layout if problem is not None else "rows")
     given = _Given(words, problem, stdin)
     if problem is None:
         if not given.inputs and not given.texts and "model" not in words:

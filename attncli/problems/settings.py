@@ -240,6 +240,19 @@ LARGEST_SEED = 2**32 - 1
 _LONG = 12
 
 
+def layout_of(text: str | None) -> str | None:
+    """Which way tokens run, where it is said.
+
+    Raises
+    ------
+    InputError
+        It is no layout.
+    """
+    if text not in (None, "rows", "columns"):
+        raise unknown(Message("The layout"), text, ["rows", "columns"])
+    return text
+
+
 def whole_number(option: str, text: str | None, least: int, most: int) -> int | None:
     """The whole number that an option gives, or None where it is not given.
 

@@ -43,7 +43,7 @@ Cells = dict[str, list[float]]
 class Draws:
     """Whole numbers from a seed, the same on every Python: `random.Random(int).random()` is promised to stay as it is."""
 
-    def __init__(self, *seed: object) -> None:
+    def __init__(self, *seed: str | int) -> None:
         digest = hashlib.sha256("/".join(map(str, seed)).encode("utf-8")).digest()
         self._random = random.Random(int.from_bytes(digest, "big"))
 
@@ -54,7 +54,7 @@ class Draws:
 
 def draw(
     recipe: Recipe,
-    seed: object,
+    seed: str | int,
     *,
     decimals: int | None = None,
     ask: Sequence[str] = (),
@@ -65,7 +65,6 @@ def draw(
 
     Parameters
     ----------
-    seed : anything that has a text
     decimals, ask : places and steps, where not as the recipe says
     problem_id : made from recipe and seed, if nothing is said
     proved : also marked: each mistake that can be made is told from the others (slower); without it there is no certificate
