@@ -347,7 +347,7 @@ class Explainer:
                     if not 0 < np.count_nonzero(line.shown(far[None])) <= most:
                         continue
                     reached = [_value(self._reached, chain, None, mistake.swap, id) for chain in family.chains]
-                    against = Against([one for one in reached if one is not None])
+                    against = Against([one for one in reached if one is not None and one.shape == value.shape])
                     wrong = against.judged(line, rules).cells == WRONG
                     for slip in cell_slips(line, against, wrong, rules.changed(short=False))[0]:
                         found.append(Found((Named(where, mistake.id), Named(id, slip.id)), mistake.swap))

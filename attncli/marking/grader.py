@@ -39,7 +39,7 @@ _WHOSE = N_(
 _FAULT = N_(
     "attncli itself failed on this sheet ({what}). It has no points yet: mark it by hand, and please report it."
 )
-_SLOW = N_("This sheet took more than {limit} seconds, the limit. It has no points yet: mark it by hand.")
+_SLOW = N_("This sheet took more than {limit} seconds of work, the limit. It has no points yet: mark it by hand.")
 _LARGE = N_("This sheet needs more memory than there is. It has no points yet: mark it by hand.")
 _UNREADABLE = N_("This sheet cannot be read ({reason}).")
 
@@ -207,7 +207,10 @@ class TooSlow(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise TooSlow after so many seconds, where the system can: in the first thread, and not on Windows."""
+    """Raise TooSlow after so many seconds of work, where the system can: in the first thread, and not on Windows.
+
+    What the machine does for others meanwhile does not count: a mark must not depend on who else is busy.
+    """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -215,13 +218,13 @@ def within(seconds: float) -> Iterator[None]:
     def over(number: int, frame: object) -> None:
         raise TooSlow
 
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 # Who marks.

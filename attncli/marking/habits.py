@@ -19,6 +19,9 @@ from attncli.core.record import Record
 
 #: Errors of one operation of a program, in units of its precision; and how many such programs are drawn.
 _ERRORS = 4.0
+#: In float16 libraries work each function out in float32 and round once: half a unit, and one for another order.
+_ERRORS_OF_HALF = 1.0
+_COARSE = float(np.finfo(np.float16).eps)
 _NOISES = 6
 
 
@@ -89,13 +92,17 @@ class Noisy(Floating):
         return np.where(self._is_held(matrix.values), matrix.values, self.round_step(matrix.values))
 
     def _is_held(self, values: Value) -> Any:
-        """Whether a float of this precision is the number itself: whole numbers and halves are."""
-        return np.round(values * 64) == values * 64
+        """Whether a float is the number itself, so that nothing was rounded: whole numbers and halves are."""
+        with np.errstate(invalid="ignore"):
+            return np.round(values * 64) == values * 64
 
     def round_step(self, value: Value) -> Value:
         value = np.asarray(value, dtype=np.float64)
         draw = np.random.Generator(np.random.PCG64(zlib.crc32(value.tobytes()) ^ self.seed)).uniform(-1, 1, value.shape)
-        return np.where(np.isfinite(value), value * (1 + _ERRORS * self.eps * draw), value)
+        moved, errors = np.isfinite(value), _ERRORS
+        if self.eps >= _COARSE:  # what is exact there is exact in every order, and a unit is a thousandth of it
+            moved, errors = moved & ~self._is_held(value), _ERRORS_OF_HALF
+        return np.where(moved, value * (1 + errors * self.eps * draw), value)
 
     round_intermediate = round_step
 

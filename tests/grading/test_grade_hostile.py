@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 import pickle
 import re
 import xml.etree.ElementTree as ET
@@ -247,6 +248,22 @@ def test_a_sheet_that_takes_too_long_costs_one_student(monkeypatch: pytest.Monke
     ann, bob, cyd = map(json.loads, ran.out.splitlines())
     assert (ran.status, ann["score"], bob["score"], cyd["score"]) == (2, 6, None, 6)
     assert "more than 0.3 seconds" in bob["fault"]
+
+
+def test_time_that_others_take_costs_no_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy with something else is slow, and the marks are the same."""
+    from attncli.marking.mark import Marker
+
+    mark_many = Marker.mark_many
+
+    def kept_waiting(self: Marker, sheets: Any, layout: str) -> Any:
+        time.sleep(0.6)
+        return mark_many(self, sheets, layout)
+
+    monkeypatch.setattr(Marker, "mark_many", kept_waiting)
+    monkeypatch.setattr("attncli.marking.grader.MOST_SECONDS", 0.5)
+    ran = grade("-", stdin=json_lines([{"student": "ann", "answers": RIGHT}]).encode())
+    assert (ran.status, json.loads(ran.out)["score"]) == (0, 6)
 
 
 def test_a_device_is_no_class() -> None:

@@ -99,3 +99,35 @@ def test_mistakes_of_programs_are_named(layer: str) -> None:
         named += kind.id in {one.id for one in step.mistakes}
     assert tried >= 15
     assert named >= 0.9 * tried
+
+
+WHOLE = {"X": "1 2 3; 0 1 1; 2 0 1", "W_Q": "1 0; 0 1; 1 1", "W_K": "1 0; 0 1; 0.5 1", "W_V": "1 0; 0 1; 1 1"}
+
+
+def half_precision(order: int):  # type: ignore[no-untyped-def]
+    """Causal self-attention as a program in float16 works it out, every result rounded to float16."""
+    x, w_q, w_k, w_v = (parse_matrix(text).values.astype(np.float16) for text in WHOLE.values())
+
+    def product(a, b):  # type: ignore[no-untyped-def]
+        return (a[..., ::order] @ b[::order]).astype(np.float16)
+
+    out = {"Q": product(x, w_q), "K": product(x, w_k), "V": product(x, w_v)}
+    out["scores"] = product(out["Q"], out["K"].T)
+    out["scaled"] = out["scores"] * np.float16(1 / np.sqrt(2)) if order < 0 else out["scores"] / np.float16(np.sqrt(2))
+    masked = np.where(np.tri(3, dtype=bool), out["scaled"], np.float16(-np.inf))
+    out["exp"] = np.exp(masked - masked.max(-1, keepdims=True))
+    out["A"] = out["exp"] / out["exp"].sum(-1, keepdims=True)
+    out["O"] = product(out["A"], out["V"])
+    return out
+
+
+def test_float16_is_about_three_digits_and_no_more() -> None:
+    inputs = {name: parse_matrix(text) for name, text in WHOLE.items()}
+    marker = Marker(Problem("self_attention", inputs, settings={"causal": True}, id="half"))
+    for order in (1, -1):
+        right = half_precision(order)
+        assert all(value.dtype == np.float16 for value in right.values())
+        assert judged(marker, right).ok
+    for id in ("scores", "scaled", "O"):  # a hundredth off: ten units of its precision
+        off = (right[id] * np.float16(1.01)).astype(np.float16)
+        assert judged(marker, {id: off}).first_wrong == id

@@ -16,7 +16,7 @@ from wrongs import kinds
 
 import attncli
 from attncli.marking.mark import Marker
-from attncli.problems.answers import sheet
+from attncli.problems.answers import sheet, sheet_from_arrays
 from attncli.problems.problem import Marking
 
 seeds = st.integers(0, 2**32 - 1)
@@ -375,3 +375,53 @@ def test_who_did_not_scale_first_has_lost_the_factor() -> None:
     assert one.first_wrong == "G_scores"
     step = next(step for step in one.steps if step.id == "G_scores")
     assert [named.id for named in step.mistakes] == ["gradient-scale-lost"]
+
+
+SMALL = {
+    "layer_norm": attncli.problem(
+        model="layer_norm",
+        inputs={"X": "8.2 5.8 -6.1", "gamma": "-1 -1.5 1", "beta": "-2.3 1.9 2.8"},
+        settings={"eps": 0.01},
+        gradient={"G_Y": "-0.9 -1.3 -1.7"},
+    ),
+    "softmax": attncli.problem(model="softmax", inputs={"scores": "1 2 0"}, gradient={"G_A": "1 0 3"}),
+    "attention": attncli.problem(
+        inputs={"Q": "1 2; 0 1", "K": "1 0; 0 1", "V": "2 0; 0 4"},
+        settings={"causal": True},
+        gradient={"G_O": "1 2; 0 1"},
+    ),
+}
+MARKERS = {name: Marker(given) for name, given in SMALL.items()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_whatever_numbers_stand_in_whatever_lines_a_sheet_is_marked(data: st.DataObject) -> None:
+    """Infinite ones, zeros, the right ones off by a sign or a power of ten, in any mixture: points, never an error."""
+    marker = MARKERS[data.draw(st.sampled_from(sorted(MARKERS)))]
+    right = attncli.backward(marker.problem)
+    kinds = {
+        "plus": lambda a: a + np.inf,
+        "minus": lambda a: a * 0 - np.inf,
+        "zero": lambda a: a * 0,
+        "sign": lambda a: -a,
+        "ten": lambda a: a * 10,
+        "right": lambda a: a,
+        "other": lambda a: a + 1,
+    }
+    lines = data.draw(
+        st.dictionaries(st.sampled_from(list(marker.graph.steps)), st.sampled_from(sorted(kinds)), max_size=5)
+    )
+    with np.errstate(invalid="ignore"):
+        written = {
+            id: np.nan_to_num(kinds[kind](right[id]), posinf=np.inf, neginf=-np.inf) for id, kind in lines.items()
+        }
+    for one in (sheet_from_arrays(written), sheet({"answers": {id: as_text(a, 3) for id, a in written.items()}})):
+        found = marker.mark(one)
+        assert 0 <= found.score <= found.max_score
+
+
+def test_a_mistake_that_leads_nowhere_for_some_habits_is_marked() -> None:
+    """Found by a sheet of infinite lines: by one habit a mistake came to numbers of another shape, and that ended it."""
+    found = MARKERS["layer_norm"].mark(sheet({"answers": {"mean": "-inf", "std": "inf", "G_std": "-inf"}}))
+    assert verdicts(found) == {"mean": "wrong", "std": "wrong", "G_std": "wrong"}
