@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 import pickle
 import re
+import time
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
