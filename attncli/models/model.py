@@ -115,10 +115,10 @@ class Model(Record):
     build: Callable[[Part], str]
     after: Callable[[Part], None] | None = None
 
-    def argument(self, name: str) -> Argument | None:
-        """The input called `name`, in whichever layer."""
+    def kind_of(self, name: str) -> str:
+        """What the input called `name` is, in whichever layer: "matrix", "ids" or "text"; of an unknown one "matrix"."""
         general = canonical(name)
-        return next((argument for argument in self.arguments if argument.name == general), None)
+        return next((argument.kind for argument in self.arguments if argument.name == general), "matrix")
 
     def takes(self, settings: Mapping[str, Any]) -> list[Argument]:
         """The inputs under these settings, those of each layer by themselves.

@@ -22,7 +22,6 @@ from attncli.core.graph import Graph, gradient_id
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
-from attncli.models.model import Model
 from attncli.problems.matrix_text import brief
 from attncli.problems.problem import UNNAMED, Contrast, Marking, Problem
 from attncli.problems.reading import complaint, decoded, flat, parse_json, parse_toml, read_bounded
@@ -231,7 +230,7 @@ def _with_gradients(problem: Problem, graph: Graph) -> Graph:
 
 def _problem(file: ProblemFile, base: Path | None) -> Problem:
     model = models.get(file.model)
-    texts = {name: value for name, value in file.inputs.items() if _is_text(model, name)}
+    texts = {name: value for name, value in file.inputs.items() if model.kind_of(name) == "text"}
     for name, value in texts.items():
         if not isinstance(value, str):
             raise InputError("inputs.{name}: “{value}” is not text. Write it in quotes.", name=name, value=brief(value))
@@ -274,11 +273,6 @@ def _problem(file: ProblemFile, base: Path | None) -> Problem:
 def _as_key(name: str) -> str:
     """A name as TOML writes it before an equals sign."""
     return f'"{name}"' if "." in name else name
-
-
-def _is_text(model: Model, name: str) -> bool:
-    argument = model.argument(name)
-    return argument is not None and argument.kind == "text"
 
 
 def _english(how: str | LearnerText) -> str:

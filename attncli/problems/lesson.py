@@ -103,8 +103,7 @@ def contrast(problem: Problem) -> Problem | None:
         return None
     model = models.get(problem.model)
     given = problem.contrast.inputs
-    kinds = {name: argument.kind for name in given if (argument := model.argument(name)) is not None}
-    texts = {name: str(value) for name, value in given.items() if kinds.get(name) == "text"}
+    texts = {name: str(value) for name, value in given.items() if model.kind_of(name) == "text"}
     matrices = {name: _matrix_of_contrast(name, value) for name, value in given.items() if name not in texts}
     return problem.changed(
         inputs={**problem.inputs, **matrices},

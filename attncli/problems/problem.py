@@ -255,8 +255,7 @@ def _oriented(matrix: Matrix, layout: str) -> Matrix:
 
 def _as_kind(model: Model, name: str, matrix: Matrix, layout: str) -> Matrix:
     """Ids as a flat list, everything else with tokens as rows."""
-    argument = model.argument(name)
-    kind = "matrix" if argument is None else argument.kind
+    kind = model.kind_of(name)
     if kind == "text":
         raise InputError("{name} is text, but a matrix was given. Write it as text.", name=name)
     if kind == "ids":
