@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 from block_cases import block_cases
 
+from attncli.core.graph import Trace
 from attncli.core.matrix import as_matrix
+from attncli.core.message import InputError
 from attncli.problems.problem import Problem
 
 
@@ -34,6 +37,18 @@ class Case:
         graph = self.problem(model).graph()
         v = np.random.default_rng(3).normal(size=graph.shape(graph.output))
         return self.problem(model, upstream=as_matrix(v))
+
+
+def trace_of(model: str, inputs: Mapping[str, Any], **settings: Any) -> Trace:
+    """Everything that the model calculates."""
+    return Case(inputs, settings).problem(model).graph().evaluate()
+
+
+def message(model: str, inputs: Mapping[str, Any], **settings: Any) -> str:
+    """What is said where the model refuses these inputs or settings."""
+    with pytest.raises(InputError) as error:
+        trace_of(model, inputs, **settings)
+    return str(error.value)
 
 
 def qkv(n: int, m: int, d_k: int, d_v: int, heads: int = 0, kv: int = 0) -> dict[str, np.ndarray]:

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, cached, heads, qkv, some, tokens
+from cases import Case, cached, heads, message, qkv, some, tokens, trace_of
 
 import attncli
 from attncli.arithmetic.interval import IntervalArithmetic
-from attncli.core.graph import Trace
-from attncli.core.message import InputError
 from attncli.marking.mark import Marker
 from attncli.models.masks import slopes_of
 from attncli.problems.answers import sheet
@@ -43,53 +41,49 @@ def test_eight_heads_have_halves_of_halves() -> None:
     assert [slope.value for slope in slopes_of(8)] == [1 / 2**h for h in range(1, 9)]
 
 
-def trace_of(inputs: dict[str, Any], settings: dict[str, Any], model: str = "attention") -> Trace:
-    return Case(inputs, settings).problem(model).graph().evaluate()
-
-
 @pytest.mark.parametrize("count", [2, 3])
 def test_what_distance_costs(count: int) -> None:
     inputs = qkv(4, 4, 2, 3, heads=count)
-    trace = trace_of(inputs, {"alibi": True})
+    trace = trace_of("attention", inputs, alibi=True)
     for h, slope in enumerate(of_the_authors(count)):
         for i in range(4):
             for j in range(4):
                 assert trace["M"][h, i, j] == -slope * abs(i - j)
     np.testing.assert_allclose(trace["masked"], trace["scaled"] + trace["M"], rtol=1e-15)
-    causal = trace_of(inputs, {"alibi": True, "causal": True})
+    causal = trace_of("attention", inputs, alibi=True, causal=True)
     assert np.array_equal(causal["M"], np.where(np.tri(4) > 0, trace["M"], -np.inf))
 
 
 def test_one_head_without_an_axis_for_it() -> None:
-    alone = trace_of(qkv(3, 3, 2, 2), {"alibi": True})
+    alone = trace_of("attention", qkv(3, 3, 2, 2), alibi=True)
     assert alone["M"].tolist() == [[0, -1 / 256, -2 / 256], [-1 / 256, 0, -1 / 256], [-2 / 256, -1 / 256, 0]]
-    own = trace_of(tokens(3, 4, 2, 2), {"alibi": "0.5", "causal": True}, "self_attention")
+    own = trace_of("self_attention", tokens(3, 4, 2, 2), alibi="0.5", causal=True)
     assert own["M"][2].tolist() == [-1, -0.5, 0] and np.isneginf(own["M"][0, 1:]).all()
 
 
 def test_slopes_may_be_given() -> None:
     inputs = heads(3, 4, 2, 2, 3, 2)
     for written in ("1/2 1/4", [0.5, 0.25], [[0.5], [0.25]]):
-        trace = trace_of(inputs, {"heads": 2, "alibi": written}, "multi_head")
+        trace = trace_of("multi_head", inputs, heads=2, alibi=written)
         assert trace["M"][:, 0].tolist() == [[0, -0.5, -1], [0, -0.25, -0.5]]
-    off = trace_of(inputs, {"heads": 2, "alibi": False}, "multi_head")
+    off = trace_of("multi_head", inputs, heads=2, alibi=False)
     assert "M" not in off and "masked" not in off
 
 
 def test_it_is_the_same_mask_written_out() -> None:
     inputs = heads(3, 4, 2, 2, 3, 4, 2)
-    biased = trace_of(inputs, {"heads": 4, "kv_heads": 2, "alibi": True, "causal": True}, "multi_head")
+    biased = trace_of("multi_head", inputs, heads=4, kv_heads=2, alibi=True, causal=True)
     written = np.where(np.isneginf(biased["M"]), "-inf", biased["M"].astype(str)).tolist()
-    spelled = trace_of(inputs, {"heads": 4, "kv_heads": 2, "mask": written}, "multi_head")
+    spelled = trace_of("multi_head", inputs, heads=4, kv_heads=2, mask=written)
     assert np.array_equal(spelled["output"], biased["output"])
 
 
 def test_other_masks_stand_beside_it() -> None:
     inputs = qkv(3, 3, 2, 2, heads=2)
     numbers = [[0.5, -1.0, 0.25], [0.0, 2.0, -0.75], [1.5, 0.0, -2.0]]
-    bias = trace_of(inputs, {"alibi": "1 2"})["M"]
-    np.testing.assert_allclose(trace_of(inputs, {"alibi": "1 2", "mask": numbers})["M"], bias + np.array(numbers))
-    hidden = trace_of(inputs, {"alibi": "1 2", "hide": [[False, True, False]], "window": [1, -1]})["M"]
+    bias = trace_of("attention", inputs, alibi="1 2")["M"]
+    np.testing.assert_allclose(trace_of("attention", inputs, alibi="1 2", mask=numbers)["M"], bias + np.array(numbers))
+    hidden = trace_of("attention", inputs, alibi="1 2", hide=[[False, True, False]], window=[1, -1])["M"]
     gone = np.broadcast_to(np.array([False, True, False]) | (np.tri(3, k=-2) > 0), (2, 3, 3))
     assert np.array_equal(hidden, np.where(gone, -np.inf, bias))
 
@@ -98,11 +92,11 @@ def test_other_masks_stand_beside_it() -> None:
 def test_with_a_cache_distances_count_from_it(window: list[int]) -> None:
     whole = qkv(5, 5, 2, 3, heads=2)
     asked = {"alibi": True, "causal": True, "window": window}
-    at_once = trace_of(whole, asked)
+    at_once = trace_of("attention", whole, **asked)
     for past in range(1, 5):
         q, k, v = (values[:, past:] for values in whole.values())
         inputs = {"Q": q, "K": k, "V": v, "K_past": whole["K"][:, :past], "V_past": whole["V"][:, :past]}
-        trace = trace_of(inputs, asked)
+        trace = trace_of("attention", inputs, **asked)
         np.testing.assert_allclose(trace["O"], at_once["O"][:, past:], rtol=1e-13)
 
 
@@ -112,7 +106,10 @@ def test_every_score_may_be_moved_alike() -> None:
     slopes = np.array([1 / 2, 1 / 4])[:, None, None]
     forward = np.where(np.tri(4) > 0, slopes * np.arange(4)[None, None, :], -np.inf)
     written = np.where(np.isneginf(forward), "-inf", forward.astype(str)).tolist()
-    one, other = trace_of(inputs, {"alibi": "1/2 1/4", "causal": True}), trace_of(inputs, {"mask": written})
+    one, other = (
+        trace_of("attention", inputs, alibi="1/2 1/4", causal=True),
+        trace_of("attention", inputs, mask=written),
+    )
     np.testing.assert_allclose(one["A"], other["A"], rtol=1e-13, atol=1e-16)
 
 
@@ -141,22 +138,16 @@ def test_sixteen_heads_have_roots_of_two() -> None:
 # --- what does not fit ------------------------------------------------------------------------------------------------
 
 
-def message(inputs: dict[str, Any], settings: dict[str, Any], model: str = "attention") -> str:
-    with pytest.raises(InputError) as error:
-        trace_of(inputs, settings, model)
-    return str(error.value)
-
-
 def test_a_slope_for_each_head() -> None:
-    assert message(qkv(3, 3, 2, 2, heads=3), {"alibi": "0.5 0.25"}) == (
+    assert message("attention", qkv(3, 3, 2, 2, heads=3), alibi="0.5 0.25") == (
         "alibi has 2 slopes, but there are 3 heads. Give one for each head, or write alibi = true for the usual ones."
     )
     for wrong in ("0 1", "-1 2", "inf 1", "1 2; 3 4"):
-        assert message(qkv(3, 3, 2, 2, heads=2), {"alibi": wrong}).startswith("alibi: Slopes are numbers above 0"), (
-            wrong
-        )
+        assert message("attention", qkv(3, 3, 2, 2, heads=2), alibi=wrong).startswith(
+            "alibi: Slopes are numbers above 0"
+        ), wrong
     for wrong in ("maybe", "1 2; 3", {"a": 1}):
-        text = message(qkv(3, 3, 2, 2, heads=2), {"alibi": wrong})
+        text = message("attention", qkv(3, 3, 2, 2, heads=2), alibi=wrong)
         assert text.startswith("alibi: ") and "Here true stands, or a slope for each head" in text, text
 
 
@@ -209,7 +200,7 @@ def test_the_right_sheet_is_right() -> None:
 
 
 def test_a_cached_head_may_be_shared() -> None:
-    trace = trace_of(cached(2, 3, 2, 2, heads=4, kv=2), {"alibi": True, "causal": True})
+    trace = trace_of("attention", cached(2, 3, 2, 2, heads=4, kv=2), alibi=True, causal=True)
     assert trace["M"].shape == (4, 2, 5) and trace["M"][0, 0].tolist() == [-0.75, -0.5, -0.25, 0, -np.inf]
 
 

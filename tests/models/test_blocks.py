@@ -8,24 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES, Case, layers, some
+from cases import CASES, Case, layers, message, some, trace_of
 
-from attncli.core.graph import Trace
-from attncli.core.message import InputError
 from attncli.marking.feedback import Marked
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
-
-
-def trace_of(model: str, inputs: dict[str, Any], **settings: Any) -> Trace:
-    return Case(inputs, settings).problem(model).graph().evaluate()
-
-
-def message(model: str, inputs: dict[str, Any], **settings: Any) -> str:
-    with pytest.raises(InputError) as error:
-        trace_of(model, inputs, **settings)
-    return str(error.value)
 
 
 @pytest.mark.parametrize(

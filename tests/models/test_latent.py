@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES, Case, latents, some
+from cases import CASES, Case, latents, message, some, trace_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli.core.graph import Trace
 from attncli.core.matrix import as_matrix
-from attncli.core.message import InputError
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.problem import Problem
@@ -29,10 +27,6 @@ ABSORBED = [
     *("K_heads", "V_heads", "K_shared", "V_shared", "scores", "scaled", "masked", *SOFTMAX),
     *("O_latent", "W_UV_heads", "O", "concat", "output"),
 ]
-
-
-def trace_of(inputs: dict[str, Any], settings: dict[str, Any]) -> Trace:
-    return Case(inputs, settings).problem("latent").graph().evaluate()
 
 
 def forward_ids(case: Case) -> list[str]:
@@ -97,15 +91,15 @@ def by_the_paper(w: dict[str, Any], heads: int, base: float) -> Any:
 @pytest.mark.parametrize(("heads", "d_h", "d_r"), [(1, 2, 2), (2, 3, 2), (3, 1, 4)])
 def test_the_output_is_the_papers(absorbed: bool, heads: int, d_h: int, d_r: int) -> None:
     w = latents(4, 5, 3, d_h, 2, 3, heads, d_cq=2, d_r=d_r)
-    trace = trace_of(w, {"heads": heads, "causal": True, "absorbed": absorbed, "base": 30})
+    trace = trace_of("latent", w, heads=heads, causal=True, absorbed=absorbed, base=30)
     np.testing.assert_allclose(trace["output"], by_the_paper(w, heads, 30), rtol=1e-11)
 
 
 def test_without_a_latent_of_queries_they_come_straight_from_x() -> None:
     w = latents(3, 4, 3, 2, 2, 3, 2, d_r=2)
-    np.testing.assert_allclose(trace_of(w, {"heads": 2})["Q_C"], w["X"] @ w["W_UQ"], rtol=1e-14)
+    np.testing.assert_allclose(trace_of("latent", w, heads=2)["Q_C"], w["X"] @ w["W_UQ"], rtol=1e-14)
     square = w | {"W_DQ": np.eye(4)}
-    one, other = trace_of(w, {"heads": 2}), trace_of(square, {"heads": 2})
+    one, other = trace_of("latent", w, heads=2), trace_of("latent", square, heads=2)
     np.testing.assert_allclose(one["output"], other["output"], rtol=1e-13)
 
 
@@ -115,7 +109,7 @@ def test_a_latent_as_wide_as_the_tokens_is_multi_head_attention() -> None:
     names = {"W_UQ": "W_Q", "W_UK": "W_K", "W_UV": "W_V", "W_O": "W_O", "X": "X"}
     usual = Case({names[name]: w[name] for name in names}, {"heads": 2, "causal": True})
     for absorbed in (False, True):
-        trace = trace_of(w, {"heads": 2, "causal": True, "absorbed": absorbed})
+        trace = trace_of("latent", w, heads=2, causal=True, absorbed=absorbed)
         np.testing.assert_allclose(
             trace["output"], usual.problem("multi_head").graph().evaluate()["output"], rtol=1e-12
         )
@@ -124,7 +118,7 @@ def test_a_latent_as_wide_as_the_tokens_is_multi_head_attention() -> None:
 def test_only_the_distance_counts() -> None:
     w = latents(3, 4, 3, 2, 2, 3, 2, d_r=4)
     for absorbed in (False, True):
-        one, other = (trace_of(w, {"heads": 2, "absorbed": absorbed, "start": start}) for start in (0, 9))
+        one, other = (trace_of("latent", w, heads=2, absorbed=absorbed, start=start) for start in (0, 9))
         assert np.abs(one["K_R_rotated"] - other["K_R_rotated"]).max() > 0.1
         np.testing.assert_allclose(one["scores"], other["scores"], rtol=1e-11, atol=1e-13)
 
@@ -179,23 +173,17 @@ def test_both_forms_give_the_same_numbers_and_the_same_gradients(problem: Proble
 def test_token_by_token_with_a_cache_is_the_same_as_all_at_once(absorbed: bool, d_r: int) -> None:
     w = latents(4, 3, 2, 2, 2, 3, 2, d_cq=2, d_r=d_r)
     asked = {"heads": 2, "causal": True, "absorbed": absorbed}
-    whole = trace_of(w, asked)
+    whole = trace_of("latent", w, **asked)
     for past in (1, 2, 3):
         cache = {"c_KV_past": whole["c_KV"][:past]}
         if d_r:
             cache["K_R_past"] = whole["K_R_rotated"][:past]
-        part = trace_of(w | {"X": w["X"][past:]} | cache, asked)
+        part = trace_of("latent", w | {"X": w["X"][past:]} | cache, **asked)
         np.testing.assert_allclose(part["output"], whole["output"][past:], rtol=1e-12)
         assert part["c_KV_all"].shape == (4, 2)
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------
-
-
-def message(inputs: dict[str, Any], settings: dict[str, Any] | None = None) -> str:
-    with pytest.raises(InputError) as error:
-        trace_of(inputs, {"heads": 2} | (settings or {}))
-    return str(error.value)
 
 
 def without(inputs: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -205,36 +193,42 @@ def without(inputs: dict[str, Any], *names: str) -> dict[str, Any]:
 def test_half_of_something() -> None:
     w = latents(2, 3, 2, 1, 2, 3, 2, d_r=2, past=1)
     both = "Give both, or leave both out."
-    assert message(without(w, "W_KR")) == f"W_QR is given, but W_KR is missing. {both}"
-    assert message(without(w, "W_QR")) == f"W_KR is given, but W_QR is missing. {both}"
-    assert message(without(w, "K_R_past")) == f"c_KV_past is given, but K_R_past is missing. {both}"
-    assert message(without(w, "c_KV_past")) == f"K_R_past is given, but c_KV_past is missing. {both}"
-    assert message(without(w, "W_QR", "W_KR")) == f"K_R_past is given, but W_KR is missing. {both}"
+    assert message("latent", without(w, "W_KR"), heads=2) == f"W_QR is given, but W_KR is missing. {both}"
+    assert message("latent", without(w, "W_QR"), heads=2) == f"W_KR is given, but W_QR is missing. {both}"
+    assert message("latent", without(w, "K_R_past"), heads=2) == f"c_KV_past is given, but K_R_past is missing. {both}"
+    assert message("latent", without(w, "c_KV_past"), heads=2) == f"K_R_past is given, but c_KV_past is missing. {both}"
+    assert message("latent", without(w, "W_QR", "W_KR"), heads=2) == f"K_R_past is given, but W_KR is missing. {both}"
 
 
 def test_settings_of_a_rotation_that_turns_nothing() -> None:
     w = latents(2, 3, 2, 1, 2, 3, 2)
     for name, value in (("base", 100), ("start", 1), ("pairing", "half")):
         said = f"{name} is given, but nothing is turned. Add W_QR and W_KR, or leave {name} out."
-        assert message(w, {name: value}) == said
+        assert message("latent", w, heads=2, **{name: value}) == said
 
 
 def test_widths_that_do_not_fit_are_named() -> None:
     w = latents(2, 3, 2, 1, 2, 3, 2, d_r=2)
-    assert message(w | {"W_UK": some(2, 3)}).startswith("W_UK is 2×3: 2 heads cannot share 3 columns evenly.")
-    assert message(w | {"W_UV": some(3, 2)}) == (
+    assert message("latent", w | {"W_UK": some(2, 3)}, heads=2).startswith(
+        "W_UK is 2×3: 2 heads cannot share 3 columns evenly."
+    )
+    assert message("latent", w | {"W_UV": some(3, 2)}, heads=2) == (
         "W_UV is 3×2: it has 3 rows, but the axis “d_c” has length 2, set by W_DKV (3×2). Give W_UV 2 rows, or change W_DKV."
     )
-    assert message(w | {"W_UK": some(2, 4)}).startswith("W_UK is 2×4: it has 4 columns, but the axis “heads·d_h”")
-    assert message(w | {"W_KR": some(3, 3)}) == (
+    assert message("latent", w | {"W_UK": some(2, 4)}, heads=2).startswith(
+        "W_UK is 2×4: it has 4 columns, but the axis “heads·d_h”"
+    )
+    assert message("latent", w | {"W_KR": some(3, 3)}, heads=2) == (
         "W_KR is 3×3: rotary turns pairs of columns, and 3 columns cannot be paired. Give W_KR an even number of columns."
     )
-    assert message(w | {"W_QR": some(3, 8)}) == (
+    assert message("latent", w | {"W_QR": some(3, 8)}, heads=2) == (
         "W_QR is 3×8 and W_KR is 3×2: each of 2 heads turns 2 columns. Give W_QR 4 columns, or change W_KR."
     )
-    assert "W_KR" in message(w | {"W_KR": some(3)})
-    assert message(w | {"c_KV_past": some(2), "K_R_past": some(1, 2)}).startswith("c_KV_past has shape 2, but it needs")
-    assert "“past_key”" in message(w | {"c_KV_past": some(2, 2), "K_R_past": some(1, 2)})
+    assert "W_KR" in message("latent", w | {"W_KR": some(3)}, heads=2)
+    assert message("latent", w | {"c_KV_past": some(2), "K_R_past": some(1, 2)}, heads=2).startswith(
+        "c_KV_past has shape 2, but it needs"
+    )
+    assert "“past_key”" in message("latent", w | {"c_KV_past": some(2, 2), "K_R_past": some(1, 2)}, heads=2)
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES, Case, some
+from cases import CASES, Case, some, trace_of
 
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.core.graph import Trace
@@ -28,10 +28,6 @@ def test_the_steps() -> None:
     rms = list(CASES["rms_norm"][0].with_upstream("rms_norm").graph().steps)
     assert rms[:4] == ["mean_square", "rms", "normalised", "Y"]
     assert {"G_gamma", "G_X_normalised", "G_X_mean_square", "G_X"} <= set(rms)
-
-
-def trace_of(model: str, inputs: dict[str, Any], **settings: Any) -> Trace:
-    return Case(inputs, settings).problem(model).graph().evaluate()
 
 
 def test_every_row_is_centred_and_of_size_1() -> None:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES, Case, heads, some
+from cases import CASES, Case, heads, message, some, trace_of
 
 from attncli.core.graph import Graph, Trace
 from attncli.core.matrix import as_matrix
-from attncli.core.message import InputError
 from attncli.marking.feedback import Marked
 from attncli.marking.mark import Marker
 from attncli.models.heads import multi_head
@@ -51,12 +50,8 @@ def test_cross_attention_ends_in_two_gradients() -> None:
     assert not {"G_X_Q", "G_X_K"} & set(found)
 
 
-def trace_of(inputs: dict[str, Any], settings: dict[str, Any]) -> Trace:
-    return Case(inputs, settings).problem("multi_head").graph().evaluate()
-
-
 def test_what_goes_where() -> None:
-    trace = trace_of(heads(3, 4, 2, 3, 4, 2), {"heads": 2})
+    trace = trace_of("multi_head", heads(3, 4, 2, 3, 4, 2), heads=2)
     for h in range(2):
         assert np.array_equal(trace["Q_heads"][h], trace["Q"][:, 2 * h : 2 * h + 2])
         assert np.array_equal(trace["V_heads"][h], trace["V"][:, 3 * h : 3 * h + 3])
@@ -65,7 +60,7 @@ def test_what_goes_where() -> None:
 
 def test_each_head_is_an_attention_of_its_own() -> None:
     inputs = heads(3, 4, 2, 3, 4, 2)
-    whole = trace_of(inputs, {"heads": 2, "causal": True})
+    whole = trace_of("multi_head", inputs, heads=2, causal=True)
     for h in range(2):
         q, k, v = (whole[f"{name}_heads"][h] for name in "QKV")
         alone = Case({"Q": q, "K": k, "V": v}, {"causal": True}).problem("attention").graph().evaluate()
@@ -85,15 +80,15 @@ def repeated(inputs: dict[str, Any], kv: int, times: int) -> dict[str, Any]:
 def test_shared_heads_equal_the_same_head_written_out(h: int, kv: int) -> None:
     """kv_heads=1 is MQA: MHA whose heads happen to have equal keys and values; between, GQA."""
     inputs = heads(3, 4, 2, 3, 4, h, kv)
-    few = trace_of(inputs, {"heads": h, "kv_heads": kv, "causal": True})
-    many = trace_of(repeated(inputs, kv, h // kv), {"heads": h, "causal": True})
+    few = trace_of("multi_head", inputs, heads=h, kv_heads=kv, causal=True)
+    many = trace_of("multi_head", repeated(inputs, kv, h // kv), heads=h, causal=True)
     np.testing.assert_allclose(few["output"], many["output"], rtol=1e-12)
     assert np.array_equal(few["K_shared"], many["K_heads"])
 
 
 def test_as_many_heads_of_keys_as_of_queries_is_plain() -> None:
     inputs = heads(3, 4, 2, 3, 4, 2)
-    one, other = trace_of(inputs, {"heads": 2, "kv_heads": 2}), trace_of(inputs, {"heads": 2})
+    one, other = trace_of("multi_head", inputs, heads=2, kv_heads=2), trace_of("multi_head", inputs, heads=2)
     assert np.array_equal(one["output"], other["output"]) and "K_shared" not in one
 
 
@@ -101,35 +96,37 @@ def test_one_head_with_an_identity_at_the_end_is_self_attention() -> None:
     inputs = heads(3, 4, 2, 3, 3, 1) | {"W_O": np.eye(3)}
     own = {name: inputs[name] for name in ("X", "W_Q", "W_K", "W_V")}
     alone = Case(own, {"causal": True}).problem("self_attention").graph().evaluate()
-    np.testing.assert_allclose(trace_of(inputs, {"causal": True})["output"], alone["O"], rtol=1e-14)
+    np.testing.assert_allclose(trace_of("multi_head", inputs, causal=True)["output"], alone["O"], rtol=1e-14)
 
 
 def test_the_order_of_heads_does_not_matter_if_the_weights_follow() -> None:
     inputs = heads(3, 4, 2, 3, 4, 2)
     turned = {n: np.concatenate(np.split(inputs[n], 2, axis=1)[::-1], axis=1) for n in ("W_Q", "W_K", "W_V")}
     turned["W_O"] = np.concatenate(np.split(inputs["W_O"], 2)[::-1])
-    one, other = trace_of(inputs, {"heads": 2}), trace_of(inputs | turned, {"heads": 2})
+    one, other = trace_of("multi_head", inputs, heads=2), trace_of("multi_head", inputs | turned, heads=2)
     np.testing.assert_allclose(one["output"], other["output"], rtol=1e-13)
 
 
 def test_token_by_token_with_a_cache_is_the_same_as_all_at_once() -> None:
     inputs = heads(4, 3, 2, 2, 3, 4, 2, biases="QKVO")
     settings = {"heads": 4, "kv_heads": 2, "causal": True}
-    whole = trace_of(inputs, settings)
+    whole = trace_of("multi_head", inputs, **settings)
     for past in (1, 2, 3):
         part = inputs | {
             "X": inputs["X"][past:],
             "K_past": whole["K_heads"][:, :past],
             "V_past": whole["V_heads"][:, :past],
         }
-        np.testing.assert_allclose(trace_of(part, settings)["output"], whole["output"][past:], rtol=1e-12)
+        np.testing.assert_allclose(
+            trace_of("multi_head", part, **settings)["output"], whole["output"][past:], rtol=1e-12
+        )
 
 
 def test_biases_may_be_written_as_a_list_a_row_or_a_column() -> None:
     inputs = heads(2, 3, 2, 2, 3, 2, biases="QO")
-    usual = trace_of(inputs, {"heads": 2})["output"]
+    usual = trace_of("multi_head", inputs, heads=2)["output"]
     for shape in ((4,), (4, 1)):
-        other = trace_of(inputs | {"b_Q": inputs["b_Q"].reshape(shape)}, {"heads": 2})["output"]
+        other = trace_of("multi_head", inputs | {"b_Q": inputs["b_Q"].reshape(shape)}, heads=2)["output"]
         assert np.array_equal(other, usual)
 
 
@@ -147,7 +144,10 @@ def turned(x: Any, start: float = 0.0, base: float = 10000.0) -> Any:
 def test_rotary_turns_queries_and_keys_and_nothing_else() -> None:
     inputs = heads(3, 4, 4, 2, 3, 4, 2)
     settings = {"heads": 4, "kv_heads": 2, "causal": True}
-    plain, other = trace_of(inputs, settings), trace_of(inputs, settings | {"rotary": True, "base": 100})
+    plain, other = (
+        trace_of("multi_head", inputs, **settings),
+        trace_of("multi_head", inputs, **settings | {"rotary": True, "base": 100}),
+    )
     for name in "QK":
         np.testing.assert_allclose(other[f"{name}_rotated"], turned(plain[f"{name}_heads"], base=100), rtol=1e-12)
     shared = other["K_rotated"].repeat(2, 0)
@@ -162,14 +162,14 @@ def test_rotary_turns_queries_and_keys_and_nothing_else() -> None:
 
 def test_rotary_off_is_plain() -> None:
     inputs = heads(3, 4, 2, 2, 3, 2)
-    one, other = trace_of(inputs, {"heads": 2}), trace_of(inputs, {"heads": 2, "rotary": False})
+    one, other = trace_of("multi_head", inputs, heads=2), trace_of("multi_head", inputs, heads=2, rotary=False)
     assert list(one) == list(other) and np.array_equal(one["output"], other["output"])
 
 
 def test_only_the_distance_counts() -> None:
     inputs = heads(3, 4, 4, 2, 3, 2)
     asked = {"heads": 2, "rotary": True, "base": 20, "pairing": "half", "rotary_dim": 2}
-    one, other = trace_of(inputs, asked), trace_of(inputs, asked | {"start": 11})
+    one, other = trace_of("multi_head", inputs, **asked), trace_of("multi_head", inputs, **asked | {"start": 11})
     assert np.abs(one["Q_rotated"] - other["Q_rotated"]).max() > 0.1
     np.testing.assert_allclose(one["scores"], other["scores"], rtol=1e-11, atol=1e-13)
 
@@ -178,10 +178,10 @@ def test_only_the_distance_counts() -> None:
 def test_with_a_cache_positions_count_from_its_end(start: float) -> None:
     inputs = heads(4, 3, 2, 2, 3, 4, 2)
     settings = {"heads": 4, "kv_heads": 2, "causal": True, "rotary": True, "start": start}
-    whole = trace_of(inputs, settings)
+    whole = trace_of("multi_head", inputs, **settings)
     for past in (1, 2, 3):
         cache = {"K_past": whole["K_rotated"][:, :past], "V_past": whole["V_heads"][:, :past]}
-        part = trace_of(inputs | {"X": inputs["X"][past:]} | cache, settings)
+        part = trace_of("multi_head", inputs | {"X": inputs["X"][past:]} | cache, **settings)
         np.testing.assert_allclose(part["angle"], whole["angle"][past:], rtol=1e-15)
         np.testing.assert_allclose(part["output"], whole["output"][past:], rtol=1e-12)
 
@@ -220,44 +220,40 @@ def test_what_rotary_cannot_do_is_said() -> None:
     inputs = heads(2, 3, 2, 2, 3, 2)
     other = heads(2, 3, 2, 2, 3, 2) | {"X_kv": some(4, 3)}
     for name in ("rotary", "alibi"):
-        assert message(other, {"heads": 2, name: True}).endswith(f"Leave {name} out, or leave X_kv out.")
+        assert message("multi_head", other, heads=2, **{name: True}).endswith(f"Leave {name} out, or leave X_kv out.")
     for name, value in (("base", 100), ("start", 2), ("pairing", "half"), ("rotary_dim", 2)):
         said = f"{name} is given, but nothing is turned. Add rotary = true, or leave {name} out."
-        assert message(inputs, {"heads": 2, name: value}) == said
+        assert message("multi_head", inputs, heads=2, **{name: value}) == said
     odd = heads(2, 3, 3, 2, 3, 2)
-    assert message(odd, {"heads": 2, "rotary": True}).startswith("Q_heads is 2×2×3: rotary turns pairs of columns")
+    assert message("multi_head", odd, heads=2, rotary=True).startswith(
+        "Q_heads is 2×2×3: rotary turns pairs of columns"
+    )
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------
 
 
-def message(inputs: dict[str, Any], settings: dict[str, Any]) -> str:
-    with pytest.raises(InputError) as error:
-        trace_of(inputs, settings)
-    return str(error.value)
-
-
 def test_heads_that_do_not_fit() -> None:
     inputs = heads(3, 4, 2, 2, 4, 2)
-    assert message(inputs, {"heads": 3}) == (
+    assert message("multi_head", inputs, heads=3) == (
         "W_Q is 4×4: 3 heads cannot share 4 columns evenly. Give W_Q a number of columns that 3 divides, or change heads."
     )
-    assert message(inputs, {"heads": 2, "kv_heads": 3}) == (
+    assert message("multi_head", inputs, heads=2, kv_heads=3) == (
         "2 query heads cannot share 3 heads of keys and values evenly. Give kv_heads a number that divides 2."
     )
     for heads_ in (0, 1.5, True, -2):
-        assert message(inputs, {"heads": heads_}).startswith("heads: “"), heads_
-    assert "Write a whole number of at least 1, like 2." in message(inputs, {"heads": 0})
+        assert message("multi_head", inputs, heads=heads_).startswith("heads: “"), heads_
+    assert "Write a whole number of at least 1, like 2." in message("multi_head", inputs, heads=0)
 
 
 def test_widths_that_do_not_fit_are_named() -> None:
-    text = message(heads(3, 4, 2, 2, 4, 2) | {"W_O": some(5, 4)}, {"heads": 2})
+    text = message("multi_head", heads(3, 4, 2, 2, 4, 2) | {"W_O": some(5, 4)}, heads=2)
     assert text == (
         "W_O is 5×4: it has 5 rows, but the axis “heads·d_v” has length 4, set by W_V (4×4). Give W_O 4 rows, or change W_V."
     )
-    text = message(heads(3, 4, 2, 2, 4, 2) | {"W_K": some(4, 6)}, {"heads": 2})
+    text = message("multi_head", heads(3, 4, 2, 2, 4, 2) | {"W_K": some(4, 6)}, heads=2)
     assert text.startswith("W_K is 4×6: it has 6 columns, but the axis “kv_heads·d_k” has length 4, set by W_Q (4×4).")
-    text = message(heads(3, 4, 2, 2, 4, 2) | {"b_Q": some(1, 3)}, {"heads": 2})
+    text = message("multi_head", heads(3, 4, 2, 2, 4, 2) | {"b_Q": some(1, 3)}, heads=2)
     assert text.startswith("b_Q is 1×3: it has 3 columns, but the axis “heads·d_k” has length 4, set by W_Q (4×4).")
 
 
