@@ -10,7 +10,7 @@ from typing import TypeAlias
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.message import N_
-from attncli.mistakes.mistake import MistakeKind, Swaps, backward_of, instead, together
+from attncli.mistakes.mistake import MistakeKind, Swaps, backward_of, instead, together, ways_back
 from attncli.ops.layout import MERGE_HEADS, SPLIT_HEADS
 
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
@@ -75,16 +75,8 @@ def _merge_without_transpose(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _memory_order_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """The gradient put together, or cut, in memory order too."""
-    backs = _ways_back(graph, step, swap)
+    backs = ways_back(graph, step, swap)
     return together(*(_in_memory_order(back) for back in backs if back.op.name in ("split_heads", "merge_heads")))
-
-
-def _ways_back(graph: Graph, step: Step, swap: Swaps) -> Iterator[Step]:
-    """The gradients of what a mistake on the way forward was made with."""
-    for step_id in swap if step.phase == "forward" else ():
-        back = backward_of(graph, graph.steps[step_id].inputs[0], graph.steps[step_id])
-        if back is not None:
-            yield back
 
 
 def _orders(heads: int) -> list[tuple[int, ...]]:
@@ -145,7 +137,7 @@ def _dealt_out(step: Step) -> dict[str, Swap]:
 
 
 def _tiled_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    return together(*(_dealt(back) for back in _ways_back(graph, step, swap) if back.op.name == "sum_kv_groups"))
+    return together(*(_dealt(back) for back in ways_back(graph, step, swap) if back.op.name == "sum_kv_groups"))
 
 
 def _dealt(step: Step) -> dict[str, Swap]:

@@ -161,6 +161,14 @@ def backward_of(graph: Graph, source: str, use: Step | None = None) -> Step | No
     return graph.steps.get(gradient)
 
 
+def ways_back(graph: Graph, step: Step, swap: Swaps) -> Iterator[Step]:
+    """The gradients of what a mistake on the way forward was made with."""
+    for step_id in swap if step.phase == "forward" else ():
+        back = backward_of(graph, graph.steps[step_id].inputs[0], graph.steps[step_id])
+        if back is not None:
+            yield back
+
+
 def value_of(graph: Graph, gradient: str) -> str | None:
     """The id whose gradient this is: A for G_A; None for what is no gradient."""
     part = part_of(gradient)

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.core.graph import Graph, Step, Swap, part_of
+from attncli.arithmetic import Arithmetic, Value
+from attncli.core.graph import Graph, Params, Step, Swap, part_of
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_
 from attncli.mistakes.mistake import (
     MistakeKind,
     Swaps,
     anywhere,
-    backward_of,
     by_habit,
     instead,
     passing,
     steps_of,
     together,
     ways,
+    ways_back,
     with_operands,
 )
-from attncli.ops.positions import ROTATE, SINUSOID, positional_angles, usual_exponents
+from attncli.ops.positions import ROTATE, SINUSOID, columns_of, positional_angles
 
 _ANGLE = N_("Look again at the angle p/10000^(2i/d): which i belongs to which {column}?")
 _PAIRS = N_("Look again at which two {columns} are turned together.")
@@ -37,16 +36,23 @@ _BASES = (100.0, 1000.0, 10000.0, 100000.0, 500000.0)
 # --- angles -----------------------------------------------------------------------------------------------------------
 
 
-def _angles(step: Step, exponents: Sequence[int] | None = None, width: int = 0, **other: Matrix) -> dict[str, Swap]:
-    """At the step of the angles, others: of other exponents (over `width`), another base, another first position."""
-    matrix = _matrix({**step.params, **other}, exponents, width)
+def _angles(step: Step, exponents: Sequence[int], width: int = 0) -> dict[str, Swap]:
+    """At the step of the angles, those of other exponents, over another width."""
+    matrix = _matrix(step.params, exponents, width)
     return instead(step, lambda xp: xp.constant(matrix))
 
 
-def _matrix(params: Mapping[str, Any], exponents: Sequence[int] | None = None, width: int = 0) -> Matrix:
-    """The angles by these parameters, with their own exponents or with others."""
-    powers, over = usual_exponents(params) if exponents is None else (exponents, width or params["width"])
-    return positional_angles(params["start"], params["count"], params["base"], powers, over, params["position_scale"])
+def _matrix(params: Params, exponents: Sequence[int], width: int = 0) -> Matrix:
+    """The angles by these parameters, but with these exponents."""
+    over = width or params["width"]
+    return positional_angles(
+        params["start"], params["count"], params["base"], exponents, over, params["position_scale"]
+    )
+
+
+def _otherwise(step: Step, **params: Matrix) -> dict[str, Swap]:
+    """The same step with another base, or another first position."""
+    return with_operands(step, step.op, step.inputs, {**step.params, **params})
 
 
 def _by_pairs(step: Step) -> bool:
@@ -92,38 +98,25 @@ def _waves(graph: Graph, step: Step, exponent: Callable[[int], int]) -> Iterator
     yield instead(step, waves)
 
 
-def _from_one(graph: Graph, step: Step) -> Iterator[Swaps]:
-    yield _angles(step, start=_one_later(step))
-
-
-def _one_later(step: Step) -> Matrix:
-    return as_matrix(float(step.params["start"].values) + 1.0)
+def _from_one(step: Step) -> dict[str, Swap]:
+    return _otherwise(step, start=as_matrix(float(step.params["start"].values) + 1.0))
 
 
 def _from_one_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """In every other place that counts positions."""
-    return together(*(_angles(other, start=_one_later(other)) for other in _other_angles(graph, step)))
+    return together(*(_from_one(other) for other in steps_of(graph, "angle") if other is not step))
 
 
 def _other_base(graph: Graph, step: Step) -> Iterator[Swaps]:
     if step.params["pairs"] > 1:
         for base in _BASES:
             if base != float(step.params["base"].values):
-                yield _of_base(step, as_matrix(base))
-
-
-def _of_base(step: Step, base: Matrix) -> dict[str, Swap]:
-    matrix = _matrix({**step.params, "base": base})
-    return instead(step, lambda xp, base: xp.constant(matrix), base=base)
+                yield _otherwise(step, base=as_matrix(base))
 
 
 def _other_base_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     base: Matrix = swap[step.id].params["base"]
-    return together(*(_of_base(other, base) for other in _other_angles(graph, step)))
-
-
-def _other_angles(graph: Graph, step: Step) -> list[Step]:
-    return [other for other in steps_of(graph, step.op.name) if other is not step]
+    return together(*(_otherwise(other, base=base) for other in steps_of(graph, "angle") if other is not step))
 
 
 # --- the position code ------------------------------------------------------------------------------------------------
@@ -190,16 +183,12 @@ def _exchanged_and_turned(
     else:
         partner, is_first, of_angle = column ^ 1, column % 2 == 0, column % pairs
     whole = xp.slice(a, -1, 0, 2 * pairs)
-    own = xp.multiply(whole, _columns(xp, cos, of_angle))
-    other = xp.multiply(_columns(xp, whole, partner), _columns(xp, sin, of_angle[partner] if slope else of_angle))
+    own = xp.multiply(whole, columns_of(xp, cos, of_angle))
+    other = xp.multiply(columns_of(xp, whole, partner), columns_of(xp, sin, of_angle[partner] if slope else of_angle))
     minus = is_first != reverse
     turned = xp.where(minus, xp.subtract(own, other), xp.add(own, other))
     rest = a.shape[-1] - 2 * pairs
     return xp.concatenate([turned, xp.slice(a, -1, 2 * pairs, a.shape[-1])], -1) if rest else turned
-
-
-def _columns(xp: Arithmetic, a: Value, places: Indices) -> Value:
-    return xp.swapaxes(xp.take(xp.swapaxes(a, -1, -2), places), -1, -2)
 
 
 def _habit(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -211,10 +200,7 @@ def _habit(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step) -
 
 def _habit_back(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """The gradients of what was turned wrongly, turned back as wrongly."""
-    if step.phase != "forward":
-        return {}
-    backs = (backward_of(graph, graph.steps[step_id].inputs[0], graph.steps[step_id]) for step_id in swap)
-    return together(*(wrong(back) for back in backs if back is not None and back.op is step.op))
+    return together(*(wrong(back) for back in ways_back(graph, step, swap) if back.op is step.op))
 
 
 def _with_pairs(wrong: Callable[[Step], dict[str, Swap]], pairing: str, graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -277,7 +263,7 @@ MISTAKES = (
     MistakeKind("cos-exponent-odd", 4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE, ("sinusoid",), _odd_exponents),
     MistakeKind("position-exponents", 3, N_("You used a different exponent. Here pair i of d {columns}, counted from 0, has 2i/d for its sine and for its cosine."), _ANGLE, ("angle", "sinusoid"), _other_exponents),
     MistakeKind("sin-cos-concatenated", 4, N_("You put all sines first and then all cosines. Here they take turns."), N_("Look again at the order of the {columns}."), ("sinusoid",), _concatenated),
-    MistakeKind("positions-from-one", 0, N_("You counted positions from 1. The first one is 0."), N_("Look again at where counting starts."), ("angle",), _from_one, _from_one_alike),
+    MistakeKind("positions-from-one", 0, N_("You counted positions from 1. The first one is 0."), N_("Look again at where counting starts."), ("angle",), ways(anywhere, _from_one), _from_one_alike),
     MistakeKind("base-changed", 1, N_("You used a different base."), N_("Look again at the base of the angles."), ("angle",), _other_base, _other_base_alike),
     MistakeKind("no-positions", 0, N_("You left the positions out."), N_("Look again at what goes into the attention: the embedding plus where the token stands."), ("add_positions",), ways(anywhere, passing)),
     MistakeKind("positions-on-queries-only", 1, N_("You added the positions for the queries only. Keys and values come from the same vectors."), N_("Look again at what K and V are made of: embeddings with positions."), ("product", "affine"), _queries_only),

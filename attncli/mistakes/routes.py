@@ -224,7 +224,7 @@ def _scaled_behind(graph: Graph, masked: Step, scaled: Step) -> dict[str, Swap]:
 
 def _mask_first_back(graph: Graph, masked: Step, scaled: Step, after: Mapping[str, Swap]) -> Iterator[Route]:
     """The way back in that order: through the scale first, then past the mask."""
-    first, second, third = (backward_of(graph, id) for id in (masked.id, scaled.id, scaled.inputs[0]))
+    first, second, third = (backward_of(graph, step_id) for step_id in (masked.id, scaled.id, scaled.inputs[0]))
     if first is None or second is None or third is None or third.op is not scaled.op:
         return
 

@@ -124,7 +124,7 @@ COSINE = entrywise("cosine", "i j -> i j", lambda xp, a: xp.cos(a), r"\cos #1", 
 # --- the position code ------------------------------------------------------------------------------------------------
 
 
-def _columns(xp: Arithmetic, a: Value, places: Indices) -> Value:
+def columns_of(xp: Arithmetic, a: Value, places: Indices) -> Value:
     """These columns of an array, in this order."""
     return xp.swapaxes(xp.take(xp.swapaxes(a, -1, -2), places), -1, -2)
 
@@ -132,7 +132,7 @@ def _columns(xp: Arithmetic, a: Value, places: Indices) -> Value:
 def _sinusoid(xp: Arithmetic, a: Value, *, width: int, arrangement: str) -> Value:
     """sin and cos of a (n pairs), as (n width): in turn, or all sines first; of a (n width), each column of its own."""
     both = xp.concatenate([xp.sin(a), xp.cos(a)], -1)
-    return _columns(xp, both, _order(width, a.shape[-1], arrangement))
+    return columns_of(xp, both, _order(width, a.shape[-1], arrangement))
 
 
 def _order(width: int, pairs: int, arrangement: str) -> Indices:
@@ -185,14 +185,14 @@ ADD_POSITIONS = sum_of_two(
 def _rotate(xp: Arithmetic, a: Value, cos: Value, sin: Value, *, pairing: str, reverse: bool = False) -> Value:
     """Pair i of every row of a (… n d), rotated by the angle of cos and sin (n pairs); columns without a pair stay."""
     pairs = cos.shape[-1]
-    x, y = (_columns(xp, a, places) for places in _places(pairs, pairing))
+    x, y = (columns_of(xp, a, places) for places in _places(pairs, pairing))
     x_cos, y_sin = xp.multiply(x, cos), xp.multiply(y, sin)
     x_sin, y_cos = xp.multiply(x, sin), xp.multiply(y, cos)
     if reverse:
         rotated = [xp.add(x_cos, y_sin), xp.subtract(y_cos, x_sin)]
     else:
         rotated = [xp.subtract(x_cos, y_sin), xp.add(x_sin, y_cos)]
-    whole = _columns(xp, xp.concatenate(rotated, -1), np.argsort(np.concatenate(_places(pairs, pairing))))
+    whole = columns_of(xp, xp.concatenate(rotated, -1), np.argsort(np.concatenate(_places(pairs, pairing))))
     if 2 * pairs == a.shape[-1]:
         return whole
     return joined(xp, whole, xp.slice(a, -1, 2 * pairs, a.shape[-1]), -1)
