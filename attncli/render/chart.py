@@ -70,7 +70,7 @@ class Bar(Record):
     start: float = 0.0
 
 
-class Line(Record):
+class MarkedLine(Record):
     """A line of a plot: one number for every place on the x axis; where it is NaN there is a gap."""
 
     values: Sequence[float]
@@ -116,7 +116,7 @@ def curve(
 
 
 def plot(
-    lines: Sequence[Line],
+    lines: Sequence[MarkedLine],
     width: int,
     height: int,
     *,
@@ -346,7 +346,7 @@ def _plot(part: Plot, say: Say, width: int, encoding: str) -> list[str]:
     marked = list(zip(MARKS[: len(part.trends)], part.trends, strict=True))  # one too many has no mark of its own
     names = wrap(_BETWEEN.join(f"{mark} {say(trend.name)}" for mark, trend in marked), width).split("\n")
     ends = f"{say(part.x_name)} = {figure(part.x[0])}", figure(part.x[-1])
-    lines = [Line(trend.values, mark) for mark, trend in marked]
+    lines = [MarkedLine(trend.values, mark) for mark, trend in marked]
     return names + plot(
         lines, min(width, WIDEST), _HEIGHT, x=part.x, log_x=part.log_x, log_y=part.log_y, low=part.low, high=part.high,
         encoding=encoding, ends=ends,

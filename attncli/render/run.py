@@ -137,7 +137,7 @@ def _beginning(view: View, *, titled: bool) -> Iterator[Block]:
             yield Paragraph(view.why_about(), "reason")
         cells = sum(item.values.size for item in view.steps if item.step is not None)
         if cells > _MANY_CELLS:
-            many = N_("The arithmetic of {count} cells follows. Of one step only: --step ID.")
+            many = N_("The arithmetic of {count} cells follows. For one step only: --step ID.")
             yield Paragraph(Message(many, count=f"{cells:,}"), "aside")
 
 
@@ -237,8 +237,8 @@ _KNOWN = {
     "cross": N_("{part}: the tokens being written look at the other sequence (cross-attention)"),
     "ffn": N_("{part}: every token works by itself on what it has gathered (feed-forward)"),
     "norm": N_("{part}: every token is brought to the same size, which the next part can rely on (normalisation)"),
-    "final": N_("{part}: one more normalisation behind the blocks, before the logits"),
-    "loss": N_("{part}: how far what came out is from what should have come out"),
+    "final": N_("{part}: one more normalisation after the blocks, before the logits"),
+    "loss": N_("{part}: how far the result is from what it should be"),
 }
 
 

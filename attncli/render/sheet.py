@@ -124,7 +124,7 @@ class _Sheet:
         if step is None or step.verdict != "wrong" or not _is_dumped(step) or self.reveal == "hint":
             return
         words = Message(
-            N_("{step} is the first step that departs. Wrong cells: {count} of {all}."),
+            N_("{step} is the first step that differs. Wrong numbers: {count} of {all}."),
             step=step.id,
             count=len(step.cells),
             all=int(step.written.size),

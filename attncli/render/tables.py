@@ -13,7 +13,7 @@ from attncli.render.text import aligned, cell_name, number_text
 from attncli.render.view import Panel
 
 #: A line: texts, and how each of them looks, in Rich's words.
-Line = list[tuple[str, str]]
+StyledLine = list[tuple[str, str]]
 
 #: Between two columns.
 GAP = "  "
@@ -32,11 +32,11 @@ _LEAST_OF_CHINESE = 8
 _LEAST_ROOM = 8
 
 
-def wide_of(line: Line) -> int:
+def wide_of(line: StyledLine) -> int:
     return sum(columns(text) for text, _ in line)
 
 
-def folded(line: Line, width: int) -> Iterator[Line]:
+def folded(line: StyledLine, width: int) -> Iterator[StyledLine]:
     """A line as several, broken as its words allow, each word looking as before."""
     if wide_of(line) <= width:
         yield line
@@ -86,7 +86,7 @@ def _columns_of_word(word: str) -> int:
     return wide if wide == len(word) else min(wide, _LEAST_OF_CHINESE)
 
 
-def beside(group: list[TextColumn], room: Room) -> Iterator[Line]:
+def beside(group: list[TextColumn], room: Room) -> Iterator[StyledLine]:
     """These columns: what stands above them, a rule, and their cells."""
     widths = _widths(group, room.width - len(GAP) * (len(group) - 1))
     heads = [wrap(side.name, wide).split("\n") for side, wide in zip(group, widths, strict=True)]
@@ -176,7 +176,7 @@ class ShownMatrix:
         """Characters the matrix takes side by side with others."""
         return self.frame + sum(column.width + len(GAP) for column in self.columns) - len(GAP)
 
-    def lines(self, width: int) -> Iterator[Line]:
+    def lines(self, width: int) -> Iterator[StyledLine]:
         """As many columns a frame as fit the screen; one number a line where even one does not fit."""
         if self.panel.head is not None:
             yield from folded([(self.room.fit(Message(N_("head {number}"), number=self.panel.head)), "dim")], width)
@@ -189,16 +189,16 @@ class ShownMatrix:
         if (self.rows, len(self.columns)) != self.panel.values.shape:
             yield from folded([(self.room.fit(self._cut()), "yellow")], width)
 
-    def _framed(self, group: list[int]) -> Iterator[Line]:
+    def _framed(self, group: list[int]) -> Iterator[StyledLine]:
         top, middle, bottom, side = _FRAME if self.room.encoding.startswith("utf") else _ASCII_FRAME
         shown = [self.columns[j] for j in group]
         widths = [self.name_width] * bool(self.name_width) + [sum(one.width + len(GAP) for one in shown) - len(GAP)]
 
-        def rule(signs: str) -> Line:
+        def rule(signs: str) -> StyledLine:
             left, line, between, right = tuple(signs)
             return [(left + between.join(line * (wide + 2) for wide in widths) + right, "")]
 
-        def row(name: str, numbers: Line, style: str = "") -> Line:
+        def row(name: str, numbers: StyledLine, style: str = "") -> StyledLine:
             lead = [(side, ""), (f" {padded(name, self.name_width)} ", "dim")] if self.name_width else []
             return [*lead, (f"{side} ", ""), *numbers, (f" {side}", "")]
 
@@ -210,19 +210,19 @@ class ShownMatrix:
             yield row(name, self._numbers(i, group))
         yield rule(bottom)
 
-    def _numbers(self, i: int, group: list[int]) -> Line:
+    def _numbers(self, i: int, group: list[int]) -> StyledLine:
         """A line of numbers; attention weights have a background where there is colour."""
         cells = [right(self.columns[j].cells[i], self.columns[j].width) for j in group]
         if not (self.room.colour and self.step.item.weights):
             return [(GAP.join(cells), "")]
-        line = Line()
+        line = StyledLine()
         for cell, j in zip(cells, group, strict=True):
             share = float(self.panel.values[i, j])
             shade = SHADES[min(len(SHADES) - 1, 1 + int(share * (len(SHADES) - 1)))] if share > 0 else ""
             line += [*([(GAP, "")] if line else []), (cell, shade)]
         return line
 
-    def _one_a_line(self, width: int) -> Iterator[Line]:
+    def _one_a_line(self, width: int) -> Iterator[StyledLine]:
         for i in range(self.rows):
             for j, column in enumerate(self.columns):
                 name = cell_name(self.step.item.name, self.panel.index(i, j), self.step.view.layout)

@@ -42,9 +42,9 @@ from attncli.render.document import (
 from attncli.render.formula import as_text
 from attncli.render.tables import (
     GAP,
-    Line,
     Room,
     ShownMatrix,
+    StyledLine,
     TextColumn,
     beside,
     folded,
@@ -117,17 +117,17 @@ def table_text(view: View) -> str:
 class Screen(Room):
     """Prints blocks; where there is colour, attention weights are shaded."""
 
-    def wrapped(self, words: Said, style: str = "", first: str = "", rest: str = "") -> Iterator[Line]:
+    def wrapped(self, words: Said, style: str = "", first: str = "", rest: str = "") -> Iterator[StyledLine]:
         """Words broken into lines as their language allows; lines that are there already stay."""
         for line in self.fit(words).split("\n"):
             for broken in wrap(line, self.width, first, rest).split("\n"):
                 yield [(broken, style)]
 
-    def lines(self, blocks: Iterable[Block]) -> Iterator[Line]:
+    def lines(self, blocks: Iterable[Block]) -> Iterator[StyledLine]:
         for block in blocks:
             yield from self.block(block)
 
-    def block(self, block: Block) -> Iterator[Line]:
+    def block(self, block: Block) -> Iterator[StyledLine]:
         match block:
             case Gap():
                 yield []
@@ -170,11 +170,11 @@ class Screen(Room):
 
                 yield from ([(line, "")] for line in drawn(block, self.say, self.width, self.encoding))
 
-    def paragraph(self, block: Paragraph, indent: int = 0) -> Iterator[Line]:
+    def paragraph(self, block: Paragraph, indent: int = 0) -> Iterator[StyledLine]:
         first = " " * (indent + block.indent)
         yield from self.wrapped(block.text, _TONES.get(block.tone, ""), first, first + " " * block.hanging)
 
-    def listing(self, listing: Listing) -> Iterator[Line]:
+    def listing(self, listing: Listing) -> Iterator[StyledLine]:
         """Names in a column, with formulas beside them that go on under their own beginning."""
         wide = max(columns(self.fit(entry.name)) for entry in listing.entries)
         for entry in listing.entries:
@@ -188,7 +188,7 @@ class Screen(Room):
             rest = " " * (columns(first) if columns(first) <= self.width // 2 else listing.indent + 2)
             yield from self.wrapped(entry.text, style, first, rest)
 
-    def bars(self, block: Bars) -> Iterator[Line]:
+    def bars(self, block: Bars) -> Iterator[StyledLine]:
         from attncli.render.chart import Bar, bars
 
         rows = [Bar(self.fit(name), length, text) for name, length, text in block.rows]
@@ -197,7 +197,7 @@ class Screen(Room):
         if block.is_framed:
             yield []
 
-    def columns(self, block: Columns) -> Iterator[Line]:
+    def columns(self, block: Columns) -> Iterator[StyledLine]:
         """Under one another; where that is wider than the screen, one after the other in each line."""
         rows = [[self.fit(cell) for cell in row] for row in block.rows]
         widths = [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
@@ -208,7 +208,7 @@ class Screen(Room):
 
     # Steps.
 
-    def steps(self, steps: Sequence[ShownStep]) -> Iterator[Line]:
+    def steps(self, steps: Sequence[ShownStep]) -> Iterator[StyledLine]:
         """One below the other: what each means, and its arithmetic where that was asked for."""
         for step in steps:
             yield []
@@ -218,13 +218,13 @@ class Screen(Room):
             if step.view.expand:
                 yield from self.arithmetic(step)
 
-    def step(self, step: ShownStep, width: int) -> Iterator[Line]:
+    def step(self, step: ShownStep, width: int) -> Iterator[StyledLine]:
         """A step: its formula, and below it its numbers."""
         yield from folded(self.step_heading(step), width)
         for matrix in self.matrices(step):
             yield from matrix.lines(width)
 
-    def step_heading(self, step: ShownStep) -> Line:
+    def step_heading(self, step: ShownStep) -> StyledLine:
         item = step.item
         line = [(f"{step.number}. ", "bold")] if step.number else []
         line.append((item.id, "bold magenta" if item.phase == "backward" else "bold cyan"))
@@ -233,7 +233,7 @@ class Screen(Room):
             line.append((f"   {item.name} = {formula}" if formula else f"   {item.name}", ""))
         return [(fitted(text, self.encoding), style) for text, style in [*line, (f"   {item.shape}", "dim")]]
 
-    def arithmetic(self, step: ShownStep) -> Iterator[Line]:
+    def arithmetic(self, step: ShownStep) -> Iterator[StyledLine]:
         """The arithmetic of every cell, whose lines go on under their own beginning."""
         for name, text in step.view.arithmetic(step.item):
             label = fitted(f"{name} = ", self.encoding)
@@ -246,7 +246,7 @@ class Screen(Room):
     def matrices(self, step: ShownStep) -> Iterator[ShownMatrix]:
         return (ShownMatrix(self, step, panel) for panel in step.item.panels)
 
-    def side_by_side(self, steps: Sequence[ShownStep]) -> Iterator[Line]:
+    def side_by_side(self, steps: Sequence[ShownStep]) -> Iterator[StyledLine]:
         """Steps next to each other as long as they fit."""
         row: list[tuple[int, ShownStep]] = []
         for step in steps:
@@ -259,19 +259,19 @@ class Screen(Room):
         if row:
             yield from self.row(row)
 
-    def row(self, row: list[tuple[int, ShownStep]]) -> Iterator[Line]:
+    def row(self, row: list[tuple[int, ShownStep]]) -> Iterator[StyledLine]:
         if len(row) == 1:
             yield from self.step(row[0][1], self.width)
             return
-        for lines in zip_longest(*(self.step(step, width) for width, step in row), fillvalue=Line()):
-            together = Line()
+        for lines in zip_longest(*(self.step(step, width) for width, step in row), fillvalue=StyledLine()):
+            together = StyledLine()
             for (width, _), line in zip(row, lines, strict=True):
                 together += [*line, (" " * (width - wide_of(line)) + _BETWEEN, "")]
             yield together
 
     # A marked sheet, and the tree of a number.
 
-    def verdict(self, verdict: StepVerdict) -> Iterator[Line]:
+    def verdict(self, verdict: StepVerdict) -> Iterator[StyledLine]:
         """The verdict on a step, and below it, indented, what there is to say."""
         style = _TONES[verdict.tone]
         heading = [(f"{verdict.sign} ", style), (verdict.name, "bold"), (f"  {verdict.words}", style)]
@@ -284,7 +284,7 @@ class Screen(Room):
                 cells = zip(line.texts, line.wrong, strict=True)
                 yield [("   ", ""), *((self.fit(text), "bold red" if wrong else "") for text, wrong in cells)]
 
-    def tree(self, branch: Branch, first: str = "", rest: str = "") -> Iterator[Line]:
+    def tree(self, branch: Branch, first: str = "", rest: str = "") -> Iterator[StyledLine]:
         """A name, what it comes to, and below it what that was made from."""
         line = [(self.fit(branch.name), "bold"), (self.fit(branch.text), "")]
         for i, part in enumerate(folded(line, self.width - len(first))):
@@ -300,7 +300,7 @@ class Screen(Room):
     def cell(self, cell: Said | Symbol) -> str:
         return self.fit(as_text(cell.latex) if isinstance(cell, Symbol) else cell)
 
-    def bands(self, table: Tabular) -> Iterator[Line]:
+    def bands(self, table: Tabular) -> Iterator[StyledLine]:
         """As many columns side by side as fit, the others below with the labels again."""
         rows = [[self.cell(cell) for cell in row] for row in table.rows]
         heads = [[self.fit(line) for line in column.head] for column in table.columns]
@@ -316,7 +316,7 @@ class Screen(Room):
                 if any(row[j] != "–" for j in shown):
                     yield from self.band(row, label, [(j, wide[j], table.columns[j].strong) for j in shown])
 
-    def band(self, row: list[str], label: int, shown: list[tuple[int, int, bool]]) -> Iterator[Line]:
+    def band(self, row: list[str], label: int, shown: list[tuple[int, int, bool]]) -> Iterator[StyledLine]:
         """A line of a band; a label that is too long goes on below it."""
         indent = " " * (len(row[0]) - len(row[0].lstrip()))
         style = "dim" if indent else ""
@@ -325,7 +325,7 @@ class Screen(Room):
         yield [(padded(first, label), style), *numbers]
         yield from ([(line, style)] for line in rest)
 
-    def counts(self, block: Counts) -> Iterator[Line]:
+    def counts(self, block: Counts) -> Iterator[StyledLine]:
         """How often something was counted: a table, or where that is wider than the screen a line a name."""
         heads = [self.fit(words) for words, _ in block.kinds]
         styles = [_TONES.get(tone, "") for _, tone in block.kinds]
@@ -345,7 +345,7 @@ class Screen(Room):
                 words = " · ".join(f"{head} {count}" for head, count in zip(heads, counts, strict=True) if count)
                 yield from self.wrapped(words, "", f"{name}  ", "  ")
 
-    def table(self, table: Tabular) -> Iterator[Line]:
+    def table(self, table: Tabular) -> Iterator[StyledLine]:
         """As many columns side by side as fit, numbers with their points under one another; the first column begins each band."""
         sides = [self.column(table, j) for j in range(len(table.columns))]
         least = [side.least for side in sides]
@@ -372,7 +372,7 @@ class Screen(Room):
 
         return shortened(cell, _LONGEST_CELL, self.encoding)
 
-    def grid(self, grid: Grid) -> Iterator[Line]:
+    def grid(self, grid: Grid) -> Iterator[StyledLine]:
         """A matrix of a worksheet, with what is to be filled in as lines to write on."""
         symbol = as_text(grid.symbol)
         yield from self.wrapped(f"{grid.name}{'' if symbol == grid.name else f'  {symbol}'}   {grid.note}")

@@ -244,8 +244,8 @@ def test_the_first_ten_lines_say_where_a_program_departs_and_why(
 
 
 def test_a_persons_sheet_has_no_such_lines() -> None:
-    assert "departs" not in check(WRONG).out
-    assert "departs" not in check({**WRONG, "scaled": [[1, 2]]}).out
+    assert "first step that differs" not in check(WRONG).out
+    assert "first step that differs" not in check({**WRONG, "scaled": [[1, 2]]}).out
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attncli.locale.fit import columns
-from attncli.render.chart import Bar, Line, bars, curve, plot, scale_of_shades, shades
+from attncli.render.chart import Bar, MarkedLine, bars, curve, plot, scale_of_shades, shades
 from attncli.render.text import figure
 
 ENCODINGS = ("utf-8", "ascii", "gbk")
@@ -87,14 +87,14 @@ def test_a_plot_keeps_to_its_size(
     encoding: str, data: st.DataObject, width: int, height: int, logs: tuple[bool, bool]
 ) -> None:
     x = sorted(data.draw(st.sets(st.floats(1e-3, 1e6), min_size=1, max_size=30)))
-    lines = [Line(data.draw(st.lists(NUMBERS, min_size=len(x), max_size=len(x))), mark) for mark in "*o"]
+    lines = [MarkedLine(data.draw(st.lists(NUMBERS, min_size=len(x), max_size=len(x))), mark) for mark in "*o"]
     drawn = plot(lines, width, height, x=x, log_x=logs[0], log_y=logs[1], encoding=encoding, ends=("a", "b"))
     assert len(drawn) == height
     assert all(columns(line) <= width for line in drawn)
 
 
 def test_a_plot_puts_marks_where_the_numbers_are() -> None:
-    lines = plot([Line([1, 2, 4], "*"), Line([1, 1, 1], "o")], 21, 7, x=[1, 2, 4], log_x=True, log_y=True)
+    lines = plot([MarkedLine([1, 2, 4], "*"), MarkedLine([1, 1, 1], "o")], 21, 7, x=[1, 2, 4], log_x=True, log_y=True)
     assert lines[0].rstrip().endswith("*")
     assert lines[4].count("o") == 2  # at x = 1 the first line's mark stands above the second's
     assert lines[4][3] == "*"
