@@ -11,7 +11,7 @@ from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from attncli.core.report import Maps, Plot, Spans
-from attncli.locale.fit import columns, fitted, padded, wrap
+from attncli.locale.fit import NO_BREAK, columns, fitted, padded, wrap
 from attncli.render.document import (
     Bars,
     Block,
@@ -158,7 +158,8 @@ class Screen(Room):
             case Branch():
                 yield from self.tree(block)
             case Fields():
-                yield [("  ".join(f"{field} ____________________" for field in block.names), "")]
+                lines = (NO_BREAK.join((*field.split(), "_" * 20)) for field in block.names)
+                yield from self.wrapped(GAP.join(lines))
             case Grids():
                 for grid in block.grids:
                     yield []

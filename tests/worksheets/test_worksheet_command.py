@@ -205,6 +205,7 @@ def test_a_sheet_and_its_key_in_every_format(name, lang, tmp_path):
 
 @pytest.mark.parametrize("width", [30, 50, 120])
 def test_a_sheet_is_as_wide_as_the_screen_and_in_a_file_as_wide_as_paper(width, tmp_path):
+    assert_fits(run("worksheet", "attention", "--seed", 3, COLUMNS=width), width)
     shown = run("worksheet", "attention", "--seed", 3, "--key", COLUMNS=width)
     assert_fits(shown, width)
     (tmp_path / "key.txt").unlink(missing_ok=True)
