@@ -23,6 +23,8 @@ from attncli.marking.verdict import Verdict, Verdicts
 
 #: Units within which what is carried on with all digits and what stands on the page are mixed.
 _BESIDE = 3.0
+#: Units of the last place written within which a number is a round one.
+_ROUND = 1e-6
 #: Units of the last place beyond which a right line speaks against a mistake that would have shown in it.
 _SURELY = 3.0
 
@@ -124,11 +126,22 @@ class OwnPass:
         return found
 
     def _has_fewer(self, id: str, line: Line) -> BoolArray:
-        """Which sheets wrote a number with fewer places than asked."""
+        """Which sheets wrote a number with fewer places than asked, and than the number has."""
         if line.places is None:
             return np.zeros(len(line.values), dtype=np.bool_)
         fewer = (line.places >= 0) & (line.places < self.first.rules(id).decimals)
+        if fewer.any():
+            fewer &= ~self._is_held(id, line)
         return np.array(fewer.reshape(len(fewer), -1).any(1), dtype=np.bool_)
+
+    def _is_held(self, id: str, line: Line) -> BoolArray:
+        """Where the places written are as many as the right number has: nobody writes 5.000 for a whole number."""
+        full = self.right[line.eps].chains[0].raw(id)
+        if full.shape[1:] != line.values.shape[1:]:
+            return np.zeros(line.values.shape, dtype=np.bool_)
+        scaled = full * 10.0 ** np.asarray(line.places, dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            return np.array(np.abs(scaled - np.rint(scaled)) <= _ROUND, dtype=np.bool_)
 
     def _apart(self, id: str) -> BoolArray:
         """Which sheets have a line that is not right on the way here, or one whose mistake is made again here."""

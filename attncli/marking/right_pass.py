@@ -170,8 +170,8 @@ class RightPass:
         judged = judge(line, right.fork(route.swap, rows).raws(id) + head.fork(route.swap).raws(id), strictly)
         full = right.chains[0].fork(rows=rows).fork(route.swap)
         judged = self._reconsidered(id, line, judged, full, {}, strictly)
-        # Nothing taken away is a way to e^x, and no maximum: zeros show nothing.
-        true = self.marker.rounded(id)
+        # Nothing taken away is a way to e^x, and no maximum: zeros show nothing. A maximum that is 0 is one.
+        true = full.raw(id)[0] if route.id == "maximum-before-mask" else self.marker.rounded(id)
         nothing = trivial_rows(true, np.where(np.isneginf(line.values), true, line.values))[1]
         return np.where(nothing, WRONG, judged.worst)
 

@@ -309,11 +309,12 @@ def _constants_between(
         return
     if not np.isfinite(np.where(visible, written, 0.0)).all() or (powers and (written < 0).any()):
         return
+    shown = visible & (written != 0) if powers else visible  # any score that is low enough comes to e^x = 0
     top = source[0].max(-1).ravel() - _USUAL * unit, source[1].max(-1).ravel() + _USUAL * unit
     for lo, hi in _before_writing(written, unit, powers):
         least = np.where(visible, source[0] - hi, -np.inf).max(-1)
         most = np.where(visible, source[1] - lo, np.inf).min(-1)
-        if _are_constants(least.ravel(), most.ravel(), top, visible.sum(-1).ravel() > 1, unit):
+        if _are_constants(least.ravel(), most.ravel(), top, shown.sum(-1).ravel() > 1, unit):
             yield least, most
 
 
@@ -354,7 +355,7 @@ def _are_constants(
     if not own.any():
         return False
     if several.any():
-        # A line with one visible score alone agrees with any number: others must show that a constant was taken.
+        # A line that shows one score alone agrees with any number: others must show that a constant was taken.
         return bool((own & several).any())
     low, high = least - top[1], most - top[0]
     same = ((least[:, None] <= most) & (most[:, None] >= least)) | ((low[:, None] <= high) & (high[:, None] >= low))

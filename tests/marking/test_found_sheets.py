@@ -169,3 +169,42 @@ def test_a_zero_is_no_slip_of_the_decimal_point() -> None:
     step = next(step for step in marked.steps if step.id == "exp")
     assert step.verdict == "wrong"
     assert "decimal-point" not in {named.id for named in step.mistakes}
+
+
+BY_HAND = Problem(
+    "attention",
+    {name: parse_matrix(text) for name, text in {"Q": "1 2", "K": "1 0; 0 1", "V": "2 0; 0 4"}.items()},
+    settings={"scale": "none"},
+    id="by-hand",
+)
+
+
+@pytest.mark.parametrize(("maximum", "shifted"), [("5", "0 -3"), ("5.000", "0.000 -3.000"), ("5.0", "0 -3.00")])
+def test_a_whole_number_is_whole_however_many_places_it_has(maximum: str, shifted: str) -> None:
+    """After a wrong line, too: 5 is all there is of 5.000."""
+    marked = Marker(BY_HAND).mark(sheet({"answers": {"scores": "5 2", "row_max": maximum, "shifted": shifted}}))
+    assert [(step.verdict, step.points) for step in marked.steps[1:3]] == [("follow_through", 1)] * 2
+
+
+def test_a_stump_that_is_carried_on_stays_one() -> None:
+    """0.3 is not all there is of 0.269: what it leads to is half right at most."""
+    marked = Marker(BY_HAND).mark(sheet({"answers": {"A": "0.3 0.7", "O": "0.6 2.8"}}))
+    assert sum(step.points for step in marked.steps) <= 1
+
+
+LONE = problem("attention", 2, "1 1 1; 1 1 1", Q="8 2; -3 -2", K="2 -2; -5 -8; 6 -7", V="2 1 0; 1 -2 -2; 0 0 2")
+
+
+@pytest.mark.parametrize("exp", ["0 0 5; 0 0.3 0", "0.00 0.00 5.00; 0.00 0.30 0.00"])
+def test_one_number_of_a_line_shows_no_constant(exp: str) -> None:
+    """Any number is e^x for some constant taken away; that the others come to 0 says nothing."""
+    assert verdicts(LONE, {"exp": exp})["exp"] == "wrong"
+
+
+def test_a_maximum_before_the_mask_may_be_0() -> None:
+    exercise = problem(
+        "attention", 3, "1 1; 1 1", {"causal": True, "scale": "none"}, Q="-1 0; 0 0", K="1 0; 0 1", V="1 0; 0 1"
+    )
+    found = verdicts(exercise, {"row_max": "0; 0", "shifted": "-1 -inf; 0 0"})
+    assert (found["row_max"], found["shifted"]) == ("route", "correct")
+    assert verdicts(exercise, {"scores": "0 0; 0 0", "row_max": "0; 0"})["row_max"] != "correct"
