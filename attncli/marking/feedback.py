@@ -159,17 +159,16 @@ class Marked(Record):
         ----------
         right : by step what it should have come to, as nested lists, where that is to be told
         """
+        steps = [step.data(language) for step in self.steps]
         out: dict[str, Any] = {
             "schema": 1,
             "problem": self.problem.id,
             "student": self.student,
-            "score": _sum([step.points for step in self.steps]),
-            "max_score": _sum([step.max_points for step in self.steps]),
+            "score": _sum([step.points for step in self.steps], [step["points"] for step in steps]),
+            "max_score": _sum([step.max_points for step in self.steps], [step["max_points"] for step in steps]),
             "first_wrong": self.first_wrong,
-            "steps": [step.data(language) for step in self.steps],
+            "steps": steps if right is None else [{**step, "right": right.get(step["id"])} for step in steps],
         }
-        if right is not None:
-            out["steps"] = [{**step, "right": right.get(step["id"])} for step in out["steps"]]
         if self.notes:
             out["notes"] = [note.text(language) for note in self.notes]
         return out
@@ -183,10 +182,11 @@ class Marked(Record):
     _repr_markdown_ = __str__
 
 
-def _sum(points: list[Fraction]) -> float:
-    """The exact sum; whole points, which are the most, are added as such."""
-    whole = sum(one.numerator for one in points if one.denominator == 1)
-    return float(sum((one for one in points if one.denominator != 1), Fraction(whole)))
+def _sum(exact: Sequence[Fraction], floats: Sequence[float]) -> float:
+    """The exact sum; whole points, which are the most, are added as such: it is many times as fast."""
+    broken = [points for points, near in zip(exact, floats, strict=True) if not near.is_integer()]
+    whole = sum([near for near in floats if near.is_integer()])
+    return float(sum(broken, Fraction(whole)))
 
 
 def named(mistakes: Iterable[Named]) -> list[dict[str, str]]:
