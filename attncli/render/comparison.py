@@ -10,7 +10,7 @@ from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import GROUPS, LATENT, ROTARY, WIDTHS, Assumed, CountLine, Product, Ratio
 from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Tabular, TabularColumn
-from attncli.render.text import figure
+from attncli.render.text import figure, filled
 
 
 def page(comparison: Comparison, language: Language, *, expand: bool = False) -> Iterator[Block]:
@@ -77,21 +77,6 @@ def number(value: int | float | Fraction) -> str:
         return exact(int(value))
     text = figure(float(value))
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
-
-
-def rounded(message: Message) -> Message:
-    """The message with its fractions to four significant digits."""
-    if isinstance(message, Listed):
-        return message
-    return Message(message.template, **{name: _rounded(value) for name, value in message.fields.items()})
-
-
-def _rounded(value: object) -> object:
-    if isinstance(value, Message):
-        return rounded(value)
-    if isinstance(value, Fraction):
-        return int(value) if value.denominator == 1 else float(f"{float(value):.4g}")
-    return value
 
 
 def bytes_text(value: Fraction) -> str:
@@ -212,7 +197,7 @@ class _Page:
         self.several = len(comparison.models) > 1
 
     def say(self, message: Message | str) -> str:
-        return (rounded(message) if isinstance(message, Message) else Message(message)).text(self.language)
+        return (filled(message) if isinstance(message, Message) else Message(message)).text(self.language)
 
     def blocks(self) -> Iterator[Block]:
         """From top to bottom."""

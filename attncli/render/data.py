@@ -18,11 +18,10 @@ from attncli.core.report import Maps, Report
 from attncli.cost.claims import Claim
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import CountLine
-from attncli.render.comparison import counted, numbers, rounded, symbols
+from attncli.render.comparison import counted, numbers, symbols
 from attncli.render.document import Say, say_in
-from attncli.render.report import filled
 from attncli.render.run import compared, notice, prompt
-from attncli.render.text import number_text, plain
+from attncli.render.text import filled, number_text, plain
 from attncli.render.view import Item, View
 
 
@@ -232,7 +231,7 @@ def _line(line: CountLine) -> dict[str, object]:
 
 def _claim(claim: Claim, language: Language) -> dict[str, object]:
     def text(message: Message | None) -> str | None:
-        return None if message is None else rounded(message).text(language)
+        return None if message is None else filled(message).text(language)
 
     return {
         "id": claim.id,

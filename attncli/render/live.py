@@ -1,4 +1,4 @@
-r"""A progress bar on standard error while a class is marked."""
+r"""Progress on standard error: a bar while sheets are marked or made, a curve of the loss while a model is trained."""
 
 from __future__ import annotations
 

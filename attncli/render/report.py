@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attncli.core.message import Listed, Message
+from attncli.core.message import Message
 from attncli.core.report import Report, Table, TableCell
 from attncli.render.document import Block, Gap, Heading, Paragraph, Said, Tabular, TabularColumn
-from attncli.render.text import figure
+from attncli.render.text import figure, filled
 
 
 def page(report: Report) -> Iterator[Block]:
@@ -41,16 +41,3 @@ def _cell(value: TableCell, digits: int) -> Said:
 
 def _text(words: Said) -> Said:
     return filled(words) if isinstance(words, Message) else words
-
-
-def filled(message: Message) -> Message:
-    """The message with its numbers written as the reader sees them elsewhere."""
-    return Message(message.template, **{name: _as_field(value) for name, value in message.fields.items()})
-
-
-def _as_field(value: object) -> object:
-    if isinstance(value, Listed):
-        return value
-    if isinstance(value, Message):
-        return filled(value)
-    return figure(value) if isinstance(value, float) else value

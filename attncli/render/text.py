@@ -7,13 +7,14 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import numpy as np
 
 from attncli.arithmetic import Number, Value
 from attncli.arithmetic.hand import round_decimal
 from attncli.core.graph import Axis, Graph, part_of
-from attncli.core.message import Language, Message
+from attncli.core.message import Language, Listed, Message
 from attncli.core.terms import Index
 from attncli.problems.problem import UNNAMED, Problem
 
@@ -224,3 +225,18 @@ def figure(value: float, digits: int = 4) -> str:
         return short
     rounded = float(f"{value:.{digits}g}")
     return f"{rounded:.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def filled(message: Message) -> Message:
+    """The message with its numbers written as the reader sees them elsewhere."""
+    if isinstance(message, Listed):
+        return message
+    return Message(message.template, **{name: _as_field(value) for name, value in message.fields.items()})
+
+
+def _as_field(value: object) -> object:
+    if isinstance(value, Message):
+        return filled(value)
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else figure(float(value))
+    return figure(value) if isinstance(value, float) else value
