@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from attncli.arithmetic.hand import Hand
-from attncli.core.graph import Axis, Graph, Swap, default_symbol, show_shape
+from attncli.core.axes import Axis, show_shape
+from attncli.core.graph import Graph, Swap, default_symbol
 from attncli.core.matrix import as_matrix
 from attncli.core.message import InputError, ShapeError
 from attncli.ops.elementwise import EXP, MULTIPLY, SCALE

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
+from attncli.core.axes import Axis, join_axes, show_shape, wrong_axis_count, wrong_length
 from attncli.core.matrix import FloatArray, Matrix
-from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError, counted, unknown
+from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError, unknown
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term, Values
 
@@ -28,14 +28,6 @@ Notes: TypeAlias = Mapping[str, str | tuple[str, ...]]
 
 #: Writes the gradient of one operand: (graph, step, id of the step's gradient, id to write).
 Rule: TypeAlias = "Callable[[Graph, Step, str, str], object]"
-
-
-class Axis(Record):
-    """One axis of an array: its name ("query", "d_k"), its length, and the operand that set it."""
-
-    name: str
-    size: int
-    setter: str
 
 
 class Op(Record):
@@ -256,14 +248,7 @@ class Graph:
             No numbers at all, or one that is not finite.
         """
         if matrix.values.ndim != len(axes):
-            raise ShapeError(
-                "{name} has shape {shape}, but it needs {count}: {axes}. {fix}",
-                name=input_id,
-                shape=show_shape(matrix.shape),
-                count=count_axes(len(axes)),
-                axes=" × ".join(axes),
-                fix=Message(_FIXES[min(len(axes), 3) - 1]),
-            )
+            raise wrong_axis_count(input_id, matrix.shape, axes)
         _check_numbers(input_id, matrix.values, hidden)
         named = []
         for position, (name, size) in enumerate(zip(axes, matrix.shape, strict=True)):
@@ -271,7 +256,9 @@ class Graph:
                 part_of(input_id) + name, Axis(name, size, input_id)
             )
             if before.size != size:
-                raise self._misfit(input_id, matrix.shape, position, name, before)
+                setter = before.setter
+                setter_shape = show_shape(self.shape(setter)) if setter in self else str(before.size)
+                raise wrong_length(input_id, matrix.shape, position, before, setter_shape)
             named.append(Axis(name, size, before.setter))
         reason = Message(why) if isinstance(why, str) else why
         self.inputs[input_id] = Input(
@@ -285,21 +272,6 @@ class Graph:
         while part and part + name not in self.bound:
             part = part_of(part[:-1])
         return self.bound.get(part + name)
-
-    def _misfit(self, step_id: str, shape: tuple[int, ...], position: int, name: str, before: Axis) -> ShapeError:
-        from_end = len(shape) - position
-        return ShapeError(
-            "{name} is {shape}: it has {found}, but the axis “{axis}” has length {size}, set by {setter} ({setter_shape})."
-            " Give {name} {expected}, or change {setter}.",
-            name=step_id,
-            shape=show_shape(shape),
-            found=_length(shape[position], from_end, len(shape)),
-            axis=name,
-            size=before.size,
-            expected=_length(before.size, from_end, len(shape)),
-            setter=before.setter,
-            setter_shape=show_shape(self.shape(before.setter)) if before.setter in self else str(before.size),
-        )
 
     def apply(
         self,
@@ -329,7 +301,8 @@ class Graph:
         """
         if step_id in self:
             raise ValueError(f"step {step_id!r} exists already")
-        named = join_axes(op, step_id, params, axes, [(name, self.axes(name)) for name in inputs])
+        pattern = op.axes if isinstance(op.axes, str) else op.axes(params)
+        named = join_axes(pattern, step_id, params, axes, [(name, self.axes(name)) for name in inputs])
         self.steps[step_id] = Step(
             step_id,
             symbol or default_symbol(step_id),
@@ -470,65 +443,6 @@ class Graph:
         return self._lines, self._cells
 
 
-#: Stands for a head axis in front, which goes through every op.
-_HEADS = "head"
-
-
-def join_axes(
-    op: Op, step_id: str, params: Params, new: Sequence[str], operands: Sequence[tuple[str, tuple[Axis, ...]]]
-) -> tuple[Axis, ...]:
-    """The axes of the result, after checking that the operands fit.
-
-    Raises
-    ------
-    ShapeError
-        Names the operands with their shapes, the axis, and who set it.
-    """
-    spec = op.axes if isinstance(op.axes, str) else op.axes(params)
-    left, _, right = spec.partition("->")
-    wanted = [part.split() for part in left.split(",")] if left.strip() else []
-    if wanted and wanted[-1][-1] == "?":
-        wanted = [*wanted[:-1], wanted[-1][:-1]] if len(operands) == len(wanted) else wanted[:-1]
-    bound: dict[str, tuple[Axis, str]] = {}
-    misfit = partial(_misfit, op, step_id, operands)
-    for (name, axes), letters in zip(operands, wanted, strict=True):
-        if len(axes) == len(letters) + 1:
-            letters = [_HEADS, *letters]
-        if len(axes) != len(letters):
-            text = N_("{name} has {count}, expected {expected}")
-            raise misfit(Message(text, name=name, count=count_axes(len(axes)), expected=len(letters)))
-        for letter, axis in zip(letters, axes, strict=True):
-            known, setter = bound.setdefault(letter, (axis, name))
-            expected = 1 if letter == "1" else known.size
-            if axis.size != expected:
-                text = N_("the axis “{axis}” has length {size} in {name} but {expected} in {setter}")
-                sizes = {"size": axis.size, "expected": expected}
-                raise misfit(Message(text, axis=known.name, name=name, setter=setter, **sizes))
-    names = iter(new)
-    result = [_result_axis(letter, bound, params, names, step_id) for letter in right.split()]
-    return (bound[_HEADS][0], *result) if _HEADS in bound else tuple(result)
-
-
-def _result_axis(
-    letter: str, bound: Mapping[str, tuple[Axis, str]], params: Params, names: Iterator[str], step_id: str
-) -> Axis:
-    if letter == "1":
-        return Axis("", 1, step_id)
-    if letter.startswith("="):
-        name, _, param = letter[1:].partition(":")
-        return Axis(next(names, name), int(params[param]), step_id)
-    for sign, together in (("+", sum), ("*", math.prod)):
-        if sign in letter:
-            parts = [bound[part][0] for part in letter.split(sign)]
-            return Axis(next(names, parts[-1].name), together(part.size for part in parts), step_id)
-    return bound[letter][0]
-
-
-def _misfit(op: Op, step_id: str, operands: Sequence[tuple[str, tuple[Axis, ...]]], what: Message) -> ShapeError:
-    shown = ", ".join(f"{name} {show_shape([axis.size for axis in axes])}" for name, axes in operands)
-    return ShapeError("Step {id} cannot take {operands}: {what}.", id=step_id, operands=shown, what=what)
-
-
 def _check_numbers(input_id: str, values: FloatArray, hidden: bool) -> None:
     if values.size == 0:
         raise InputError(
@@ -545,25 +459,6 @@ def _check_numbers(input_id: str, values: FloatArray, hidden: bool) -> None:
             name=input_id,
             index=",".join(str(i + 1) for i in np.argwhere(wrong)[0]),
         )
-
-
-#: How long an axis is, said with what it is in a matrix: of a list, and of the last axis, the one before it, one in front.
-_ENTRIES = (N_("1 entry"), N_("{count} entries"))
-_LENGTHS = (
-    (N_("1 column"), N_("{count} columns")),
-    (N_("1 row"), N_("{count} rows")),
-    (N_("1 head"), N_("{count} heads")),
-)
-#: What to write for an array of 1, 2, 3 axes.
-_FIXES = (
-    N_("Write one row of numbers, like “0 1 2”."),
-    N_("Write rows separated by “;”, like “1 2; 3 4”."),
-    N_("Write one block per head, separated by “|”, like “1 2; 3 4 | 5 6; 7 8”."),
-)
-
-
-def _length(count: int, from_end: int, ndim: int) -> Message:
-    return counted(count, *(_ENTRIES if ndim == 1 else _LENGTHS[min(from_end, 3) - 1]))
 
 
 # --- Names ------------------------------------------------------------------------------------------------------------
@@ -593,13 +488,3 @@ def gradient_symbol(symbol: str) -> str:
     if symbol.startswith("S_{"):
         symbol = symbol[3:-1]
     return f"G_{symbol}" if len(symbol) == 1 else f"G_{{{symbol}}}"
-
-
-def show_shape(shape: Sequence[int]) -> str:
-    """3×2; the shape of a single number is 1."""
-    return "×".join(map(str, shape)) if shape else "1"
-
-
-def count_axes(count: int) -> Message:
-    """“2 axes”."""
-    return counted(count, N_("1 axis"), N_("{count} axes"))

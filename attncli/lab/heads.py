@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.graph import Axis, Graph, Step
+from attncli.core.axes import Axis
+from attncli.core.graph import Graph, Step
 from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record

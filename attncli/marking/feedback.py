@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.core.graph import Graph, show_shape
+from attncli.core.axes import show_shape
+from attncli.core.graph import Graph
 from attncli.core.matrix import BoolArray
 from attncli.core.message import ENGLISH, N_, Cell, Language, Listed, Message
 from attncli.core.record import Record

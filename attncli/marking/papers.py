@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.core.graph import show_shape
+from attncli.core.axes import show_shape
 from attncli.core.limits import MOST_UNKNOWN_NAMES
 from attncli.core.matrix import EXACT, BoolArray, FloatArray, Matrix
 from attncli.core.message import N_, InputError, Listed, Message

@@ -6,7 +6,8 @@ soft cap before the mask, a mask before softmax, and a cache of earlier keys and
 
 from __future__ import annotations
 
-from attncli.core.graph import Axis, default_symbol, show_shape
+from attncli.core.axes import Axis, show_shape
+from attncli.core.graph import default_symbol
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import masks

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from attncli.core.graph import Graph, show_shape
+from attncli.core.axes import show_shape
+from attncli.core.graph import Graph
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError, unknown
 from attncli.models.loss_text import ONE, Measure

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from attncli.core.graph import show_shape
+from attncli.core.axes import show_shape
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, ShapeError
 from attncli.models import attention, embedding, heads, transformer, updates

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from attncli.core.graph import Axis, show_shape
+from attncli.core.axes import Axis, show_shape
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models.attention import SETTINGS as ATTENTION
 from attncli.models.attention import attend, past_keys

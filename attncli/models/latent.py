@@ -3,7 +3,7 @@ section 2.1.2), positions in a rotary part of their own (section 2.1.3), and the
 
 from __future__ import annotations
 
-from attncli.core.graph import Axis, show_shape
+from attncli.core.axes import Axis, show_shape
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models.attention import SETTINGS as ATTENTION
 from attncli.models.attention import attend, cached

@@ -7,7 +7,7 @@ Layer normalisation: Ba et al., arXiv 1607.06450, equations 3 and 4; RMS normali
 
 from __future__ import annotations
 
-from attncli.core.graph import show_shape
+from attncli.core.axes import show_shape
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models.model import TOKENS, Argument, Model, Part, Setting

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from attncli.core.axes import show_shape
 from attncli.core.gradient import Seed, Seeds, upstream
-from attncli.core.graph import Graph, Op, Step, show_shape
+from attncli.core.graph import Graph, Op, Step
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import class_losses

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from attncli.core.graph import Graph, show_shape
+from attncli.core.axes import show_shape
+from attncli.core.graph import Graph
 from attncli.core.matrix import BoolArray, Expression, FloatArray, Matrix
 from attncli.core.message import N_, Listed, Message, ShapeError
 from attncli.core.record import Record

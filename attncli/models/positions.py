@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from attncli.core.graph import Step, show_shape
+from attncli.core.axes import show_shape
+from attncli.core.graph import Step
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, LimitError, Message, ShapeError
 from attncli.models.model import Argument, Model, Part, Setting, indexed

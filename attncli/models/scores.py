@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli.core.graph import Axis, default_symbol
+from attncli.core.axes import Axis
+from attncli.core.graph import default_symbol
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.models import masks

@@ -14,7 +14,8 @@ import numpy as np
 
 from attncli import models
 from attncli.arithmetic.hand import Hand, round_decimal
-from attncli.core.graph import Trace, show_shape
+from attncli.core.axes import show_shape
+from attncli.core.graph import Trace
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, InputError, Message, placed, unknown
 from attncli.core.record import Record

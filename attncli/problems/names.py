@@ -11,7 +11,8 @@ import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from attncli.core.graph import Axis, Graph, part_of, show_shape
+from attncli.core.axes import Axis, show_shape
+from attncli.core.graph import Graph, part_of
 from attncli.core.message import N_, InputError, Listed, Message, closest, unknown
 from attncli.core.terms import Index
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from attncli.arithmetic.hand import ROUNDINGS, Hand, round_decimal, truncate_decimal
-from attncli.core.graph import Trace, show_shape
+from attncli.core.axes import show_shape
+from attncli.core.graph import Trace
 from attncli.core.matrix import EXACT, FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Localized, Message, unknown
 from attncli.problems.matrix_text import parse_matrix, write_entry

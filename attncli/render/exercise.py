@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
-from attncli.core.graph import Trace, show_shape
+from attncli.core.axes import show_shape
+from attncli.core.graph import Trace
 from attncli.core.message import N_, Language, Localized, Message
 from attncli.core.terms import Index
 from attncli.practice.replies import CellArithmetic, Formula, Reply, Result, Text, Wanted, WholeExercise

@@ -13,7 +13,8 @@ import numpy as np
 
 from attncli.arithmetic import Number, Value
 from attncli.arithmetic.hand import round_decimal
-from attncli.core.graph import Axis, Graph, part_of
+from attncli.core.axes import Axis
+from attncli.core.graph import Graph, part_of
 from attncli.core.message import Language, Listed, Message
 from attncli.core.terms import Index
 from attncli.problems.problem import UNNAMED, Problem

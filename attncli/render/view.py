@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli.arithmetic import Number, Value
-from attncli.core.graph import Axis, Input, Step, first_not_finite, show_shape
+from attncli.core.axes import Axis, show_shape
+from attncli.core.graph import Input, Step, first_not_finite
 from attncli.core.message import ENGLISH, N_, Language, Listed, Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term

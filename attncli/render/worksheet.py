@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from attncli.arithmetic import Number, Value
-from attncli.core.graph import Trace, show_shape
+from attncli.core.axes import show_shape
+from attncli.core.graph import Trace
 from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.problems.problem import Run
 from attncli.problems.question import Asked, Question
