@@ -1,7 +1,7 @@
 """The marker held against right people and against sheets that deserve nothing: a small part of `simulation.py`.
 
-What is asked is nothing wrong and nothing given for nothing. A few in a thousand are left on either side (RESULTS.md): the
-shares below are those that have been reached, so that they do not rise again.
+What is asked is nothing wrong and nothing given for nothing. On the one side that is reached; on the other a few in a
+thousand are left (RESULTS.md): the shares below are those that have been reached, so that they do not rise again.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ pytestmark = pytest.mark.slow
 #: Right and cheating sheets of each family.
 SIZES = {"attention": (400, 120), "wide": (200, 60), "layers": (200, 60), "blocks": (20, 6)}
 #: Right sheets with a line marked wrong, and points that cheating sheets get for what is not so: shares.
-MARKED_WRONG, UNDESERVED = 0.003, 0.005
+MARKED_WRONG, UNDESERVED = 0.0, 0.003
 #: Share of their points that right sheets get; one sheet of these few hundred weighs more than in RESULTS.md.
 THEIRS = 0.998
 
 #: Small enough that every answer to every step takes a moment.
 SMALL = ("a1", "a2", "a8", "a9", "a11", "b1", "b4", "b5", "c1", "c4", "c6", "c7", "e2", "e3", "e7")
 #: Whole lines that are one unit too small, and that mixed habits come to.
-REACHED = {
-    "a2": "√2 and e^x rounded otherwise at each use make 3.999 of 4",
-    "e3": "a norm's gradient adds up many rounded numbers",
-}
+REACHED = {"a2": "√2 and e^x rounded otherwise at each use make 3.999 of 4"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
