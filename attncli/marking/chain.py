@@ -185,6 +185,11 @@ class Chain:
         return self.done(id, self.swap.get(id) or self.graph.steps[id])
 
 
+def of_sheets(values: Sequence[Value], rows: Any) -> list[Value]:
+    """The same numbers of some of the sheets; what all of them share stays as it is."""
+    return [value if len(value) == 1 else value[rows] for value in values]
+
+
 class Family:
     """One calculation by several habits: its witnesses."""
 

@@ -20,7 +20,7 @@ from attncli.marking.distance import either_way, is_one_of, off, reach
 from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, RIGHT, WRONG, Line, Rules, judge
 from attncli.marking.seeds import reconsidered
-from attncli.marking.slips import Against, cell_slips
+from attncli.marking.slips import BETWEEN, CLOSELY, FAR, MIXED, NOT, SHORT, Against, cell_slips
 from attncli.mistakes import mistakes_at, rank
 from attncli.mistakes.mistake import Mistake
 
@@ -73,11 +73,6 @@ class Numbers(Record):
         """The same for some of the sheets."""
         right = None if self.right is None else self.right.fork(rows=rows)
         return Numbers(self.own.fork(rows=rows), right, self.spread[rows])
-
-
-#: How well a mistake explains a line: to the last digit by some habit; cut off or with too few places; between habits; by
-#: habits that are mixed; not; far from it.
-CLOSELY, SHORT, BETWEEN, MIXED, NOT, FAR = range(6)
 
 
 class Explained(Record):

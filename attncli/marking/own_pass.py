@@ -11,14 +11,14 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Swap
 from attncli.core.matrix import BoolArray
 from attncli.core.record import Record
-from attncli.marking.chain import MISFITS, Chain, Family
+from attncli.marking.chain import MISFITS, Chain, Family, of_sheets
 from attncli.marking.distance import either_way, is_one_of, off
-from attncli.marking.explain import BETWEEN, MIXED, NOT, NOTHING, SHORT, Explained, Found, Named, Numbers
-from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, Mixture, judge, spread_of
+from attncli.marking.explain import NOTHING, Explained, Found, Named, Numbers
+from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG, Judged, Line, judge, spread_of
 from attncli.marking.papers import trivial_rows
 from attncli.marking.right_pass import RightPass
-from attncli.marking.seeds import MANY, mixture, reconsidered
-from attncli.marking.slips import Against, Slip, may_be_slips, slips
+from attncli.marking.seeds import reconsidered
+from attncli.marking.slips import NOT, SHORT, Slip, may_hold_slips, slips_of
 from attncli.marking.verdict import Verdict, Verdicts
 
 #: Units within which what is carried on with all digits and what stands on the page are mixed.
@@ -196,8 +196,6 @@ class OwnPass:
                     )
             if found[index].all():
                 break
-        for row in np.flatnonzero(found & refused).tolist():
-            found[row] = True
         return found
 
     def _as_short(self, id: str, row: int, line: Line, cells: Any) -> Any:
@@ -247,7 +245,7 @@ class OwnPass:
         judged = judge(line, raws, rules)
         bad = np.flatnonzero(judged.worst == WRONG)
         if bad.size:
-            raws, beside = _of_sheets(raws, bad), _of_sheets(own.raws(id), places[bad])
+            raws, beside = of_sheets(raws, bad), of_sheets(own.raws(id), places[bad])
             both = [*raws, *_close_to(raws, beside, _BESIDE * 10.0**-rules.decimals)]
             judged = judged.replaced(bad, judge(line.of(bad), both, rules))
         return reconsidered(id, line, judged, way.chains[0], self._kept(rows), rules)
@@ -283,7 +281,8 @@ class OwnPass:
             )
             rules = self.first.rules(id)
             singles = self.marker.explainer.singles(id, part, numbers, rules, open_steps, self._kept(index))
-            may_slip = self._may_be_slips(id, part, numbers)
+            families = [family for family in (numbers.own, numbers.right) if family is not None]
+            may_slip = may_hold_slips(id, part, families, numbers.spread, rules)
             early = self._too_early(id, part, numbers, [at for at, one in enumerate(singles) if one.tier == NOT])
             slips_of = self._beside_slips(id, part, numbers, singles, np.flatnonzero(may_slip))
             for at, row in enumerate(members):
@@ -309,16 +308,6 @@ class OwnPass:
         far = off(line, slip.of(value if len(value) == 1 else value[[at]]))
         return bool(far[0] < 10.0 ** -self.marker.setting.places[id])
 
-    def _may_be_slips(self, id: str, line: Line, numbers: Numbers) -> BoolArray:
-        """Which sheets may hold a slip of writing, by their plain numbers: the others need not be looked into."""
-        found = np.zeros(len(line.values), dtype=np.bool_)
-        for family in filter(None, (numbers.own, numbers.right)):
-            try:
-                found |= may_be_slips(line, family.chains[0].raw(id), numbers.spread, self.first.rules(id))
-            except MISFITS:
-                continue
-        return found
-
     def _too_early(self, id: str, line: Line, numbers: Numbers, rows: Sequence[int]) -> BoolArray:
         """Which of some sheets are right for lines before this one that were rounded to too few places."""
         found = np.zeros(len(line.values), dtype=np.bool_)
@@ -338,44 +327,16 @@ class OwnPass:
             left = np.array([row for row in rows.tolist() if row not in kept], dtype=np.intp)
             if not left.size:
                 break
-            for at, (tier, found, values) in self._slips(id, line.of(left), family.fork(rows=left)).items():
+            explained = slips_of(id, line.of(left), family.fork(rows=left), self.first.rules(id))
+            for at, one in explained.items():
                 row = int(left[at])
                 single = singles[row]
-                as_well, better = max(single.tier, SHORT) == tier, tier < single.tier
-                alike = [is_one_of(value, single.values) for value in values]
-                kept[row] = [slip for slip, same in zip(found, alike, strict=True) if as_well or better or same]
+                as_well, better = max(single.tier, SHORT) == one.tier, one.tier < single.tier
+                alike = [is_one_of(value, single.values) for value in one.values]
+                kept[row] = [slip for slip, same in zip(one.slips, alike, strict=True) if as_well or better or same]
                 if better and not any(alike):
                     singles[row] = NOTHING
         return kept
-
-    def _slips(self, id: str, line: Line, family: Family) -> dict[int, tuple[int, list[Slip], list[Value]]]:
-        """By sheet, the slips of writing that explain its line, how well, and what each comes to with all digits."""
-        witnesses = family.raws(id)
-        count = len(line.values)
-        if count > 1 and len(witnesses) < len(family.chains):  # whose numbers do not fit is one sheet's own affair
-            alone = [self._slips(id, line.of([at]), family.fork(rows=np.array([at]))) for at in range(count)]
-            return {at: found[0] for at, found in enumerate(alone) if found}
-        rules = self.first.rules(id)
-        tiers = (SHORT, BETWEEN, MIXED) if line.eps is None and rules.by_person else (SHORT, BETWEEN)
-        kept: dict[int, tuple[int, list[Slip], list[Value]]] = {}
-        for tier in tiers if witnesses else ():
-            left = np.array([at for at in range(count) if at not in kept], dtype=np.intp)
-            for rows in left[:, None] if tier == MIXED else [left]:
-                mixed = self._mixture(id, family, rows) if tier == MIXED else None
-                against = Against(_of_sheets(witnesses, rows), mixed)
-                found = slips(line.of(rows), against, rules.changed(widened=tier > SHORT)) if rows.size else []
-                for at, some in zip(rows.tolist(), found, strict=True):
-                    if some:
-                        full = _of_sheets(witnesses[:1], [at])[0]
-                        kept[at] = tier, some, [slip.of(full) for slip in some]
-        return kept
-
-    def _mixture(self, id: str, family: Family, rows: Any) -> Mixture | None:
-        """What mixed learners come to from some sheets' own numbers."""
-        try:
-            return mixture(family.chains[0], rows, id, {}, MANY)
-        except MISFITS:
-            return None
 
     def _uncontradicted(self, id: str, row: int, found: list[Found]) -> list[Found]:
         """Of several explanations those that no right line of the sheet speaks against, if there are any."""
@@ -512,11 +473,6 @@ def _close_to(raws: Sequence[Value], beside: Sequence[Value], reach: float) -> l
             close = close.reshape(len(close), -1).all(1).reshape(-1, *(1,) * (close.ndim - 1))
             found.append(np.where(close, other, raws[0]))
     return found
-
-
-def _of_sheets(values: Sequence[Value], rows: Any) -> list[Value]:
-    """The same for some of the sheets; what all of them share stays as it is."""
-    return [value if len(value) == 1 else value[rows] for value in values]
 
 
 builtin_id = id

@@ -5,6 +5,7 @@ A line is right but for a slip where it is right once that is mended; by whateve
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +15,16 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.record import Record
+from attncli.marking.chain import MISFITS, Family, of_sheets
 from attncli.marking.distance import off, reach
 from attncli.marking.judge import IMPRECISE, WRONG, Judged, Line, Mixture, Rules, judge, judge_mixed
+from attncli.marking.seeds import MANY, mixture
 from attncli.mistakes.mistake import instead
 from attncli.mistakes.slips import POWERS, orders_exchanged
+
+#: How well something explains a line: to the last digit by some habit; cut off or with too few places; between habits; by
+#: habits that are mixed; not; far from it.
+CLOSELY, SHORT, BETWEEN, MIXED, NOT, FAR = range(6)
 
 
 class Slip(Record):
@@ -62,8 +69,7 @@ class Against(Record):
 
     def of(self, rows: Any) -> Against:
         """The same for some of the sheets."""
-        witnesses = [one if len(one) == 1 else one[rows] for one in self.witnesses]
-        return Against(witnesses, None if self.mixed is None else self.mixed.of(rows))
+        return Against(of_sheets(self.witnesses, rows), None if self.mixed is None else self.mixed.of(rows))
 
     def judged(self, line: Line, rules: Rules) -> Judged:
         found = judge(line, self.witnesses, rules)
@@ -71,6 +77,49 @@ class Against(Record):
         if self.mixed is None or not self.mixed.low.shape[1:] == self.witnesses[0].shape[1:] == shape:
             return found
         return judge_mixed(found, line, np.arange(len(line.values)), self.mixed, rules)
+
+
+class Slipped(Record):
+    """Slips that explain one sheet's line as well as one another.
+
+    Parameters
+    ----------
+    values : what each comes to with all digits, (1, …)
+    """
+
+    tier: int
+    slips: list[Slip]
+    values: list[Value]
+
+
+def slips_of(step_id: str, line: Line, family: Family, rules: Rules) -> dict[int, Slipped]:
+    """By sheet, the slips of writing that explain its line best, from the numbers of a family; of others nothing."""
+    witnesses = family.raws(step_id)
+    count = len(line.values)
+    if count > 1 and len(witnesses) < len(family.chains):  # whose numbers do not fit is one sheet's own affair
+        alone = [slips_of(step_id, line.of([at]), family.fork(rows=np.array([at])), rules) for at in range(count)]
+        return {at: found[0] for at, found in enumerate(alone) if found}
+    tiers = (SHORT, BETWEEN, MIXED) if line.eps is None and rules.by_person else (SHORT, BETWEEN)
+    kept: dict[int, Slipped] = {}
+    for tier in tiers if witnesses else ():
+        left = np.array([at for at in range(count) if at not in kept], dtype=np.intp)
+        for rows in left[:, None] if tier == MIXED else [left]:
+            mixed = _mixture(step_id, family, rows) if tier == MIXED else None
+            against = Against(of_sheets(witnesses, rows), mixed)
+            found = slips(line.of(rows), against, rules.changed(widened=tier > SHORT)) if rows.size else []
+            for at, some in zip(rows.tolist(), found, strict=True):
+                if some:
+                    full = of_sheets(witnesses[:1], [at])[0]
+                    kept[at] = Slipped(tier, some, [slip.of(full) for slip in some])
+    return kept
+
+
+def _mixture(step_id: str, family: Family, rows: Any) -> Mixture | None:
+    """What mixed learners come to from some sheets' own numbers; None where their operands do not fit."""
+    try:
+        return mixture(family.chains[0], rows, step_id, {}, MANY)
+    except MISFITS:
+        return None
 
 
 def slips(line: Line, against: Against, rules: Rules) -> list[list[Slip]]:
@@ -162,8 +211,17 @@ def _all(cells: BoolArray) -> BoolArray:
     return np.array(cells.reshape(len(cells), -1).all(1), dtype=np.bool_)
 
 
-def may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArray:
-    """Which sheets may hold a slip of writing, by the right numbers in full: a sign, a point, a place."""
+def may_hold_slips(step_id: str, line: Line, families: Sequence[Family], spread: Any, rules: Rules) -> BoolArray:
+    """Which sheets may hold a slip of writing, by the full numbers of these families: the others need not be looked into."""
+    found = np.zeros(len(line.values), dtype=np.bool_)
+    for family in families:
+        with contextlib.suppress(*MISFITS):
+            found |= _may_be_slips(line, family.chains[0].raw(step_id), spread, rules)
+    return found
+
+
+def _may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolArray:
+    """The same by the numbers in full: a sign, a point, a place."""
     turned = right.swapaxes(-1, -2) if right.ndim > 2 else right
     close = reach(line, spread, rules) / 2
     found: BoolArray = off(line, turned) <= close
