@@ -33,14 +33,14 @@ class Setting(Mapping[str, frozenset[str]]):
 
     def __init__(self, graph: Graph, places: Callable[[str], int]) -> None:
         self.graph = graph
-        self.places = {id: places(id) for id in (*graph.inputs, *graph.steps)}
-        self.axes = {id: len(graph.shape(id)) for id in (*graph.inputs, *graph.steps)}
-        self.largest = max((math.prod(graph.shape(id)) for id in self.axes), default=1)
+        self.places = {step_id: places(step_id) for step_id in (*graph.inputs, *graph.steps)}
+        self.axes = {step_id: len(graph.shape(step_id)) for step_id in (*graph.inputs, *graph.steps)}
+        self.largest = max((math.prod(graph.shape(step_id)) for step_id in self.axes), default=1)
         self._after = followers(graph)
         self.softmaxes = tuple(softmaxes(graph))
 
-    def __getitem__(self, id: str) -> frozenset[str]:
-        return self._after[id]
+    def __getitem__(self, step_id: str) -> frozenset[str]:
+        return self._after[step_id]
 
     def __iter__(self) -> Any:
         return iter(self._after)
@@ -50,17 +50,17 @@ class Setting(Mapping[str, frozenset[str]]):
 
     def after(self, ids: Iterable[str]) -> frozenset[str]:
         """All that follows from these steps."""
-        return frozenset[str]().union(*(self._after[id] for id in ids))
+        return frozenset[str]().union(*(self._after[step_id] for step_id in ids))
 
 
 def followers(graph: Graph) -> dict[str, frozenset[str]]:
     """For every id, the steps that are computed from it, directly or not."""
-    found: dict[str, set[str]] = {id: set() for id in (*graph.inputs, *graph.steps)}
+    found: dict[str, set[str]] = {step_id: set() for step_id in (*graph.inputs, *graph.steps)}
     for step in reversed(list(graph.steps.values())):
         sources = step.inputs if step.composite is None else (*step.inputs, step.composite.source)
         for source in sources:
             found[source] |= {step.id} | found[step.id]
-    return {id: frozenset(steps) for id, steps in found.items()}
+    return {step_id: frozenset(steps) for step_id, steps in found.items()}
 
 
 class Chain:
@@ -111,53 +111,59 @@ class Chain:
             fork._own |= {*free, *self.setting.after(free)}
         return fork
 
-    def give(self, id: str, values: Value, where: Any = None) -> None:
+    def give(self, step_id: str, values: Value, where: Any = None) -> None:
         """Go on with these numbers for a step (where `where` says so), before what follows from it is asked for."""
-        self._given[id] = values, where
-        self._carried.pop(id, None)
-        self._own |= self.setting[id]
+        self._given[step_id] = values, where
+        self._carried.pop(step_id, None)
+        self._own |= self.setting[step_id]
 
-    def arithmetic(self, id: str) -> Arithmetic:
+    def arithmetic(self, step_id: str) -> Arithmetic:
         """The arithmetic of this habit at one step."""
-        places = self.setting.places[id]
+        places = self.setting.places[step_id]
         found = self._arithmetics.get(places)
         if found is None:
             found = self._arithmetics[places] = self.habit.arithmetic(places)
         return found
 
-    def raw(self, id: str) -> Value:
+    def raw(self, step_id: str) -> Value:
         """What a step comes out as, before it is rounded."""
-        found = self._raw.get(id)
+        found = self._raw.get(step_id)
         if found is None:
-            shared = self.base is not None and id not in self._own
-            found = self._raw[id] = self._of_base(self.base.raw(id)) if shared and self.base else self._computed(id)
+            shared = self.base is not None and step_id not in self._own
+            found = self._raw[step_id] = (
+                self._of_base(self.base.raw(step_id)) if shared and self.base else self._computed(step_id)
+            )
         return found
 
-    def carried(self, id: str) -> Value:
+    def carried(self, step_id: str) -> Value:
         """What the next steps work with."""
-        found = self._carried.get(id)
+        found = self._carried.get(step_id)
         if found is None:
-            found = self._carried[id] = self._going_on(id)
+            found = self._carried[step_id] = self._going_on(step_id)
         return found
 
-    def _going_on(self, id: str) -> Value:
-        given = self._given.get(id)
+    def _going_on(self, step_id: str) -> Value:
+        given = self._given.get(step_id)
         if given is None:
-            if self.base is not None and id not in self._own:
-                return self._of_base(self.base.carried(id))
-            given = self._given_below(id)
+            if self.base is not None and step_id not in self._own:
+                return self._of_base(self.base.carried(step_id))
+            given = self._given_below(step_id)
         if given is None:
-            return self.raw(id) if id in self.graph.inputs else self.arithmetic(id).round_step(self.raw(id))
+            return (
+                self.raw(step_id)
+                if step_id in self.graph.inputs
+                else self.arithmetic(step_id).round_step(self.raw(step_id))
+            )
         values, where = given
         if where is None:
             return values
-        return np.where(where, values, self.arithmetic(id).round_step(self.raw(id)))
+        return np.where(where, values, self.arithmetic(step_id).round_step(self.raw(step_id)))
 
-    def _given_below(self, id: str) -> tuple[Value, Any] | None:
+    def _given_below(self, step_id: str) -> tuple[Value, Any] | None:
         """What a chain below goes on with for a step, which stands whatever leads to it here."""
-        if self.base is None or id in self._free:
+        if self.base is None or step_id in self._free:
             return None
-        given = self.base._given.get(id) or self.base._given_below(id)
+        given = self.base._given.get(step_id) or self.base._given_below(step_id)
         if given is None or self.rows is None:
             return given
         values, where = given
@@ -166,23 +172,23 @@ class Chain:
     def _of_base(self, value: Value) -> Value:
         return value if self.rows is None or len(value) == 1 else value[self.rows]
 
-    def is_apart(self, id: str) -> bool:
+    def is_apart(self, step_id: str) -> bool:
         """Whether a step may come out differently here than in the base."""
-        return id in self._own
+        return step_id in self._own
 
-    def done(self, id: str, doing: Step | Swap) -> Value:
+    def done(self, step_id: str, doing: Step | Swap) -> Value:
         """What a step, or something else in its place, comes out as from the numbers of this chain."""
-        return self.with_operands(id, doing, [self.carried(i) for i in doing.inputs])
+        return self.with_operands(step_id, doing, [self.carried(i) for i in doing.inputs])
 
-    def with_operands(self, id: str, doing: Step | Swap, operands: Sequence[Value]) -> Value:
+    def with_operands(self, step_id: str, doing: Step | Swap, operands: Sequence[Value]) -> Value:
         """What a step comes out as from these operands, each with the leading axis."""
         own = [value.ndim - 1 for value in operands]
-        return side_by_side(doing.op.compute, self.arithmetic(id), operands, own, doing.params)
+        return side_by_side(doing.op.compute, self.arithmetic(step_id), operands, own, doing.params)
 
-    def _computed(self, id: str) -> Value:
-        if id in self.graph.inputs:
-            return self.arithmetic(id).constant(self.graph.inputs[id].matrix)[None]
-        return self.done(id, self.swap.get(id) or self.graph.steps[id])
+    def _computed(self, step_id: str) -> Value:
+        if step_id in self.graph.inputs:
+            return self.arithmetic(step_id).constant(self.graph.inputs[step_id].matrix)[None]
+        return self.done(step_id, self.swap.get(step_id) or self.graph.steps[step_id])
 
 
 def of_sheets(values: Sequence[Value], rows: Any) -> list[Value]:
@@ -201,16 +207,16 @@ class Family:
     ) -> Family:
         return Family([chain.fork(swap, rows, free) for chain in self.chains])
 
-    def give(self, id: str, values: Value, where: BoolArray | None = None) -> None:
+    def give(self, step_id: str, values: Value, where: BoolArray | None = None) -> None:
         for chain in self.chains:
-            chain.give(id, values, where)
+            chain.give(step_id, values, where)
 
-    def raws(self, id: str) -> list[Value]:
+    def raws(self, step_id: str) -> list[Value]:
         """What the habits come to at a step; those whose operands do not fit one another come to nothing."""
         found = []
         for chain in self.chains:
             try:
-                found.append(chain.raw(id))
+                found.append(chain.raw(step_id))
             except MISFITS:
                 continue
         return found

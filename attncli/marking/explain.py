@@ -126,22 +126,22 @@ class Explainer:
         self.setting = setting
         self._mistakes: dict[str, list[Mistake]] = {}
 
-    def mistakes(self, id: str) -> list[Mistake]:
+    def mistakes(self, step_id: str) -> list[Mistake]:
         """The mistakes at a step whose calculation does not need its own result; with those made alike elsewhere, too."""
-        if id not in self._mistakes:
+        if step_id not in self._mistakes:
             found = []
-            for mistake in mistakes_at(self.graph, id):
+            for mistake in mistakes_at(self.graph, step_id):
                 if any(({step} | self.setting[step]).intersection(swap.inputs) for step, swap in mistake.swap.items()):
                     continue
                 found.append(mistake)
                 if mistake.alike:
                     found.append(mistake.changed(swap={**mistake.swap, **mistake.alike}))
-            self._mistakes[id] = found
-        return self._mistakes[id]
+            self._mistakes[step_id] = found
+        return self._mistakes[step_id]
 
     def singles(
         self,
-        id: str,
+        step_id: str,
         line: Line,
         numbers: Numbers,
         rules: Rules,
@@ -158,31 +158,33 @@ class Explainer:
         open_steps : unwritten steps before this one that reach it without passing a written one
         kept : by step, which sheets go on from a wrong line that they wrote
         """
-        close, wide = self._near(id, line, numbers, rules, open_steps)
-        tiers = self._tried(id, line, close, rules, kept)
+        close, wide = self._near(step_id, line, numbers, rules, open_steps)
+        tiers = self._tried(step_id, line, close, rules, kept)
         nothing: Any = (tiers >= NOT).all(0)
         if nothing.any() and line.eps is None and rules.by_person:
             wide = [one.of(nothing[one.rows]) for one in wide if nothing[one.rows].any()]
-            tiers = np.concatenate([tiers, self._tried(id, line, wide, rules, kept)])
+            tiers = np.concatenate([tiers, self._tried(step_id, line, wide, rules, kept)])
             close += wide
-        return [self._explained(id, close, tiers[:, row], row) for row in range(len(line.values))]
+        return [self._explained(step_id, close, tiers[:, row], row) for row in range(len(line.values))]
 
-    def _tried(self, id: str, line: Line, near: Sequence[Near], rules: Rules, kept: Mapping[str, BoolArray]) -> Any:
+    def _tried(
+        self, step_id: str, line: Line, near: Sequence[Near], rules: Rules, kept: Mapping[str, BoolArray]
+    ) -> Any:
         """(mistakes, sheets) how well each mistake explains what was written."""
         tiers = np.full((len(near), len(line.values)), FAR)
         for one, tier in zip(near, tiers, strict=True):
-            tier[one.rows] = self._tiers(id, line.of(one.rows), one, rules)
+            tier[one.rows] = self._tiers(step_id, line.of(one.rows), one, rules)
         if line.eps is None and rules.by_person and near:
             nothing: Any = (tiers >= NOT).all(0)
             for one, tier in zip(near, tiers, strict=True):
                 left: Any = nothing[one.rows]
                 if left.any():
                     of_some = one.of(left)
-                    fits = self._mixed(id, line.of(of_some.rows), of_some, rules, kept)
+                    fits = self._mixed(step_id, line.of(of_some.rows), of_some, rules, kept)
                     tier[of_some.rows[fits]] = MIXED
         return tiers
 
-    def _explained(self, id: str, near: Sequence[Near], tiers: Any, row: int) -> Explained:
+    def _explained(self, step_id: str, near: Sequence[Near], tiers: Any, row: int) -> Explained:
         """What explains one sheet's line best, and what comes to the very same."""
         best = int(tiers.min(initial=NOT))
         if best == NOT:
@@ -193,43 +195,43 @@ class Explainer:
         for turn, value, tier in there:
             one = near[turn]
             if tier == best or is_one_of(value, values):
-                for mistake in self._same(one.where, one.mistake, id):
+                for mistake in self._same(one.where, one.mistake, step_id):
                     # What is made at several steps at once may go on in several ways from here.
-                    key = one.where, mistake.id, builtin_id(mistake) if len(mistake.swap) > 1 else 0
+                    key = one.where, mistake.id, id(mistake) if len(mistake.swap) > 1 else 0
                     found.setdefault(key, Found((Named(one.where, mistake.id),), mistake.swap, turn))
         return Explained(best, tuple(found.values()), values)
 
-    def _tiers(self, id: str, line: Line, near: Near, rules: Rules) -> Any:
+    def _tiers(self, step_id: str, line: Line, near: Near, rules: Rules) -> Any:
         """How well a mistake explains some sheets' lines, by any habit: to the last digit, cut off or with too few, between
         habits, or not."""
-        witnesses = self._witnesses(id, line, near)
+        witnesses = self._witnesses(step_id, line, near)
         if not witnesses:
             return np.full(len(line.values), NOT)
         exactly = judge(line, witnesses, rules.changed(widened=False)).worst
         between = judge(line, witnesses, rules).worst > WRONG
         return np.select([exactly == RIGHT, exactly > WRONG, between], [CLOSELY, SHORT, BETWEEN], NOT)
 
-    def _witnesses(self, id: str, line: Line, near: Near) -> list[Value]:
+    def _witnesses(self, step_id: str, line: Line, near: Near) -> list[Value]:
         """What a mistake comes to by each habit."""
-        reached = [_value(self._reached, chain, near.rows, near.mistake.swap, id) for chain in near.family.chains]
+        reached = [_value(self._reached, chain, near.rows, near.mistake.swap, step_id) for chain in near.family.chains]
         return [either_way(value, line.values.shape) for value in reached if value is not None]
 
-    def _mixed(self, id: str, line: Line, near: Near, rules: Rules, kept: Mapping[str, BoolArray]) -> BoolArray:
+    def _mixed(self, step_id: str, line: Line, near: Near, rules: Rules, kept: Mapping[str, BoolArray]) -> BoolArray:
         """Which of some sheets a mistake explains that was made by learners who mix their habits."""
         wrong = near.family.chains[0].fork(rows=near.rows).fork(near.mistake.swap)
-        judged = judge(line, self._witnesses(id, line, near), rules.changed(short=False))
+        judged = judge(line, self._witnesses(step_id, line, near), rules.changed(short=False))
         of_some = {at: which[near.rows] for at, which in kept.items()}
-        fits: BoolArray = reconsidered(id, line, judged, wrong, of_some, rules).worst > IMPRECISE
+        fits: BoolArray = reconsidered(step_id, line, judged, wrong, of_some, rules).worst > IMPRECISE
         return fits
 
-    def _reached(self, chain: Chain, rows: Any, swap: Mapping[str, Swap], id: str) -> Value:
+    def _reached(self, chain: Chain, rows: Any, swap: Mapping[str, Swap], step_id: str) -> Value:
         fork = chain.fork(rows=rows)
-        if [*swap] == [id]:
-            return fork.done(id, swap[id])
-        return fork.fork(swap).raw(id)
+        if [*swap] == [step_id]:
+            return fork.done(step_id, swap[step_id])
+        return fork.fork(swap).raw(step_id)
 
     def _near(
-        self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]
+        self, step_id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]
     ) -> tuple[list[Near], list[Near]]:
         """The mistakes that come near what was written in plain numbers, the nearest where they are too many; and those that
         only come near but for a share of their numbers: where a wrong way divides by next to nothing, rounding moves it
@@ -238,126 +240,130 @@ class Explainer:
         close: list[tuple[Near, Any, int]] = []
         others: list[tuple[Near, Any, int]] = []
         for family in filter(None, (numbers.own, numbers.right)):
-            for where in (id, *reversed(open_steps)):
-                for mistake, value in self._plain(family.chains[0], where, id):
+            for where in (step_id, *reversed(open_steps)):
+                for mistake, value in self._plain(family.chains[0], where, step_id):
                     distance = off(line, value)
                     but_for_a_share = (off(line, value, _SHARE) <= far) & (distance > far)
                     for found, which in ((close, distance <= far), (others, but_for_a_share)):
                         rows = np.flatnonzero(which)
                         if rows.size:
                             near = Near(family, where, mistake, rows, value if len(value) == 1 else value[rows])
-                            cost = self.steps_between(mistake.swap, id, open_steps)
+                            cost = self.steps_between(mistake.swap, step_id, open_steps)
                             found.append((near, distance[rows] / far[rows], cost))
         return _nearest(close, MOST_STEPS), _nearest(others, _MOST_WIDE)
 
-    def _plain(self, chain: Chain, where: str, id: str) -> list[tuple[Mistake, Value]]:
+    def _plain(self, chain: Chain, where: str, step_id: str) -> list[tuple[Mistake, Value]]:
         """What a step comes out as with each of the mistakes at an earlier one, or at itself, in plain numbers."""
         found: list[tuple[Mistake, Value]] = []
         group: list[tuple[Mistake, Value]] = []
         seen = set[tuple[tuple[str, int], ...]]()
         for mistake in self.mistakes(where):
             # What is done alike somewhere that does not lead here makes no other numbers.
-            leads = self._leads(mistake, id)
+            leads = self._leads(mistake, step_id)
             if leads in seen:
                 continue
             seen.add(leads)
             if [*mistake.swap] != [where]:
-                value = _value(chain.fork(mistake.swap).raw, id)
+                value = _value(chain.fork(mistake.swap).raw, step_id)
                 found += [(mistake, value)] if value is not None else []
                 continue
             value = _value(chain.done, where, mistake.swap[where])
             if value is None:
                 continue
-            if where == id:
+            if where == step_id:
                 found.append((mistake, value))
             elif value.shape[1:] == self.graph.shape(where):
                 group.append((mistake, value))
             else:
-                value = _value(chain.fork(mistake.swap).raw, id)
+                value = _value(chain.fork(mistake.swap).raw, step_id)
                 found += [(mistake, value)] if value is not None else []
-        return found + (self._carried_on(chain, where, id, group) if group else [])
+        return found + (self._carried_on(chain, where, step_id, group) if group else [])
 
-    def _leads(self, mistake: Mistake, id: str) -> tuple[tuple[str, int], ...]:
+    def _leads(self, mistake: Mistake, step_id: str) -> tuple[tuple[str, int], ...]:
         """What of a mistake leads to a step."""
-        return tuple((at, builtin_id(swap)) for at, swap in mistake.swap.items() if at == id or id in self.setting[at])
+        return tuple(
+            (at, id(swap)) for at, swap in mistake.swap.items() if at == step_id or step_id in self.setting[at]
+        )
 
-    def _same(self, where: str, mistake: Mistake, id: str) -> list[Mistake]:
+    def _same(self, where: str, mistake: Mistake, step_id: str) -> list[Mistake]:
         """The mistakes that come to the same at a step, and go on otherwise elsewhere."""
-        leads = self._leads(mistake, id)
-        return [one for one in self.mistakes(where) if one.id == mistake.id and self._leads(one, id) == leads]
+        leads = self._leads(mistake, step_id)
+        return [one for one in self.mistakes(where) if one.id == mistake.id and self._leads(one, step_id) == leads]
 
     def _carried_on(
-        self, chain: Chain, where: str, id: str, group: Sequence[tuple[Mistake, Value]]
+        self, chain: Chain, where: str, step_id: str, group: Sequence[tuple[Mistake, Value]]
     ) -> list[tuple[Mistake, Value]]:
         """The same for several numbers of one step, all side by side."""
         count = max(len(value) for _, value in group)
         rows = np.tile(np.arange(count), len(group))
         fork = chain.fork(rows=rows)
         fork.give(where, np.concatenate([np.broadcast_to(v, (count, *v.shape[1:])) for _, v in group]))
-        reached = _value(fork.raw, id)
+        reached = _value(fork.raw, step_id)
         if reached is None or len(reached) != len(rows):
             return []
         parts = reached.reshape(len(group), count, *reached.shape[1:])
         return [(mistake, parts[i]) for i, (mistake, _) in enumerate(group)]
 
-    def steps_between(self, wrong: Iterable[str], id: str, open_steps: Sequence[str]) -> int:
+    def steps_between(self, wrong: Iterable[str], step_id: str, open_steps: Sequence[str]) -> int:
         """How many steps have to be worked out again where these are done otherwise."""
         after = self.setting.after(wrong)
         return 1 + sum(step in after for step in open_steps)
 
     # One sheet at a time, where no single mistake explains the line.
 
-    def too_early(self, id: str, line: Line, family: Family, rules: Rules) -> BoolArray:
+    def too_early(self, step_id: str, line: Line, family: Family, rules: Rules) -> BoolArray:
         """Which sheets' lines are right for lines before them that were rounded at fewer places than asked for."""
         found = np.zeros(len(line.values), dtype=np.bool_)
         for habit in TOO_EARLY:
-            value = _value(self._with_fewer_places, family.chains[0], habit, id)
+            value = _value(self._with_fewer_places, family.chains[0], habit, step_id)
             if value is not None:
                 found |= judge(line, [value], rules.changed(short=False)).worst > IMPRECISE
         return found
 
-    def _with_fewer_places(self, chain: Chain, habit: Habit, id: str) -> Value:
+    def _with_fewer_places(self, chain: Chain, habit: Habit, step_id: str) -> Value:
         """What a step comes out as from lines that are rounded first by this habit."""
-        step = self.graph.steps[id]
+        step = self.graph.steps[step_id]
         operands = [
             chain.carried(name)
             if name in self.graph.inputs
             else habit.arithmetic(self.setting.places[name]).round_step(chain.carried(name))
             for name in step.inputs
         ]
-        return chain.with_operands(id, step, operands)
+        return chain.with_operands(step_id, step, operands)
 
-    def with_slip(self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]) -> list[Found]:
+    def with_slip(
+        self, step_id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]
+    ) -> list[Found]:
         """A mistake here or at an earlier unwritten step of one sheet, and a slip in a cell of this one."""
         most = max(1, line.values[0].size // 3)
         close = reach(line, numbers.spread, rules) / 4
         for family in filter(None, (numbers.own, numbers.right)):
-            for where in [id, *reversed(open_steps)][: _MOST_OPEN + 1]:
+            for where in [step_id, *reversed(open_steps)][: _MOST_OPEN + 1]:
                 found = []
-                for mistake, value in self._plain(family.chains[0], where, id):
+                for mistake, value in self._plain(family.chains[0], where, step_id):
                     if value.shape[1:] != line.values.shape[1:]:
                         continue
                     with np.errstate(invalid="ignore"):
                         far = ~(np.abs(value[0] - line.values[0]) <= close[0]) & ~(value[0] == line.values[0])
                     if not 0 < np.count_nonzero(line.shown(far[None])) <= most:
                         continue
-                    reached = [_value(self._reached, chain, None, mistake.swap, id) for chain in family.chains]
+                    reached = [_value(self._reached, chain, None, mistake.swap, step_id) for chain in family.chains]
                     against = Against([one for one in reached if one is not None and one.shape == value.shape])
                     wrong = against.judged(line, rules).cells == WRONG
                     for slip in cell_slips(line, against, wrong, rules.changed(short=False))[0]:
-                        found.append(Found((Named(where, mistake.id), Named(id, slip.id)), mistake.swap))
+                        found.append(Found((Named(where, mistake.id), Named(step_id, slip.id)), mistake.swap))
                 if found:
                     return found
         return []
 
-    def pairs(self, id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]) -> list[Found]:
+    def pairs(self, step_id: str, line: Line, numbers: Numbers, rules: Rules, open_steps: Sequence[str]) -> list[Found]:
         """Pairs of mistakes at different steps that explain one sheet's line: those of the first two steps that do."""
         if (
             line.eps is None and line.shown(np.isfinite(line.values) & (line.values != 0)).sum() < _LEAST_FOR_TWO
         ) or _has_fewer(line, rules):
             return []  # so many pairs come to a single number by chance
         left = MOST_PAIRS
-        places = [id, *reversed(open_steps)][: _MOST_OPEN + 1]
+        places = [step_id, *reversed(open_steps)][: _MOST_OPEN + 1]
         far = reach(line, numbers.spread, rules)
         for family in filter(None, (numbers.own, numbers.right)):
             for at, earlier in enumerate(places):
@@ -370,20 +376,17 @@ class Explainer:
                         return []
                     for one in self.mistakes(earlier):
                         fork = family.chains[0].fork(one.swap)
-                        for other, value in self._plain(fork, later, id):
+                        for other, value in self._plain(fork, later, step_id):
                             if later in one.swap or not (off(line, value) <= far).all():
                                 continue
                             swap = {**one.swap, **other.swap}
-                            witnesses = family.fork(swap).raws(id)
+                            witnesses = family.fork(swap).raws(step_id)
                             if witnesses and (judge(line, witnesses, rules).worst > WRONG).all():
                                 pair = (Named(earlier, one.id), Named(later, other.id))
                                 found[one.id, later, other.id] = Found(pair, swap)
                 if found:
                     return list(found.values())
         return []
-
-
-builtin_id = id
 
 
 def _has_fewer(line: Line, rules: Rules) -> bool:
@@ -433,6 +436,6 @@ def affordable(distances: Sequence[float], costs: Sequence[int], most: int) -> l
     return sorted(chosen)
 
 
-def order(named: Named, id: str) -> tuple[Any, ...]:
+def order(named: Named, step_id: str) -> tuple[Any, ...]:
     """The likelier first: seen oftener, then nearer to the step."""
-    return rank(named.id), named.step != id
+    return rank(named.id), named.step != step_id

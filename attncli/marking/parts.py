@@ -24,18 +24,18 @@ _SLIPS = (
 _MOST = 64
 
 
-def parts_wrong(graph: Graph, chain: Chain, id: str, line: Line, rules: Rules) -> tuple[Message, ...]:
+def parts_wrong(graph: Graph, chain: Chain, step_id: str, line: Line, rules: Rules) -> tuple[Message, ...]:
     """One message a wrong cell of one sheet's line, if each of them comes from one wrong part; else none."""
-    step = graph.steps[id]
+    step = graph.steps[step_id]
     try:
-        raw = chain.raw(id)
+        raw = chain.raw(step_id)
     except MISFITS:
         return ()
     if raw.shape[1:] != line.values.shape[1:] or not np.nan_to_num(line.values).any():
         return ()
     wrong = judge(line, [raw], rules).cells[0] == WRONG
     # One cell, or two at most: more is no slip.
-    if not 0 < np.count_nonzero(wrong) <= 2 or id in chain.swap:
+    if not 0 < np.count_nonzero(wrong) <= 2 or step_id in chain.swap:
         return ()
     values = {name: chain.carried(name)[0] for name in step.inputs}
     half = 0.5 * 10.0**-rules.decimals * (1 + 1e-7)
@@ -74,8 +74,8 @@ def _slips(term: Term, values: dict[str, Any], place: tuple[int, ...], here: flo
 def _number(term: Term, values: dict[str, Any]) -> float:
     """A part: a cell, a number, or a product of those."""
     if term.kind == "cell":
-        id, index = term.parts
-        return float(values[str(id)][index])
+        step_id, index = term.parts
+        return float(values[str(step_id)][index])
     if term.kind == "number":
         return float(str(term.parts[0]))
     if term.kind == "product":
@@ -90,9 +90,9 @@ def _number(term: Term, values: dict[str, Any]) -> float:
 def _name(term: Term) -> Message | str:
     """Q[1,2]·K[3,2]: which cells the part is made of."""
     if term.kind == "cell":
-        id, index = term.parts
+        step_id, index = term.parts
         assert isinstance(index, tuple)
-        return Message("{id}[{cell}]", id=id, cell=Cell(i + 1 for i in index))
+        return Message("{id}[{cell}]", id=step_id, cell=Cell(i + 1 for i in index))
     if term.kind == "number":
         return f"{float(str(term.parts[0])):g}"
     return Listed((_name(part) for part in term.parts if isinstance(part, Term)), "{one}·{another}")

@@ -76,23 +76,23 @@ class Mixed(Chain):
         super().__init__(base.setting, base.habit, base, np.tile(rows, learners))
         self.count = len(rows)
         self.learners = learners
-        self.kept = {id: np.tile(which[rows], learners) for id, which in kept.items()}
+        self.kept = {step_id: np.tile(which[rows], learners) for step_id, which in kept.items()}
         self._own = set(base.graph.steps)
         self._tops = {one.row_max: one for one in base.setting.softmaxes}
         self._judged: str | None = None
 
-    def toward(self, id: str) -> Value:
+    def toward(self, step_id: str) -> Value:
         """What the learners come to at a step, by ways that cannot be seen there too."""
-        self._judged = id
-        return self.raw(id)
+        self._judged = step_id
+        return self.raw(step_id)
 
-    def raw(self, id: str) -> Value:
-        found = self._raw.get(id)
+    def raw(self, step_id: str) -> Value:
+        found = self._raw.get(step_id)
         if found is None:
-            found = super().raw(id)
-            softmax = self._tops.get(id)
+            found = super().raw(step_id)
+            softmax = self._tops.get(step_id)
             if softmax is not None and self._judged in self.setting[softmax.weights]:
-                found = self._raw[id] = self._with_other_tops(softmax, found)
+                found = self._raw[step_id] = self._with_other_tops(softmax, found)
         return found
 
     def _with_other_tops(self, softmax: Softmax, top: Value) -> Value:
@@ -108,50 +108,50 @@ class Mixed(Chain):
         before = self.going_on_to(softmax.before, softmax.row_max).max(-1, keepdims=True)
         return np.where(column == len(_CONSTANTS), before, top)
 
-    def _is_written(self, id: str) -> Any:
+    def _is_written(self, step_id: str) -> Any:
         """Which of the sheets hold a step."""
-        given = self._given_below(id)
+        given = self._given_below(step_id)
         if given is None:
             return np.False_
         where = given[1]
         return np.True_ if where is None else where.reshape(len(where), -1).any(1)
 
-    def done(self, id: str, doing: Step | Swap) -> Value:
+    def done(self, step_id: str, doing: Step | Swap) -> Value:
         if doing.inputs:
-            return self.with_operands(id, doing, [self.going_on_to(i, id) for i in doing.inputs])
+            return self.with_operands(step_id, doing, [self.going_on_to(i, step_id) for i in doing.inputs])
         # Of nothing but constants: the learners come in where the first of its numbers is noted.
-        beside = self.arithmetic(id)
+        beside = self.arithmetic(step_id)
         beside.has_learners = False
         value = doing.op.compute(beside, **doing.params)
         return value if beside.has_learners else value[None]
 
-    def going_on_to(self, id: str, consumer: str) -> Value:
+    def going_on_to(self, step_id: str, consumer: str) -> Value:
         """What the learners put in for a step where another one needs it: one may read it off the page here and use the
         calculator's digits there."""
-        if id in self.graph.inputs:
-            return self.raw(id)
-        given = self._given_below(id)
-        shape = self.raw(id).shape[1:]
-        plan = _plan(id, consumer, shape, self.learners)
-        worked_out = _settled(self.raw(id), plan, self.setting.places[id], self.count)
+        if step_id in self.graph.inputs:
+            return self.raw(step_id)
+        given = self._given_below(step_id)
+        shape = self.raw(step_id).shape[1:]
+        plan = _plan(step_id, consumer, shape, self.learners)
+        worked_out = _settled(self.raw(step_id), plan, self.setting.places[step_id], self.count)
         if given is None:
             return worked_out
         values, where = given
-        from_page = np.repeat(_reads_page(id, consumer, shape, self.learners), self.count, axis=0)
-        kept = self.kept.get(id)
+        from_page = np.repeat(_reads_page(step_id, consumer, shape, self.learners), self.count, axis=0)
+        kept = self.kept.get(step_id)
         if kept is not None:
             from_page = from_page | kept.reshape(-1, *(1,) * len(shape))
         return np.where(from_page if where is None else from_page & where, values, worked_out)
 
-    def arithmetic(self, id: str) -> Any:
-        return _Beside(id, self.setting.places[id], self.count, self.learners, self.setting.axes[id])
+    def arithmetic(self, step_id: str) -> Any:
+        return _Beside(step_id, self.setting.places[step_id], self.count, self.learners, self.setting.axes[step_id])
 
 
 class _Beside(Floating):
     """Floats that are rounded by some of the learners where they are noted beside a step (√d_k, a Q that is scaled early)."""
 
-    def __init__(self, id: str, places: int, count: int, learners: int, axes: int) -> None:
-        self.id, self.places, self.count, self.learners, self.axes = id, places, count, learners, axes
+    def __init__(self, step_id: str, places: int, count: int, learners: int, axes: int) -> None:
+        self.id, self.places, self.count, self.learners, self.axes = step_id, places, count, learners, axes
         self.has_learners = True
         self.noted = 0
 
@@ -182,20 +182,20 @@ def _settled(value: Value, plan: Any, places: int, count: int) -> Value:
 
 
 @lru_cache(maxsize=1024)
-def _plan(id: str, consumer: str, shape: Sequence[int], learners: int) -> Any:
+def _plan(step_id: str, consumer: str, shape: Sequence[int], learners: int) -> Any:
     """(learners, …) by which of the habits each cell goes on."""
-    draw = _draws(id, consumer, shape, learners)
+    draw = _draws(step_id, consumer, shape, learners)
     coarse = (np.arange(learners) // 9 % 2 == 1).reshape(-1, *(1,) * len(shape))
     fine_ends, coarse_ends = np.cumsum(_HABITS, axis=1)[:, :-1]
     found = np.where(coarse, np.searchsorted(coarse_ends, draw, "right"), np.searchsorted(fine_ends, draw, "right"))
     return found.astype(np.uint8)
 
 
-def _draws(id: str, consumer: str, shape: Sequence[int], learners: int) -> FloatArray:
+def _draws(step_id: str, consumer: str, shape: Sequence[int], learners: int) -> FloatArray:
     """(learners, …) what decides each cell's habit. A third of the learners keep one habit along a line wherever it is
     used, a third where it is used once, a third none."""
-    line = np.random.Generator(np.random.PCG64(zlib.crc32(id.encode())))
-    use = np.random.Generator(np.random.PCG64(zlib.crc32(f"{id} for {consumer}".encode())))
+    line = np.random.Generator(np.random.PCG64(zlib.crc32(step_id.encode())))
+    use = np.random.Generator(np.random.PCG64(zlib.crc32(f"{step_id} for {consumer}".encode())))
     ones = tuple(1 for _ in shape)
     found = use.random((learners, *shape))
     found[::3] = line.random((len(found[::3]), *ones))
@@ -211,17 +211,17 @@ def _ways(learners: int) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _reads_page(id: str, consumer: str, shape: Sequence[int], learners: int) -> BoolArray:
+def _reads_page(step_id: str, consumer: str, shape: Sequence[int], learners: int) -> BoolArray:
     """(learners, …) which cells of a right line are read off the page: of some learners none, of some all."""
     minds = (np.arange(learners) // 3 % 3).reshape(-1, *(1,) * len(shape))
-    of_two_minds = _draws(f"page {id}", consumer, shape, learners) < _FROM_PAGE
+    of_two_minds = _draws(f"page {step_id}", consumer, shape, learners) < _FROM_PAGE
     return np.where(minds == 2, of_two_minds, minds == 1)
 
 
 def mixture(
     base: Chain,
     rows: Any,
-    id: str,
+    step_id: str,
     kept: Mapping[str, BoolArray],
     learners: int = FEW,
     written: FloatArray | None = None,
@@ -234,7 +234,7 @@ def mixture(
     parts = []
     for at in range(0, len(rows), portion):
         some = slice(at, at + portion)
-        parts.append(_mixture(base, rows[some], id, kept, learners, None if written is None else written[some]))
+        parts.append(_mixture(base, rows[some], step_id, kept, learners, None if written is None else written[some]))
     return (
         parts[0]
         if len(parts) == 1
@@ -248,17 +248,17 @@ def mixture(
 
 
 def _mixture(
-    base: Chain, rows: Any, id: str, kept: Mapping[str, BoolArray], learners: int, written: FloatArray | None
+    base: Chain, rows: Any, step_id: str, kept: Mapping[str, BoolArray], learners: int, written: FloatArray | None
 ) -> Mixture:
     chain = Mixed(base, rows, kept, learners)
     with np.errstate(all="ignore"):
-        reached = chain.toward(id)
+        reached = chain.toward(step_id)
         stack = np.broadcast_to(reached, (learners * len(rows), *reached.shape[1:]))
         stack = stack.reshape(learners, len(rows), *reached.shape[1:])
         # Somebody who divided by a number that had rounded to nearly nothing says nothing about the others.
-        full = base.raw(id)
+        full = base.raw(step_id)
         full = full if len(full) == 1 else full[rows]
-        unit = 10.0 ** -base.setting.places[id]
+        unit = 10.0 ** -base.setting.places[step_id]
         far = np.broadcast_to(np.maximum(_NEARBY * unit, _SHARE * np.abs(full)), stack.shape)
         off = np.abs(stack - full)
         wild = (off > far).any(0)
@@ -281,11 +281,11 @@ def _are_among(written: FloatArray, stack: Value, full: Value, unit: float) -> A
     return (written - below <= near) & (above - written <= near)
 
 
-def carried_hull(base: Chain, row: int, id: str, consumer: str) -> tuple[FloatArray, FloatArray]:
+def carried_hull(base: Chain, row: int, step_id: str, consumer: str) -> tuple[FloatArray, FloatArray]:
     """The smallest and the largest number that one sheet's mixed learners put in for a step where another one needs it."""
     chain = Mixed(base, np.array([row]), {}, FEW)
     with np.errstate(all="ignore"):
-        return _ends(chain.going_on_to(id, consumer))
+        return _ends(chain.going_on_to(step_id, consumer))
 
 
 def _ends(stack: Value) -> tuple[FloatArray, FloatArray]:
@@ -306,7 +306,7 @@ def _inner_ends(stack: Value) -> tuple[FloatArray, FloatArray]:
 
 
 def reconsidered(
-    id: str,
+    step_id: str,
     line: Line,
     judged: Judged,
     full: Chain,
@@ -329,14 +329,16 @@ def reconsidered(
         if not rows.size:
             return judged
         try:
-            mixed = mixture(full, rows, id, kept, learners, line.values[rows] if learners > FEW else None)
+            mixed = mixture(full, rows, step_id, kept, learners, line.values[rows] if learners > FEW else None)
         except MISFITS:  # a learner's own T names a row that is not there
             return judged
         if mixed.low.shape[1:] != line.values.shape[1:]:
             return judged
         judged = judge_mixed(judged, line, rows, mixed, rules)
         share = (
-            _BESIDE_SHARE if id in full.setting.after(one.weights for one in full.setting.softmaxes) else _WAYS_SHARE
+            _BESIDE_SHARE
+            if step_id in full.setting.after(one.weights for one in full.setting.softmaxes)
+            else _WAYS_SHARE
         )
         rows = rows[_may_come_to(judged.cells[rows], line.values[rows], mixed, rules, share)]
     return judged
