@@ -25,7 +25,7 @@ from attncli.mistakes import mistakes_at, rank
 from attncli.mistakes.mistake import Mistake
 
 #: Share of its numbers that a wrong calculation may be off by, where nothing else explains a line.
-_SHARE = 0.03
+_SHARE = 0.1
 #: Steps worked out for these.
 _MOST_WIDE = 200
 #: Pairs of mistakes tried for one step before giving up.

@@ -25,6 +25,8 @@ from attncli.marking.verdict import Verdict, Verdicts
 _BESIDE = 3.0
 #: Units of the last place written within which a number is a round one.
 _ROUND = 1e-6
+#: Units within which a line is its slip with all digits, rounded or cut off; √2 may be rounded otherwise at each use.
+_BESIDE_SLIP = 2.0
 #: Units of the last place beyond which a right line speaks against a mistake that would have shown in it.
 _SURELY = 3.0
 
@@ -310,7 +312,7 @@ class OwnPass:
         except MISFITS:
             return False
         far = off(line, slip.of(value if len(value) == 1 else value[[at]]))
-        return bool(far[0] < 10.0 ** -self.marker.setting.places[step_id])
+        return bool(far[0] < _BESIDE_SLIP * 10.0 ** -self.marker.setting.places[step_id])
 
     def _too_early(self, step_id: str, line: Line, numbers: Numbers, rows: Sequence[int]) -> BoolArray:
         """Which of some sheets are right for lines before this one that were rounded to too few places."""

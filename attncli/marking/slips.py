@@ -17,7 +17,7 @@ from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Family, of_sheets
 from attncli.marking.distance import off, reach
-from attncli.marking.judge import IMPRECISE, WRONG, Judged, Line, Mixture, Rules, judge, judge_mixed
+from attncli.marking.judge import WRONG, Judged, Line, Mixture, Rules, judge, judge_mixed
 from attncli.marking.seeds import MANY, mixture
 from attncli.mistakes.mistake import instead
 from attncli.mistakes.slips import POWERS, orders_exchanged
@@ -128,7 +128,7 @@ def slips(line: Line, against: Against, rules: Rules) -> list[list[Slip]]:
     exactly = rules.changed(short=False)
     if line.values.ndim > 2:
         turned = against.judged(line.at(lambda cells: cells.swapaxes(-1, -2)), exactly)
-        for row in np.flatnonzero(turned.worst > IMPRECISE).tolist():
+        for row in np.flatnonzero(turned.worst > WRONG).tolist():
             found[row].append(Slip("layout-transposed", turned=True))
     if line.values.shape[1:] != against.witnesses[0].shape[1:]:
         return found
@@ -185,7 +185,7 @@ def _exchanged(line: Line, against: Against, wrong: BoolArray, rules: Rules) -> 
     moved = line.of(rows).at(
         lambda cells: np.take_along_axis(cells.reshape(len(cells), -1), orders, axis=1).reshape(cells.shape)
     )
-    right = against.of(rows).judged(moved, rules).worst > IMPRECISE
+    right = against.of(rows).judged(moved, rules).worst > WRONG
     return {row: order for (row, order), fits in reversed([*zip(tried, right, strict=True)]) if fits}
 
 
@@ -194,7 +194,7 @@ def _are_mended(line: Line, against: Against, wrong: BoolArray, rules: Rules, am
     found = np.zeros(len(among), dtype=np.bool_)
     rows = np.flatnonzero(among)
     if rows.size:
-        found[rows] = _all((against.of(rows).judged(line.of(rows), rules).cells > IMPRECISE) | ~wrong[rows])
+        found[rows] = _all((against.of(rows).judged(line.of(rows), rules).cells > WRONG) | ~wrong[rows])
     return found
 
 

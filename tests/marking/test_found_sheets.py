@@ -208,3 +208,49 @@ def test_a_maximum_before_the_mask_may_be_0() -> None:
     found = verdicts(exercise, {"row_max": "0; 0", "shifted": "-1 -inf; 0 0"})
     assert (found["row_max"], found["shifted"]) == ("route", "correct")
     assert verdicts(exercise, {"scores": "0 0; 0 0", "row_max": "0; 0"})["row_max"] != "correct"
+
+
+def named(exercise: Problem, answers: dict[str, str]) -> tuple[str | None, set[str], set[str]]:
+    """The first wrong step, what it is called, and all that is wrong."""
+    marked = Marker(exercise).mark(sheet({"answers": answers}))
+    first = next(step for step in marked.steps if step.id == marked.first_wrong)
+    wrong = {step.id for step in marked.steps if step.verdict == "wrong"}
+    return first.id, {mistake.id for mistake in first.mistakes}, wrong
+
+
+def test_lines_exchanged_are_named_where_each_use_was_rounded_otherwise() -> None:
+    """0.996 − 0.996 is 0.001 where one of them was cut off; e^x is made from more digits than stand there."""
+    hidden = "0 0 0 -inf"
+    padded = problem(
+        "self_attention",
+        3,
+        "-0.4 -0.4 -1.4; 1.0 -0.1 1.6; 1.8 -0.6 0.3; 1.3 -1.7 0.4",
+        {"mask": "; ".join([hidden] * 4)},
+        W_Q="-0.38 0.68; 1.34 -0.86",
+        W_K="0.83 0.41; 0.57 0.03",
+        W_V="1.49 -1.24 1.55; 1.14 1.41 -0.07",
+        X="0.88 -1.52; -1.30 -1.00; 1.56 0.05; 0.31 -0.90",
+    )
+    answers = {
+        "masked": "0.653 2.007 -1.355 -inf; 0.076 0.996 -0.803 -inf; 0.278 0.208 -0.031 -inf; 0.347 1.152 -0.792 -inf",
+        "row_max": "2.007; 0.996; 0.278; 1.152",
+        "shifted": "-0.920 0.000 -1.799 -inf; -1.354 0.001 -3.362 -inf; 0.001 -0.070 -0.309 -inf; -0.805 0.000 -1.944 -inf",
+        "exp": "0.398 1.000 0.165 0.000; 0.258 1.001 0.035 0.000; 1.001 0.933 0.735 0.000; 0.447 1.000 0.143 0.000",
+    }
+    assert named(padded, answers) == ("shifted", {"cells-exchanged"}, {"shifted"})
+
+
+def test_a_mistake_with_large_numbers_is_named_where_scores_were_rounded() -> None:
+    """e^19.9 and not e^19.92: two in a hundred less, or more for somebody who rounds otherwise."""
+    far = problem(
+        "softmax",
+        1,
+        "-1.4 -1.8 -0.8 -0.1; -0.1 1.2 1.0 0.3",
+        scores="-0.09 -9.54 -11.48 -9.77; -6.44 -3.47 9.12 -10.80",
+    )
+    answers = {
+        "shifted": "0.0 -9.4 -11.4 -9.7; -15.6 -12.6 0.0 -19.9",
+        "exp": "1.0 12581.7 87553.0 15835.3; 5956538.0 293607.8 1.0 447863922.6",
+        "row_sum": "115971.1; 454114069.4",
+    }
+    assert named(far, answers) == ("exp", {"exponent-negated"}, {"exp"})
