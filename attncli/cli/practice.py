@@ -128,13 +128,13 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
 
 def _show(say: Say, session: "Session", parts: Iterator["Reply"]) -> None:
     """Show what a session says, each part as it comes."""
-    from attncli.practice.replies import Text
+    from attncli.practice.replies import Sentence
     from attncli.render.exercise import part_blocks
 
     out = Output(say, {})
     for part in parts:
         assert session.exercise is not None
-        before = "\n" if isinstance(part, Text) and part.kind == "title" else ""
+        before = "\n" if isinstance(part, Sentence) and part.kind == "title" else ""
         shown = out.text(part_blocks(part, session.exercise, out.language))
         if shown.strip() or before:
             say.out(before + shown)

@@ -128,7 +128,7 @@ class Step(Record):
 
 
 #: Of a step: id, what computes it, operands, parameters.
-Line: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Params]
+Call: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Params]
 
 
 class Trace(Mapping[str, Value]):
@@ -213,7 +213,7 @@ class Graph:
         self.inputs: dict[str, Input] = {}
         self.steps: dict[str, Step] = {}
         self.bound: dict[str, Axis] = {}
-        self._lines: list[Line] = []
+        self._calls: list[Call] = []
         self._cells: list[int] = []
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.labels: dict[str, tuple[str, ...]] = {}
@@ -392,12 +392,12 @@ class Graph:
             if value.shape != shapes.get(step_id):
                 self._check_shape(step_id, value.shape)
         wanted = None if until is None else self.needed([until] if isinstance(until, str) else until, swap)
-        lines, cells = self._lines, self._cells
-        if len(lines) != len(self.steps):
-            lines, cells = self._written_down()
+        calls, cells = self._calls, self._cells
+        if len(calls) != len(self.steps):
+            calls, cells = self._written_down()
         if wanted is not None:
-            lines = [line for line in lines if line[0] in wanted]
-            cells = [self.steps[line[0]].cells for line in lines]
+            calls = [call for call in calls if call[0] in wanted]
+            cells = [self.steps[call[0]].cells for call in calls]
         values: dict[str, Value] = {}
         with arithmetic.context():
             for step_id, input in self.inputs.items():
@@ -407,7 +407,7 @@ class Graph:
             round_step, replaced = xp.round_step, {*given, *swap}
             step_id = ""
             try:
-                for step_id, compute, inputs, params in lines:
+                for step_id, compute, inputs, params in calls:
                     if step_id in replaced:
                         if step_id in given:
                             values[step_id] = given[step_id]
@@ -436,11 +436,11 @@ class Graph:
                 expected=show_shape(expected),
             )
 
-    def _written_down(self) -> tuple[list[Line], list[int]]:
+    def _written_down(self) -> tuple[list[Call], list[int]]:
         """What an evaluation needs of every step; kept, because a training evaluates thousands of times."""
-        self._lines = [(s.id, s.op.compute, s.inputs, s.params) for s in self.steps.values()]
+        self._calls = [(s.id, s.op.compute, s.inputs, s.params) for s in self.steps.values()]
         self._cells = [s.cells for s in self.steps.values()]
-        return self._lines, self._cells
+        return self._calls, self._cells
 
 
 def _check_numbers(input_id: str, values: FloatArray, hidden: bool) -> None:

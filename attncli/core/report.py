@@ -90,8 +90,10 @@ class Maps(Record):
     maps: tuple[tuple[Message, FloatArray], ...]
 
 
+#: What is drawn, from the report's own numbers.
+Chart = Plot | Spans | Maps
 #: A report is made of these.
-ReportPart = Message | Plot | Spans | Maps | Table
+ReportPart = Message | Chart | Table
 
 
 class Report(Record):

@@ -19,7 +19,7 @@ Values: TypeAlias = Mapping[str, Value]
 
 
 #: What a term is made of: further terms; of a cell its step and index, of a number its value, of a word the word.
-Part: TypeAlias = "Term | str | float | Index"
+TermPart: TypeAlias = "Term | str | float | Index"
 
 
 class Term:
@@ -35,7 +35,7 @@ class Term:
 
     __slots__ = ("kind", "parts")
 
-    def __init__(self, kind: str, *parts: Part) -> None:
+    def __init__(self, kind: str, *parts: TermPart) -> None:
         self.kind = kind
         self.parts = parts
 
@@ -142,7 +142,7 @@ class Written:
 WRITTEN = Written()
 
 
-def _is_number(term: Part, value: float) -> bool:
+def _is_number(term: TermPart, value: float) -> bool:
     return isinstance(term, Term) and term.kind == "number" and term.parts[0] == value
 
 

@@ -64,10 +64,10 @@ _HALF_A_STEP = Fraction(1, 20)
 RANK = 64
 FOLD = 16
 
-Named = tuple[str, Sizes]
+NamedSizes = tuple[str, Sizes]
 
 
-def claims(models: Mapping[str, Sequence[Named]]) -> tuple[Claim, ...]:
+def claims(models: Mapping[str, Sequence[NamedSizes]]) -> tuple[Claim, ...]:
     """The claims about each variant, with a finding for every model that it is compared at."""
     found = (_multi_query(models["mqa"]), _grouped(models["gqa"]), _tenth(models["mla"]), _rank(models["mla"]))
     return tuple(claim for claim in found if claim.findings)
@@ -82,7 +82,7 @@ def _smaller(variant: str, name: str, sizes: Sizes, times: Fraction) -> Finding:
     return Finding(name, Ratio(_cache("mha", sizes), _cache(variant, sizes)), (times, times))
 
 
-def _multi_query(models: Sequence[Named]) -> Claim:
+def _multi_query(models: Sequence[NamedSizes]) -> Claim:
     return Claim(
         "mqa-cache",
         Message("MQA's cache is smaller by a factor of n_h, the number of heads."),
@@ -93,7 +93,7 @@ def _multi_query(models: Sequence[Named]) -> Claim:
     )
 
 
-def _grouped(models: Sequence[Named]) -> Claim:
+def _grouped(models: Sequence[NamedSizes]) -> Claim:
     return Claim(
         "gqa-cache",
         Message("GQA's cache is smaller by a factor of n_h/n_g, the query heads that share a group."),
@@ -102,7 +102,7 @@ def _grouped(models: Sequence[Named]) -> Claim:
     )
 
 
-def _tenth(models: Sequence[Named]) -> Claim:
+def _tenth(models: Sequence[NamedSizes]) -> Claim:
     least, most = TENTH - _HALF_A_STEP, TENTH + _HALF_A_STEP
     findings = []
     for name, sizes in models:
@@ -127,7 +127,7 @@ def _tenth(models: Sequence[Named]) -> Claim:
     )
 
 
-def _rank(models: Sequence[Named]) -> Claim:
+def _rank(models: Sequence[NamedSizes]) -> Claim:
     exactly = (Fraction(FOLD), Fraction(FOLD))
     return Claim(
         "rank",

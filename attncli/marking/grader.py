@@ -229,7 +229,7 @@ def within(seconds: float) -> Iterator[None]:
 
 # Who marks.
 
-Parts = Iterator[Sequence[Submission]]
+Chunks = Iterator[Sequence[Submission]]
 
 
 class Elsewhere(Record):
@@ -247,7 +247,7 @@ class Elsewhere(Record):
     faults: type[Exception]
     told: Callable[[Exception], InputError]
 
-    def results(self, parts: Parts) -> Iterator[Result]:
+    def results(self, parts: Chunks) -> Iterator[Result]:
         """The results in order, with a bounded number of chunks on their way, so that memory stays flat."""
         running: deque[Any] = deque()
         for chunk in parts:
@@ -292,12 +292,12 @@ def results_of(
     return _shared(grader, parts, stack, jobs, left(), tell)
 
 
-def _one_by_one(grader: Grader, parts: Parts) -> Iterator[Result]:
+def _one_by_one(grader: Grader, parts: Chunks) -> Iterator[Result]:
     return (result for part in parts for result in grader.results(part))
 
 
 def _shared(
-    grader: Grader, parts: Parts, stack: ExitStack, jobs: int, left: int | None, tell: Callable[[Message], object]
+    grader: Grader, parts: Chunks, stack: ExitStack, jobs: int, left: int | None, tell: Callable[[Message], object]
 ) -> Iterator[Result]:
     """By several processes, if they are worth their start: one process begins and sees how long a sheet takes."""
     if left is not None:
@@ -317,7 +317,7 @@ def _shared(
     yield from _pool(grader, jobs, stack).results(parts)
 
 
-def chunks(items: Iterable[Submission | None], size: int = CHUNK) -> Parts:
+def chunks(items: Iterable[Submission | None], size: int = CHUNK) -> Chunks:
     """The items in lists of up to `size`, read as they are needed; an empty list where the next has to be waited for."""
     found: list[Submission] = []
     for item in items:

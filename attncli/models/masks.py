@@ -30,7 +30,7 @@ ALIBI = Setting(
 WINDOW = Setting("window", "window", N_("[left, right]: how far back and ahead a token sees; -1 = no limit"))
 
 #: Numbers, or what is true of a place.
-Marks = TypeVar("Marks", FloatArray, BoolArray)
+MaskArray = TypeVar("MaskArray", FloatArray, BoolArray)
 
 _MASK = N_("The mask: 0 where {row} i may look at {column} j, −∞ where it may not.")
 _MASK_WITH_DISTANCE = N_(
@@ -112,7 +112,7 @@ def _hidden(part: Part, shape: Sequence[int], past: int) -> BoolArray | None:
     return hidden if asked else None
 
 
-def _fitted(marks: Marks, shape: Sequence[int], name: str) -> Marks:
+def _fitted(marks: MaskArray, shape: Sequence[int], name: str) -> MaskArray:
     """Marks as (query key) or (head query key); a single row counts for every query."""
     if marks.ndim == 1:
         marks = marks[None, :]

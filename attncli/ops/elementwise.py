@@ -18,15 +18,12 @@ from attncli.core.message import N_
 from attncli.core.record import Record
 from attncli.core.terms import WRITTEN, Index, Term, Values, at
 
-#: LaTeX, or what writes it from parameters and notes.
-Formula = str | Callable[[Params, bool], str]
-
 
 def entrywise(
     name: str,
     axes: str | Callable[[Params], str],
     compute: Callable[..., Value],
-    formula: Formula,
+    formula: str | Callable[[Params, bool], str],
     why: str,
     *backward: Rule | None,
     numbers: Callable[[Params], str] | None = None,

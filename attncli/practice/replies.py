@@ -20,7 +20,7 @@ class Reply(Record):
     """Something that a session shows."""
 
 
-class Text(Reply):
+class Sentence(Reply):
     """A sentence; its kind says how it stands out: "title", "right", "wrong", "remark", "aside", or nothing."""
 
     message: Message
@@ -38,13 +38,13 @@ class WholeExercise(Reply):
     shown: tuple[str, ...]
 
 
-class Result(Reply):
+class LineNumbers(Reply):
     """The numbers of one line."""
 
     id: str
 
 
-class Formula(Reply):
+class LineFormula(Reply):
     """How a line is calculated, in letters; and the lines before it that stand nowhere."""
 
     ids: tuple[str, ...]
@@ -101,9 +101,9 @@ class Ladder(Record):
     def rung(self, number: int) -> Reply:
         """One hint below the last, about the last try where there was one."""
         if number == 1:
-            return Text(self.where_to_look())
+            return Sentence(self.where_to_look())
         if number == 2:
-            return Formula((self.line, *self._hidden_before()))
+            return LineFormula((self.line, *self._hidden_before()))
         return self.arithmetic()
 
     def where_to_look(self) -> Message:

@@ -17,7 +17,7 @@ from attncli.marking.mark import Marker
 from attncli.marking.papers import in_rows
 from attncli.practice.log import RIGHT, LogEntry
 from attncli.practice.progress import Progress
-from attncli.practice.replies import LAST, Ladder, Reply, Result, Text, Wanted, WholeExercise
+from attncli.practice.replies import LAST, Ladder, LineNumbers, Reply, Sentence, Wanted, WholeExercise
 from attncli.practice.schedule import Choose, NextExercise, shown_reason
 from attncli.practice.skills import LAST_STAGE, asked_at, skill_of
 from attncli.problems.answers import Answer, Sheet, answer, in_digits
@@ -103,9 +103,9 @@ class Exercise:
     def start(self) -> Iterator[Reply]:
         """The exercise, why it was chosen, and the first thing to do."""
         title = Localized(self.problem.title) if self.problem.title else Message("{name}", name=self.choice.name)
-        yield Text(Message("{exercise}: {title}", exercise=self.choice.name, title=title), "title")
-        yield Text(self.choice.reason)
-        yield Text(_stage(self.choice.stage))
+        yield Sentence(Message("{exercise}: {title}", exercise=self.choice.name, title=title), "title")
+        yield Sentence(self.choice.reason)
+        yield Sentence(_stage(self.choice.stage))
         yield WholeExercise(self.shown)
         yield self._wanted()
 
@@ -146,7 +146,7 @@ class Exercise:
         elif word in words:
             yield from words[word]()
         elif word is not None or not line.strip():
-            yield Text(HELP)
+            yield Sentence(HELP)
         else:
             yield from self._answer(line)
 
@@ -189,7 +189,7 @@ class Exercise:
             said = Message(
                 "Row 1 of {count} is noted. Write the next one; Enter alone ends the matrix here.", count=count
             )
-            yield Text(said, "aside")
+            yield Sentence(said, "aside")
 
     def _end_rows(self) -> Iterator[Reply]:
         """Judge the rows that were written one by one."""
@@ -241,23 +241,23 @@ class Exercise:
         self.lines[self.step] = given
         self.clean += self.tries == 1 and not self.hints
         followed = mark.verdict == "follow_through"
-        yield Text(Message("✓ Right from your own earlier values." if followed else "✓ Right."), "right")
-        yield from (Text(message, "aside") for message in mark.said if message.kind != "followed")
+        yield Sentence(Message("✓ Right from your own earlier values." if followed else "✓ Right."), "right")
+        yield from (Sentence(message, "aside") for message in mark.said if message.kind != "followed")
         yield from self._go_on()
 
     def _wrong(self, mark: StepMark) -> Iterator[Reply]:
         """First the verdict and the cells; then where to look; the name third, since it is often the answer."""
         if mark.cells and len(mark.cells) < mark.written.size:
             cells = Listed(f"[{','.join(map(str, self._as_written(cell)))}]" for cell in mark.cells)
-            yield Text(Message("✗ Not right: {cells}.", cells=cells), "wrong")
+            yield Sentence(Message("✗ Not right: {cells}.", cells=cells), "wrong")
         else:
-            yield Text(Message("✗ Not right."), "wrong")
+            yield Sentence(Message("✗ Not right."), "wrong")
         if self.tries >= _LOOK and (mark.mistakes or self.tries < _NAME):
-            yield Text(self._ladder(mark).where_to_look())
+            yield Sentence(self._ladder(mark).where_to_look())
         if self.tries >= _NAME:
-            yield from (Text(message) for message in mark.said if message.kind != "about")
+            yield from (Sentence(message) for message in mark.said if message.kind != "about")
         if self.tries == _NAME:
-            yield Text(Message("For more help type hint, for the result type show."), "aside")
+            yield Sentence(Message("For more help type hint, for the result type show."), "aside")
 
     def _hint(self) -> Iterator[Reply]:
         """One rung more of the ladder; the last one gives the result."""
@@ -272,23 +272,23 @@ class Exercise:
         self._log("shown")
         ladder = self._ladder(None)
         yield ladder.arithmetic().changed(solved=True)
-        yield Result(self.step)
-        yield Text(Message("This line comes back later, with new numbers."), "aside")
+        yield LineNumbers(self.step)
+        yield Sentence(Message("This line comes back later, with new numbers."), "aside")
         self.lines[self.step] = self._as_printed(self.step, ladder.values[self.step])
         yield from self._go_on()
 
     def _why(self) -> Iterator[Reply]:
         """What the line is for."""
-        yield Text(self.graph.steps[self.step].why)
+        yield Sentence(self.graph.steps[self.step].why)
 
     def _skip(self) -> Iterator[Reply]:
         """On to the next line; what was written last stands, and is followed."""
         self._log("skipped")
         if self.last is not None:
             self.lines[self.step] = self.last
-            yield Text(Message("Left as you wrote it. What follows is marked from your own numbers."), "aside")
+            yield Sentence(Message("Left as you wrote it. What follows is marked from your own numbers."), "aside")
         else:
-            yield Text(Message("Left blank."), "aside")
+            yield Sentence(Message("Left blank."), "aside")
         yield from self._go_on()
 
     def _go_on(self) -> Iterator[Reply]:
@@ -299,9 +299,9 @@ class Exercise:
             return
         self._log("done")
         said = Message("Done. Right at the first try: {clean} of {count}.", clean=self.clean, count=len(self.asked))
-        yield Text(said, "title")
+        yield Sentence(said, "title")
         if self.problem.notice:
-            yield Text(Localized({code: observations(self.problem, code) for code in self.problem.notice}))
+            yield Sentence(Localized({code: observations(self.problem, code) for code in self.problem.notice}))
 
     def _log(self, verdict: str, text: str = "", mistakes: tuple[str, ...] = ()) -> None:
         """Write down what was done at this line; "done" is of the whole exercise."""
@@ -353,7 +353,7 @@ class Session:
         assert self.exercise is not None
         if WORDS.get(" ".join(line.split()).casefold()) == "quit":
             self.ended = True
-            yield Text(Message("Until next time. Every line is kept."))
+            yield Sentence(Message("Until next time. Every line is kept."))
             return
         yield from self.exercise.take(line)
         if not self.exercise.done:
@@ -375,7 +375,7 @@ class Session:
 
 def _remarks(*said: Message) -> Iterator[Reply]:
     """What keeps an answer from being judged; it counts no try."""
-    return (Text(message, "remark") for message in said)
+    return (Sentence(message, "remark") for message in said)
 
 
 def _digits(places: int) -> Message:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 #: An entry: its value, the decimals it was written with, and the expression.
-Cell: TypeAlias = tuple[float, int, Expression]
-BLANK: Cell = (float("nan"), EXACT, ("num", "?"))
+Entry: TypeAlias = tuple[float, int, Expression]
+BLANK: Entry = (float("nan"), EXACT, ("num", "?"))
 
 
 def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
@@ -136,7 +136,7 @@ class Literal(float):
         return number
 
 
-def parse_number(text: str) -> Cell:
+def parse_number(text: str) -> Entry:
     """One number.
 
     Raises
@@ -161,13 +161,13 @@ def parse_lists(value: Nested, *, blanks: bool = False) -> Matrix:
     return _matrix_of(value, number_of, blanks)
 
 
-def _matrix_of(nested: Nested, read: Callable[[Any], Cell], blanks: bool) -> Matrix:
+def _matrix_of(nested: Nested, read: Callable[[Any], Entry], blanks: bool) -> Matrix:
     """The matrix in nested lists of entries, each read by `read`."""
     cells = _cells(nested, (), read, blanks)
     return _matrix(with_blank_rows(cells) if blanks else cells)
 
 
-def _cells(value: object, at: tuple[int, ...], read: Callable[[Any], Cell], blanks: bool) -> Any:
+def _cells(value: object, at: tuple[int, ...], read: Callable[[Any], Entry], blanks: bool) -> Any:
     if isinstance(value, (list, tuple)):
         if len(at) >= DEEPEST:
             raise InputError(TOO_DEEP, deepest=DEEPEST)
@@ -189,7 +189,7 @@ def _cells(value: object, at: tuple[int, ...], read: Callable[[Any], Cell], blan
         raise error.at(place_of(at)) from None
 
 
-def number_of(value: object) -> Cell:
+def number_of(value: object) -> Entry:
     """One number from a number or its text.
 
     Raises
@@ -263,7 +263,7 @@ def _matrix(nested: Nested) -> Matrix:
     rows = as_rows(nested) if depth_of(nested) < 3 else nested
     heads = rows if depth_of(rows) == 3 else [rows]
     width: int | None = None
-    cells: list[Cell] = []
+    cells: list[Entry] = []
     for number, head in enumerate(heads, start=1):
         head = head if isinstance(head, list) else [head]
         if not head or (len(heads) > 1 and head == [[]]):
@@ -304,7 +304,7 @@ def _row_name(row: int, block: int, blocks: int) -> Message:
     return Message(N_("Row {row}"), row=row)
 
 
-def from_cells(cells: Sequence[Cell], shape: tuple[int, ...]) -> Matrix:
+def from_cells(cells: Sequence[Entry], shape: tuple[int, ...]) -> Matrix:
     """A matrix from its cells in row-major order."""
     values = np.array([cell[0] for cell in cells], dtype=np.float64).reshape(shape)
     decimals = np.array([cell[1] for cell in cells], dtype=np.int_).reshape(shape)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DECIMALS = 3
 
-Text = Mapping[str, str]
+ByLanguage = Mapping[str, str]
 
 #: The default of every table of a problem: records are never changed, so one empty table serves all.
 NOTHING: Mapping[str, Any] = {}
@@ -90,15 +90,15 @@ class Problem(Record):
     decimals: int = DEFAULT_DECIMALS
     step_decimals: Mapping[str, int] = NOTHING
     as_written: frozenset[str] = frozenset()
-    source: Text = NOTHING
-    title: Text = NOTHING
-    prompt: Text = NOTHING
-    hint: Text = NOTHING
-    notice: Text = NOTHING
+    source: ByLanguage = NOTHING
+    title: ByLanguage = NOTHING
+    prompt: ByLanguage = NOTHING
+    hint: ByLanguage = NOTHING
+    notice: ByLanguage = NOTHING
     labels: Mapping[str, tuple[str, ...]] = NOTHING
     published: Mapping[str, str] = NOTHING
     how: Mapping[str, str] = NOTHING
-    how_texts: Mapping[str, Text] = NOTHING
+    how_texts: Mapping[str, ByLanguage] = NOTHING
     shapes: Mapping[str, str] = NOTHING
     contrast: Contrast | None = None
     marking: Marking = Marking()

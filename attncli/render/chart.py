@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from attncli.core.record import Record
-from attncli.core.report import Maps, Plot, Span, Spans
+from attncli.core.report import Chart, Maps, Plot, Span, Spans
 from attncli.locale.fit import columns, fitted, padded, wrap
-from attncli.render.document import Said, Say
+from attncli.render.document import Said, Speaker
 from attncli.render.text import figure, printable
 
 #: What tells several lines of one plot apart, in their order; plain letters, so that every font has them.
@@ -327,7 +327,7 @@ def _bar(start: float, stop: float, room: int, sign: Signs) -> str:
 # The pictures of a report.
 
 
-def drawn(part: Plot | Spans | Maps, say: Say, width: int, encoding: str) -> list[str]:
+def drawn(part: Chart, say: Speaker, width: int, encoding: str) -> list[str]:
     """A picture in lines of at most `width` characters, whose signs the encoding has."""
 
     def fit(words: Said) -> str:
@@ -342,7 +342,7 @@ def drawn(part: Plot | Spans | Maps, say: Say, width: int, encoding: str) -> lis
             return _maps(part, fit, width, encoding)
 
 
-def _plot(part: Plot, say: Say, width: int, encoding: str) -> list[str]:
+def _plot(part: Plot, say: Speaker, width: int, encoding: str) -> list[str]:
     marked = list(zip(MARKS[: len(part.trends)], part.trends, strict=True))  # one too many has no mark of its own
     names = wrap(_BETWEEN.join(f"{mark} {say(trend.name)}" for mark, trend in marked), width).split("\n")
     ends = f"{say(part.x_name)} = {figure(part.x[0])}", figure(part.x[-1])
@@ -361,7 +361,7 @@ def _spans(part: Spans, width: int, encoding: str) -> list[str]:
     return bars(list(map(bar, part.spans)), width, encoding=encoding)
 
 
-def _maps(part: Maps, say: Say, width: int, encoding: str) -> list[str]:
+def _maps(part: Maps, say: Speaker, width: int, encoding: str) -> list[str]:
     """As many maps side by side as fit the width, each below its name."""
     most = max(_SHORTEST_NAME, min(_LONGEST_NAME, width - 2 * len(part.maps[0][1][0]) - 7))
     names = [f"{number} {shortened(name, most, encoding)}" for number, name in enumerate(part.names, start=1)]

@@ -19,7 +19,7 @@ from attncli.cost.claims import Claim
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import CountLine
 from attncli.render.comparison import counted, numbers, symbols
-from attncli.render.document import Say, say_in
+from attncli.render.document import Speaker, say_in
 from attncli.render.run import compared, notice, prompt
 from attncli.render.text import filled, number_text, plain
 from attncli.render.view import Item, View
@@ -310,12 +310,12 @@ def report_csv(report: Report, language: Language) -> str:
     return out.getvalue()
 
 
-def _say_filled(language: Language) -> Say:
+def _say_filled(language: Language) -> Speaker:
     say = say_in(language)
     return lambda words: say(filled(words) if isinstance(words, Message) else words)
 
 
-def _said(value: object, say: Say) -> object:
+def _said(value: object, say: Speaker) -> object:
     """A value for JSON; infinities are "inf" and "-inf", NaN is "nan", as in every output of attncli."""
     if isinstance(value, Message):
         return say(value)

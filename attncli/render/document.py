@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attncli.core.message import Language, Message
 from attncli.core.record import Record
-from attncli.core.report import Maps, Plot, Spans
+from attncli.core.report import Chart
 from attncli.render.text import printable
 
 if TYPE_CHECKING:
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 #: Words of a page: a message, which every printer says in its language, or a text that has none (a name, a number).
 Said = Message | str
-Say = Callable[[Said], str]
+#: Says the words of a page in one language.
+Speaker = Callable[[Said], str]
 
 
-def say_in(language: Language) -> Say:
+def say_in(language: Language) -> Speaker:
     """Says messages in a language, without signs that nothing may print."""
 
     def say(words: Said) -> str:
@@ -220,16 +221,14 @@ class StepVerdict(Record):
     body: tuple[Paragraph | Marks, ...] = ()
 
 
-class Verdicts(Record):
+class StepVerdicts(Record):
     """A marked sheet, step by step."""
 
     verdicts: tuple[StepVerdict, ...]
 
 
-#: A plot, ranges or maps of a report are drawn from its own numbers.
-Picture = Plot | Spans | Maps
 Block = (
-    Gap | Heading | Paragraph | Sentences | Code | Listing | Columns | Tabular | Counts | Bars | Branch | Steps | Grids | Fields | Verdicts | Picture
+    Gap | Heading | Paragraph | Sentences | Code | Listing | Columns | Tabular | Counts | Bars | Branch | Steps | Grids | Fields | StepVerdicts | Chart
 )  # fmt: skip
 
 

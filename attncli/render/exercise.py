@@ -9,7 +9,7 @@ from attncli.core.axes import show_shape
 from attncli.core.graph import Trace
 from attncli.core.message import N_, Language, Localized, Message
 from attncli.core.terms import Index
-from attncli.practice.replies import CellArithmetic, Formula, Reply, Result, Text, Wanted, WholeExercise
+from attncli.practice.replies import CellArithmetic, LineFormula, LineNumbers, Reply, Sentence, Wanted, WholeExercise
 from attncli.practice.session import Exercise
 from attncli.problems.problem import Run
 from attncli.problems.question import Question, question_of
@@ -88,13 +88,13 @@ _TONES = {"title": "strong"}
 def part_blocks(part: Reply, exercise: Exercise, language: Language) -> Iterator[Block]:
     """What a session shows of an exercise."""
     match part:
-        case Text():
+        case Sentence():
             yield Paragraph(part.message, _TONES.get(part.kind, part.kind))
         case WholeExercise():
             yield from _whole(part, exercise, _view(exercise, language))
-        case Result():
+        case LineNumbers():
             yield _matrices(_view(exercise, language), (part.id,))
-        case Formula():
+        case LineFormula():
             shown = _view(exercise, language)
             for item in items(shown.run, part.ids, turned=shown.layout == "columns"):
                 yield Paragraph(f"  {item.name} = {item.formula_text or '…'}")

@@ -23,8 +23,7 @@ from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
 from attncli.problems.question import Command, command
 from attncli.render.arithmetic import OPENED
-from attncli.render.document import Block as Part
-from attncli.render.document import Heading, Steps
+from attncli.render.document import Block, Heading, Steps
 from attncli.render.html import Fragment, anchor, padding, reading_page, tag
 from attncli.render.run import NOTES
 from attncli.render.text import cell_name, clean, constant_text, plain, printable
@@ -183,7 +182,7 @@ class Explorer(Fragment):
         yield from super().top_of_page()
         yield f"{self.tools()}</header>\n"
 
-    def section(self, heading: Heading, blocks: Sequence[Part]) -> str:
+    def section(self, heading: Heading, blocks: Sequence[Block]) -> str:
         """A part of the calculation with a short name besides its heading, for the board; the rest is hidden with the answers."""
         text = super().section(heading, blocks)
         first = blocks[0]

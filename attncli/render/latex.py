@@ -17,8 +17,8 @@ from attncli.render.document import (
     Page,
     Paragraph,
     Said,
-    Say,
     ShownStep,
+    Speaker,
     Steps,
     Symbol,
     Tabular,
@@ -67,7 +67,7 @@ def sheets(pages: Sequence[Page]) -> str:
     )
 
 
-def _printed(blocks: Iterable[Block], say: Say) -> str:
+def _printed(blocks: Iterable[Block], say: Speaker) -> str:
     latex = Latex(say)
     return "\n\n".join(piece for block in blocks for piece in latex.pieces(block))
 
@@ -75,7 +75,7 @@ def _printed(blocks: Iterable[Block], say: Say) -> str:
 class Latex:
     """Prints blocks, each as pieces that stand apart."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Speaker) -> None:
         self.say = say
 
     def words(self, said: Said) -> str:

@@ -23,14 +23,14 @@ from attncli.render.document import (
     Page,
     Paragraph,
     Said,
-    Say,
     Sentences,
     ShownStep,
+    Speaker,
     Steps,
     StepVerdict,
+    StepVerdicts,
     Symbol,
     Tabular,
-    Verdicts,
     say_in,
 )
 from attncli.render.equations import about, arithmetic, equation, is_named
@@ -55,7 +55,7 @@ def document(view: View) -> str:
     return as_markdown(page(view, *about(view, _WIDTH)), say_in(view.language))
 
 
-def as_markdown(blocks: Iterable[Block], say: Say) -> str:
+def as_markdown(blocks: Iterable[Block], say: Speaker) -> str:
     """Blocks as a Markdown document."""
     return "\n\n".join(piece for block in blocks for piece in Markdown(say).pieces(block)) + "\n"
 
@@ -84,7 +84,7 @@ def remark(note: Message, language: Language) -> str:
 class Markdown:
     """Prints blocks, each as pieces that stand apart."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Speaker) -> None:
         self.say = say
 
     def words(self, said: Said) -> str:
@@ -110,7 +110,7 @@ class Markdown:
                     yield from self.grid(grid)
             case Fields():
                 yield " ".join(f"{escaped(field)} {_BLANK}" for field in block.names)
-            case Verdicts():
+            case StepVerdicts():
                 yield "\n".join(self.verdicts(block)).rstrip("\n")
             case Plot() | Spans() | Maps():
                 yield "```text\n" + "\n".join(drawn(block, self.say, _PICTURE, "utf-8")) + "\n```"
@@ -158,7 +158,7 @@ class Markdown:
         if grid.below:
             yield "\n".join(f"- {escaped(line)}" for line in grid.below)
 
-    def verdicts(self, block: Verdicts) -> Iterator[str]:
+    def verdicts(self, block: StepVerdicts) -> Iterator[str]:
         """A list whose entries hold what there is to say: sentences, and matrices as code."""
         for verdict in block.verdicts:
             yield f"- {verdict.sign} {code(verdict.name)}: {escaped(verdict.words)}"

@@ -20,10 +20,10 @@ from attncli.marking.explain import Named
 from attncli.marking.feedback import RIGHT_VERDICTS, Marked, named
 from attncli.render.text import plain
 
-Result = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 
-def writer(format: str, steps: Sequence[str], language: Language) -> tuple[str, Callable[[Result], str], str]:
+def writer(format: str, steps: Sequence[str], language: Language) -> tuple[str, Callable[[JsonObject], str], str]:
     """How results are written in one of the formats of `grade`: what a file begins with, a result, what a file ends with.
 
     Parameters
@@ -67,18 +67,18 @@ def one_line(value: object, indent: int | None = None) -> str:
     return _UNSAFE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
-def _steps(result: Result) -> Sequence[Result]:
+def _steps(result: JsonObject) -> Sequence[JsonObject]:
     """The steps; a sheet that has none, since it cannot be read, is one itself."""
     message = result.get("malformed") or result.get("fault", "")
     whole = {"id": "sheet", "verdict": "malformed", "points": 0.0, "max_points": result["max_score"], "mistakes": []}
-    steps: Sequence[Result] = result["steps"]
+    steps: Sequence[JsonObject] = result["steps"]
     return steps or [{**whole, "message": message}]
 
 
 # CSV: a row a student, a column a step, and the mistakes.
 
 
-def _row(result: Result, steps: Sequence[str]) -> str:
+def _row(result: JsonObject, steps: Sequence[str]) -> str:
     """Verdicts in the step columns, mistakes as step:id with spaces between them."""
     verdicts = {step["id"]: step["verdict"] for step in result["steps"]}
     mistakes = " ".join(f"{one['step']}:{one['id']}" for step in result["steps"] for one in step["mistakes"][:1])
@@ -111,7 +111,7 @@ def _cell(text: str) -> str:
 # JUnit XML (the Jenkins schema): a suite a student, a case a step. Wrong is a failure, malformed an error, blank skipped.
 
 
-def _suite(result: Result) -> Iterator[str]:
+def _suite(result: JsonObject) -> Iterator[str]:
     steps, student = _steps(result), result["student"] or ""
     verdicts = [step["verdict"] for step in steps]
     counts = {
@@ -144,7 +144,7 @@ def _property(name: str, value: float) -> str:
     return f'      <property name={_attribute(name)} value="{value:g}"/>\n'
 
 
-def _outcome(step: Result) -> str:
+def _outcome(step: JsonObject) -> str:
     message = step["message"] or step["verdict"]
     kinds = " ".join(mistake["id"] for mistake in step["mistakes"]) or step["verdict"]
     if step["verdict"] == "wrong":
@@ -167,7 +167,7 @@ def _legal(text: str) -> str:
 # results.json as Gradescope's autograders hand it back (gradescope-autograders.readthedocs.io, specifications).
 
 
-def _gradescope(result: Result, language: Language) -> Result:
+def _gradescope(result: JsonObject, language: Language) -> JsonObject:
     """One student's results: a test a step, and a visible total."""
     extra = {name: result[name] for name in ("problem", "student", "max_score", "first_wrong")}
     if "fault" in result:
@@ -187,7 +187,7 @@ def _gradescope(result: Result, language: Language) -> Result:
     }
 
 
-def _test(step: Result, number: int) -> Result:
+def _test(step: JsonObject, number: int) -> JsonObject:
     """A step as a test. One left blank has neither score nor status, from which Gradescope would make it red."""
     passed = step["verdict"] in RIGHT_VERDICTS or step["verdict"] == "follow_through"
     judged = {"score": step["points"], "max_score": step["max_points"], "status": "passed" if passed else "failed"}

@@ -16,7 +16,7 @@ from attncli.marking.explain import Named
 from attncli.marking.feedback import Marked, StepMark
 from attncli.mistakes import look, varies, without_vaguer
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
-from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, StepVerdict, Verdicts
+from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, StepVerdict, StepVerdicts
 from attncli.render.text import cell_name, constant_text, number_text, points_text, printable, title_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def page(marked: Marked, language: Language, *, reveal: str = "first", score_fir
         yield Gap()
         yield Sentences(departure)
     yield Gap()
-    yield Verdicts(tuple(sheet.verdict(step) for step in marked.steps if step.verdict != "blank"))
+    yield StepVerdicts(tuple(sheet.verdict(step) for step in marked.steps if step.verdict != "blank"))
     yield from (Paragraph(text, "aside") for text in (sheet.blank(), sheet.names()) if text)
     if not score_first:
         yield Gap()

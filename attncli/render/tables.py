@@ -8,7 +8,7 @@ from itertools import groupby
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
 from attncli.locale.fit import NO_BREAK, columns, fitted, padded, wrap
-from attncli.render.document import Marks, Paragraph, Said, Say, ShownStep
+from attncli.render.document import Marks, Paragraph, Said, ShownStep, Speaker
 from attncli.render.text import aligned, cell_name, number_text
 from attncli.render.view import Panel
 
@@ -56,7 +56,7 @@ def folded(line: StyledLine, width: int) -> Iterator[StyledLine]:
 class Room:
     """What a screen has: a width, the signs of an encoding, perhaps colours; and a language to say things in."""
 
-    def __init__(self, say: Say, *, width: int, encoding: str, colour: bool = False) -> None:
+    def __init__(self, say: Speaker, *, width: int, encoding: str, colour: bool = False) -> None:
         self.say = say
         self.width = width
         self.encoding = encoding

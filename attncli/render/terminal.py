@@ -29,14 +29,14 @@ from attncli.render.document import (
     Page,
     Paragraph,
     Said,
-    Say,
     Sentences,
     ShownStep,
+    Speaker,
     Steps,
     StepVerdict,
+    StepVerdicts,
     Symbol,
     Tabular,
-    Verdicts,
     say_in,
 )
 from attncli.render.formula import as_text
@@ -77,13 +77,13 @@ _LEAST_LABEL = 6
 _LONGEST_CELL = 24
 
 
-def plain_text(blocks: Iterable[Block], say: Say, *, width: int, encoding: str = "utf-8") -> str:
+def plain_text(blocks: Iterable[Block], say: Speaker, *, width: int, encoding: str = "utf-8") -> str:
     """Blocks as plain text."""
     lines = Screen(say, width=width, encoding=encoding).lines(blocks)
     return "".join("".join(text for text, _ in line).rstrip(" ") + "\n" for line in lines)
 
 
-def coloured_text(blocks: Iterable[Block], say: Say, console: Console) -> None:
+def coloured_text(blocks: Iterable[Block], say: Speaker, console: Console) -> None:
     """Print blocks to a Rich console, in what it has of colours."""
     from rich.segment import Segment, Segments
 
@@ -152,7 +152,7 @@ class Screen(Room):
                 yield from self.counts(block)
             case Steps():
                 yield from self.side_by_side(block.steps) if block.aside else self.steps(block.steps)
-            case Verdicts():
+            case StepVerdicts():
                 for verdict in block.verdicts:
                     yield from self.verdict(verdict)
             case Branch():

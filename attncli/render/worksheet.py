@@ -14,7 +14,7 @@ from attncli.core.graph import Trace
 from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.problems.problem import Run
 from attncli.problems.question import Asked, Question
-from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph, Said
+from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph, Said, Speaker
 from attncli.render.text import clean, localized, number_text
 from attncli.render.view import Panel, items, panels_of
 from attncli.worksheets.key import KeyLine, Powers
@@ -38,9 +38,6 @@ _HIDDEN = re.compile(r"(?<!\S)-inf\b")
 _PLACES = 3
 
 
-Say = Callable[[Message], str]
-
-
 def page(
     question: Question,
     language: Language,
@@ -57,15 +54,15 @@ def page(
     """
     own = language.with_columns() if question.problem.layout == "columns" else language
 
-    def say(message: Message) -> str:
-        return clean(message.text(own))
+    def say(words: Said) -> str:
+        return clean(words.text(own) if isinstance(words, Message) else words)
 
     return Page(language.code, tuple(_blocks(question, say, language.code, key, student, powers)), key is not None)
 
 
 def _blocks(
     question: Question,
-    say: Say,
+    say: Speaker,
     code: str,
     key: Mapping[str, KeyLine] | None,
     student: str,
@@ -95,7 +92,7 @@ def _blocks(
     yield Grids(tuple(asked), asked=True)
 
 
-def _table(powers: Sequence[Powers], places: int, say: Say) -> Grid:
+def _table(powers: Sequence[Powers], places: int, say: Speaker) -> Grid:
     """e^−x with two places more than are asked for: e^−6 is 0.00248, which from 0.0025 would be rounded up to 0.003.
 
     x has as many, so that what is printed is true: e^−0.70711 is 0.49307, e^−0.707 is not.
@@ -108,7 +105,7 @@ def _table(powers: Sequence[Powers], places: int, say: Say) -> Grid:
     return Grid("e^(-x)", "e^{-x}", say(TO_LOOK_UP), names, ("",) * len(cells[0]), tuple(cells), (say(_MORE),))
 
 
-def _title(question: Question, say: Say, code: str) -> str:
+def _title(question: Question, say: Speaker, code: str) -> str:
     from attncli import models
 
     problem = question.problem
@@ -116,7 +113,7 @@ def _title(question: Question, say: Say, code: str) -> str:
     return f"{title} ({problem.id})" if problem.id else title
 
 
-def _told(question: Question, say: Say, *, is_key: bool) -> Iterator[Block]:
+def _told(question: Question, say: Speaker, *, is_key: bool) -> Iterator[Block]:
     """The exercise in words, and how to write the numbers."""
     if question.problem.prompt:
         yield Gap()
@@ -128,7 +125,7 @@ def _told(question: Question, say: Say, *, is_key: bool) -> Iterator[Block]:
         yield Paragraph(say(Message(_CARRY_ON, decimals=shown)))
 
 
-def _given(question: Question, say: Say) -> Iterator[Grid]:
+def _given(question: Question, say: Speaker) -> Iterator[Grid]:
     graph = question.graph
     values = {id: given.matrix.values for id, given in graph.inputs.items()}
     shown = Run(question.problem, graph, Trace(graph, "floating", values), ())  # nothing is worked out
@@ -147,7 +144,7 @@ def beside(question: Question) -> Iterator[Said]:
 
 
 def _grids(
-    name: str, symbol: str, note: str, blocks: Sequence[Panel], text: Callable[[Number], str] | None, say: Say
+    name: str, symbol: str, note: str, blocks: Sequence[Panel], text: Callable[[Number], str] | None, say: Speaker
 ) -> Iterator[Grid]:
     for block in blocks:
         head = "" if block.head is None else f" · {say(Message(_HEAD, number=block.head))}"
@@ -155,7 +152,7 @@ def _grids(
         yield Grid(name, symbol, note + head, block.rows, block.columns, cells)
 
 
-def _asked(one: Asked, question: Question, say: Say, key: KeyLine | None) -> Iterator[Grid]:
+def _asked(one: Asked, question: Question, say: Speaker, key: KeyLine | None) -> Iterator[Grid]:
     """The boxes of a step, or its answer with what belongs to it."""
     graph, turned = question.graph, question.problem.layout == "columns"
     places = question.problem.decimals_of(one.step)
@@ -176,7 +173,7 @@ def _asked(one: Asked, question: Question, say: Say, key: KeyLine | None) -> Ite
     yield grids[-1].changed(below=tuple(_below(key, text, turned, say)))
 
 
-def _below(key: KeyLine, text: Callable[[Number], str], turned: bool, say: Say) -> Iterator[str]:
+def _below(key: KeyLine, text: Callable[[Number], str], turned: bool, say: Speaker) -> Iterator[str]:
     def shown(values: Value) -> str:
         return _one_line(np.swapaxes(values, -1, -2) if turned and np.ndim(values) > 1 else values, text)
 

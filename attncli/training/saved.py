@@ -25,7 +25,7 @@ _META, _LOSSES = "meta", "losses"
 #: Bytes that a training may unpack to: its numbers three times, and a loss for each of many millions of steps.
 _MOST_BYTES = 128_000_000
 
-Count = Annotated[int, Field(ge=1, le=4096, strict=True)]
+Dimension = Annotated[int, Field(ge=1, le=4096, strict=True)]
 
 
 class _Spec(BaseModel):
@@ -33,12 +33,12 @@ class _Spec(BaseModel):
 
     tokens: Annotated[list[Annotated[str, Field(min_length=1, max_length=1000)]], Field(min_length=1, max_length=MOST)]
     split: Literal["characters", "words"]
-    context: Count
-    d_model: Count
-    d_k: Count
-    d_v: Count
-    heads: Count
-    kv_heads: Count
+    context: Dimension
+    d_model: Dimension
+    d_k: Dimension
+    d_v: Dimension
+    heads: Dimension
+    kv_heads: Dimension
     layers: Annotated[int, Field(ge=0, le=48, strict=True)]
     d_ff: Annotated[int, Field(ge=0, le=16384, strict=True)]
     positions: Literal["none", "sinusoidal", "learned"]

@@ -154,7 +154,7 @@ def _both(one: Proof, other: Proof) -> Proof:
 def collisions(sheets: Iterable[Wrong], right: Mapping[str, FloatArray]) -> int:
     """How many wrong sheets come to the right numbers, or to those of another mistake that is not always the same: a first,
     quick look at what marking will say."""
-    seen: dict[Numbers, list[Wrong]] = {}
+    seen: dict[SheetNumbers, list[Wrong]] = {}
     count = 0
     target = _numbers(right)
     for wrong in sheets:
@@ -168,10 +168,10 @@ def collisions(sheets: Iterable[Wrong], right: Mapping[str, FloatArray]) -> int:
 
 
 #: All numbers of a sheet, as something that can be looked up.
-Numbers = tuple[tuple[str, tuple[int, ...], bytes], ...]
+SheetNumbers = tuple[tuple[str, tuple[int, ...], bytes], ...]
 
 
-def _numbers(lines: Mapping[str, FloatArray]) -> Numbers:
+def _numbers(lines: Mapping[str, FloatArray]) -> SheetNumbers:
     return tuple((step, value.shape, (value + 0.0).tobytes()) for step, value in lines.items())
 
 

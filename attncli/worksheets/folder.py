@@ -76,7 +76,7 @@ class Job(Record):
         return generator.draw(recipe, seed, decimals=order.decimals, ask=order.ask, problem_id=self.id, proved=True)
 
 
-class Made(Record):
+class MadeSheet(Record):
     """One sheet, made: its problem file, its empty answers, its page and its key, and what its numbers tell apart."""
 
     id: str
@@ -96,7 +96,7 @@ def _short(seed: str, student: str) -> str:
 Printer = Callable[[str], Callable[[Sequence[Any]], str]]
 
 
-def make(job: Job, page: Callable[..., Any]) -> Made:
+def make(job: Job, page: Callable[..., Any]) -> MadeSheet:
     """One sheet; `page(question, language, key, student=…, powers=…)` puts it on a page."""
     problem, proofs = job.drawn()
     question = question_of(problem)
@@ -105,10 +105,10 @@ def make(job: Job, page: Callable[..., Any]) -> Made:
     sheet = page(question, words, student=job.student, powers=powers_of(problem, asked))
     key = page(question, words, key_of(Marker(problem), asked))
     texts = problem_text(problem), answers_text(problem, job.student)
-    return Made(job.id, job.student, *texts, sheet, key, tuple(proofs))
+    return MadeSheet(job.id, job.student, *texts, sheet, key, tuple(proofs))
 
 
-def make_all(order: SetOrder, page: Callable[..., Any], jobs: int = 1) -> Iterator[Made]:
+def make_all(order: SetOrder, page: Callable[..., Any], jobs: int = 1) -> Iterator[MadeSheet]:
     """The sheets of a set, in order, by one process or several."""
     waiting = order.sheets()
     if jobs == 1 or len(waiting) == 1:
@@ -136,7 +136,7 @@ def _start() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def write(folder: Path, order: SetOrder, made: Iterable[Made], printer: Printer) -> list[Made]:
+def write(folder: Path, order: SetOrder, made: Iterable[MadeSheet], printer: Printer) -> list[MadeSheet]:
     """Write the folder of a set (FORMATS).
 
     Parameters
@@ -201,7 +201,7 @@ def _lines(table: Mapping[str, object]) -> str:
     return "".join(f"{_key(name)} = {_quoted(value)}\n" for name, value in table.items())
 
 
-def _students(sheets: Sequence[Made]) -> str:
+def _students(sheets: Sequence[MadeSheet]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["student", "sheet"])
@@ -209,7 +209,7 @@ def _students(sheets: Sequence[Made]) -> str:
     return out.getvalue()
 
 
-def _certificates(sheets: Sequence[Made]) -> str:
+def _certificates(sheets: Sequence[MadeSheet]) -> str:
     data = {
         "schema": 1,
         "sheets": {

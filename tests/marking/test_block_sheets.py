@@ -18,7 +18,7 @@ from attncli.marking.explain import Named
 from attncli.marking.feedback import TWO_THINGS, Marked, StepMark
 from attncli.mistakes import mistakes_at
 from attncli.problems.problem import Problem
-from attncli.render.document import Paragraph, Verdicts
+from attncli.render.document import Paragraph, StepVerdicts
 from attncli.render.sheet import language_of, page
 
 PLACES = 5
@@ -231,7 +231,7 @@ def words(problem: Problem, **lines: Any) -> tuple[str, str]:
 
 def verdicts(found: Marked, **how: Any) -> tuple[Any, ...]:
     """The verdicts on a sheet as a student is shown them."""
-    return next(block for block in page(found, ENGLISH, **how) if isinstance(block, Verdicts)).verdicts
+    return next(block for block in page(found, ENGLISH, **how) if isinstance(block, StepVerdicts)).verdicts
 
 
 def test_logits_of_a_tied_model_speak_of_the_table_and_not_of_values() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from attncli.arithmetic.hand import round_decimal
 from attncli.practice.log import LogEntry
 from attncli.practice.progress import Progress
-from attncli.practice.replies import Reply, Text
+from attncli.practice.replies import Reply, Sentence
 from attncli.practice.schedule import NextExercise, Recipes, next_exercise
 from attncli.practice.session import Exercise, Session
 
@@ -53,7 +53,7 @@ class Bench:
 
     def said(self) -> str:
         """The sentences of what came back, in English."""
-        return "\n".join(part.message.text() for part in self.shown if isinstance(part, Text))
+        return "\n".join(part.message.text() for part in self.shown if isinstance(part, Sentence))
 
 
 def only(name: str, stage: int, seed: int = 1) -> Callable[[Progress, float], NextExercise]:

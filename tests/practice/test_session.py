@@ -11,7 +11,7 @@ from learners import RECIPES, Bench, mistaken, only, right, written
 from attncli.core.message import Message
 from attncli.locale import language
 from attncli.mistakes import did, look
-from attncli.practice.replies import CellArithmetic, Formula, Reply, Result, Text, Wanted
+from attncli.practice.replies import CellArithmetic, LineFormula, LineNumbers, Reply, Sentence, Wanted
 from attncli.practice.schedule import NextExercise, by_name
 from attncli.practice.session import WORDS
 from attncli.problems.file import parse
@@ -81,7 +81,7 @@ def test_what_cannot_be_an_answer_counts_no_try(line: str) -> None:
     bench = Bench(only("attention", 1))
     parts = bench.type(line)
     assert bench.exercise.tries == 0 and bench.entries == []
-    assert parts and all(isinstance(part, Text) for part in parts)
+    assert parts and all(isinstance(part, Sentence) for part in parts)
 
 
 def test_an_answer_may_name_its_line() -> None:
@@ -117,10 +117,10 @@ def test_the_ladder_ends_with_the_result_which_comes_back_with_new_numbers() -> 
     bench = Bench(count=1)
     first = bench.exercise.choice.name
     kinds = [type(next(iter(bench.type(word)))) for word in ("hint", "提示", "hint")]
-    assert kinds == [Text, Formula, CellArithmetic]
+    assert kinds == [Sentence, LineFormula, CellArithmetic]
     assert bench.entries == []
     parts = bench.type("hint")
-    assert any(isinstance(part, Result) for part in parts)
+    assert any(isinstance(part, LineNumbers) for part in parts)
     assert [entry.verdict for entry in bench.entries] == ["shown", "done"]
     assert not bench.session.ended, "one exercise was wanted, but the line comes back"
     assert bench.exercise.choice.name != first and "shown a result" in bench.said()
