@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from attncli.core.matrix import EXACT, Expression
-from attncli.core.message import N_, InputError, Message
+from attncli.core.message import InputError, Message
 from attncli.core.record import Record
 
 #: Signs a single entry may have; longer ones are not numbers that a person writes.
@@ -64,7 +64,7 @@ FLOATS: Operations = {
 }
 
 
-ALLOWED = Message(N_("Write numbers like -0.5, 1/3, √2, e^-1 or -inf."))
+ALLOWED = Message("Write numbers like -0.5, 1/3, √2, e^-1 or -inf.")
 
 
 class EntryError(InputError):

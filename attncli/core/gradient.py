@@ -62,7 +62,7 @@ def upstream(graph: Graph, matrix: Matrix, why: Message | None = None) -> str:
         differentiable=False,
         phase="upstream",
         why=why
-        or Message(N_("Given: how much the loss changes when one entry of {output} grows a little."), output=output),
+        or Message("Given: how much the loss changes when one entry of {output} grows a little.", output=output),
     )
 
 

@@ -17,7 +17,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.core.axes import Axis, join_axes, show_shape, wrong_axis_count, wrong_length
 from attncli.core.matrix import FloatArray, Matrix
-from attncli.core.message import N_, InputError, LimitError, Message, NoSuchRow, ShapeError, unknown
+from attncli.core.message import InputError, LimitError, Message, NoSuchRow, ShapeError, unknown
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term, Values
 
@@ -349,7 +349,7 @@ class Graph:
         """
         if step_id in self:
             return step_id
-        raise unknown(Message(N_("The step")), step_id, [*self.inputs, *self.steps])
+        raise unknown(Message("The step"), step_id, [*self.inputs, *self.steps])
 
     def needed(self, targets: Sequence[str], swap: Mapping[str, Swap] | None = None) -> set[str]:
         """The ids that `targets` are computed from, themselves included; a swapped step needs its swap's inputs."""

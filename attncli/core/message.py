@@ -198,7 +198,7 @@ class NoSuchRow(InputError):
     positions: tuple[tuple[int, ...], ...] = ()
 
     def at(self, where: Message | str) -> NoSuchRow:
-        error = NoSuchRow(N_("{where}: {what}"), where=where, what=self.message)
+        error = NoSuchRow("{where}: {what}", where=where, what=self.message)
         error.positions = self.positions
         return error
 
@@ -267,7 +267,7 @@ def of_system(error: Exception) -> Message:
 def of_library(error: Exception) -> Message:
     """What another library says, where it says anything; never the address of an object."""
     words = re.sub(r"<[^<>]*\b0x[0-9a-f]+>|\bat 0x[0-9a-f]+", "", str(error))[:120].strip()
-    return untranslated(words) if words else Message(N_("no reason is given"))
+    return untranslated(words) if words else Message("no reason is given")
 
 
 def where_it_failed(error: BaseException) -> str:

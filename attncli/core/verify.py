@@ -196,9 +196,7 @@ def _warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> list[
     """Where the check proves little: at a bend, and of inputs whose gradient is 0 throughout though something arrives."""
     bends = [f"{entry.id}[{','.join(str(i + 1) for i in index)}]" for entry in checked for index in entry.bends]
     at_bends = Message(
-        N_(
-            "A bend at {cells}: the slope on the left differs from the slope on the right (ReLU at 0, say), so a finite difference says nothing about the gradient there, and it was not compared."
-        ),
+        "A bend at {cells}: the slope on the left differs from the slope on the right (ReLU at 0, say), so a finite difference says nothing about the gradient there, and it was not compared.",
         cells=Listed.first(bends, 6),
     )
     return [*([at_bends] if bends else []), *_zero_warnings(checked, arriving)]
@@ -206,9 +204,7 @@ def _warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> list[
 
 def _zero_warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> list[Message]:
     if not np.any(arriving):
-        return [
-            Message(N_("The upstream gradient is 0 everywhere, so every gradient is 0 and the check proves nothing."))
-        ]
+        return [Message("The upstream gradient is 0 everywhere, so every gradient is 0 and the check proves nothing.")]
     biggest = max((float(np.abs(entry.gradient).max(initial=0.0)) for entry in checked), default=0.0)
     biggest = max(biggest, float(np.abs(arriving).max()))
     zero = [entry.id for entry in checked if float(np.abs(entry.gradient).max(initial=0.0)) <= 1e-12 * biggest]
@@ -216,11 +212,9 @@ def _zero_warnings(checked: tuple[GradientCheck, ...], arriving: FloatArray) -> 
         return []
     return [
         Message(
-            N_(
-                "The gradient of {inputs} is 0 throughout. With this upstream gradient nothing else can come out (weights"
-                " that always add up to 1 cannot change their sum), so the check proves little there."
-                " Try an upstream gradient that differs along a {row}."
-            ),
+            "The gradient of {inputs} is 0 throughout. With this upstream gradient nothing else can come out (weights"
+            " that always add up to 1 cannot change their sum), so the check proves little there."
+            " Try an upstream gradient that differs along a {row}.",
             inputs=", ".join(zero),
         )
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from attncli.core.message import ENGLISH, N_, Language, Message, unknown
+from attncli.core.message import ENGLISH, Language, Message, unknown
 
 CODES = ("en", "zh")
 
@@ -21,7 +21,7 @@ def language(code: str) -> Language:
     if code == "en":
         return ENGLISH
     if code not in CODES:
-        raise unknown(Message(N_("The language")), code, CODES)
+        raise unknown(Message("The language"), code, CODES)
     import gettext
 
     with (Path(__file__).parent / code / "LC_MESSAGES" / "attncli.mo").open("rb") as file:

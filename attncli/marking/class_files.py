@@ -27,7 +27,7 @@ _BESIDE = frozenset({"readme", "thumbs", "desktop", "license"})
 _BLOCK = 1 << 16
 #: Files that a message names, columns that it names, and those for which a likely one is looked for.
 _MOST_NAMES, _MOST_COLUMNS, _MOST_LOOKS = 5, 10, 20
-_TOO_LONG = Message(N_("This line has more than {limit} bytes, too many for one sheet."), limit=f"{MOST_SHEET_BYTES:,}")
+_TOO_LONG = Message("This line has more than {limit} bytes, too many for one sheet.", limit=f"{MOST_SHEET_BYTES:,}")
 
 
 def submissions(
@@ -326,7 +326,7 @@ def _rows(lines: Iterator[bytes | Message | None]) -> Iterator[list[str] | Messa
                 break
             taken.append(more)
             odd ^= more.count('"') % 2 == 1
-        row = Message(N_("This row has a quote that is not closed.")) if odd else _cells(taken)
+        row = Message("This row has a quote that is not closed.") if odd else _cells(taken)
         if isinstance(row, Message):
             waiting.extendleft(reversed(taken[1:]))
         yield row
@@ -345,11 +345,11 @@ def _decoded(lines: Iterator[bytes | Message | None]) -> Iterator[str | Message]
 def _cells(lines: Sequence[str]) -> list[str] | Message:
     text = "\n".join(lines)
     if any("\ud800" <= sign <= "\udfff" for sign in text):
-        return Message(N_("This is not UTF-8 text. Save the CSV as UTF-8 (in Excel: CSV UTF-8)."))
+        return Message("This is not UTF-8 text. Save the CSV as UTF-8 (in Excel: CSV UTF-8).")
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True))
     except csv.Error as error:
-        return Message(N_("This row cannot be read: {what}."), what=str(error))
+        return Message("This row cannot be read: {what}.", what=str(error))
     return rows[0] if rows else []
 
 
@@ -361,6 +361,6 @@ def unknown_columns(path: str, known: Callable[[str], bool], steps: Sequence[str
     names = Listed.first((name[:40] for name in strange), _MOST_COLUMNS)
     likely = next((found for name in strange[:_MOST_LOOKS] if (found := closest(name, list(steps))) is not None), None)
     if likely is None:
-        return Message(N_("{path}: these columns are not steps and are ignored: {names}."), path=path, names=names)
+        return Message("{path}: these columns are not steps and are ignored: {names}.", path=path, names=names)
     text = N_("{path}: these columns are not steps and are ignored: {names}. Did you mean “{likely}”?")
     return Message(text, path=path, names=names, likely=likely)

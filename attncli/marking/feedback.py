@@ -242,7 +242,7 @@ class Feedback:
         said = entry.said
         if entry.odd and not found.follows and not found.found:
             shape = Message(
-                N_("The shape is {given}; this step is {expected}."),
+                "The shape is {given}; this step is {expected}.",
                 given=show_shape(entry.values.shape),
                 expected=show_shape(self.graph.shape(step_id)),
             )
@@ -276,7 +276,7 @@ class Feedback:
             credit = min(credit, self.credits["imprecise"])
         if entry.blank is not None:
             credit *= Fraction(int((~entry.blank).sum()), entry.blank.size)
-            said = (*said, Message(N_("Some cells are still blank.")))
+            said = (*said, Message("Some cells are still blank."))
         worth = self._worth_of(step_id, verdict)
         points = worth.points if credit == self.credits[verdict] else worth.max_points * credit
         return self._mark(step_id, verdict, entry, found, said, points=points, how=found.how)
@@ -295,12 +295,12 @@ class Feedback:
         if entry.places is None:
             return Message(_NEARLY_RIGHT)
         places = self.marker.setting.places[step_id]
-        return Message(N_("Right as far as it goes; {places} decimals were asked for."), places=places)
+        return Message("Right as far as it goes; {places} decimals were asked for.", places=places)
 
     def _wrong(self, step_id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
         if step_id in self.graph.inputs:
             given = Message(
-                N_("This was given, so copy it unchanged: {symbol} does not have to be calculated."), symbol=step_id
+                "This was given, so copy it unchanged: {symbol} does not have to be calculated.", symbol=step_id
             )
             cells = _cells(found.cells < CUT)
             return self._mark(
@@ -325,7 +325,7 @@ class Feedback:
         if parts:
             return parts[:_TOLD], _NOTHING
         if not cells:
-            return (Message(N_("This does not follow from your lines above.")),), _NOTHING
+            return (Message("This does not follow from your lines above."),), _NOTHING
         shown = Listed.first((Message("[{cell}]", cell=Cell(cell)) for cell in cells), _MOST_CELLS)
         if found.off is None or found.off > _NEARLY or entry.eps is not None:
             text = N_("No known mistake gives these numbers. Work out {cells} once more.")
@@ -341,7 +341,7 @@ class Feedback:
 
     def _unknown(self, name: str) -> StepMark:
         if self.marker.names.find(name) is not None:
-            text = Message(N_("“{name}” is answered twice, under two names. Keep one."), name=name)
+            text = Message("“{name}” is answered twice, under two names. Keep one.", name=name)
         else:
             text = self.marker.names.complaint(name).message
         return StepMark(name, "malformed", Fraction(0), Fraction(0), said=(text,))
@@ -364,7 +364,7 @@ def _told(found: Sequence[Found], step_id: str, graph: Graph) -> tuple[Message, 
         return sentences
     if len(found[0].named) > 1:
         return (Message(TWO_THINGS).of("two"), *sentences)
-    return (Message(N_("More than one mistake gives these numbers. The likelier first:")), *sentences)
+    return (Message("More than one mistake gives these numbers. The likelier first:"), *sentences)
 
 
 def _named(found: Sequence[Found], step_id: str) -> list[Named]:

@@ -194,7 +194,7 @@ class Grading:
             return chain([first], waiting)
         raise InputError(
             "There is no sheet in {places}. Give a folder of sheets, a .jsonl or .csv file, or - with JSON Lines on standard input.",
-            places=Listed([Message(N_("standard input")) if path == "-" else path for path in self.order.sheets]),
+            places=Listed([Message("standard input") if path == "-" else path for path in self.order.sheets]),
         )
 
     def _total(self) -> int | None:

@@ -225,12 +225,12 @@ def _in_shape(answer: Answer, name: str, shape: tuple[int, ...]) -> tuple[Answer
     if answer.text is not None:
         with_points = with_decimal_points(answer.text)
         if with_points is not None and with_points.shape in (shape, (1, *shape)):
-            note = Message(N_("{name}: its commas are read as decimal commas."), name=name)
+            note = Message("{name}: its commas are read as decimal commas.", name=name)
             return answer.changed(matrix=with_points.reshaped(shape), error=None), note
     if matrix is None or not _has_more_axes(matrix.shape, shape):
         return answer, None
     note = Message(
-        N_("{name}: {written} read as {shape}; the axis of length 1 is left out."),
+        "{name}: {written} read as {shape}; the axis of length 1 is left out.",
         name=name,
         written=show_shape(matrix.shape),
         shape=show_shape(shape),

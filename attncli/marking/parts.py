@@ -65,9 +65,7 @@ def _slips(term: Term, values: dict[str, Any], place: tuple[int, ...], here: flo
         ]
         # Two that fit are named together, more say nothing.
         if 0 < len(fitting) <= 2:
-            which = (
-                fitting[0] if len(fitting) == 1 else Message(N_("{one} or {other}"), one=fitting[0], other=fitting[1])
-            )
+            which = fitting[0] if len(fitting) == 1 else Message("{one} or {other}", one=fitting[0], other=fitting[1])
             yield Message(text, cell=Cell(i + 1 for i in place), part=which)
 
 

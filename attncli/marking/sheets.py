@@ -76,7 +76,7 @@ def sheet_of(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
 
 
 def _read(name: str, stdin: Stdin) -> Sheet:
-    where: Message | str = Message(N_("standard input")) if name == "-" else name
+    where: Message | str = Message("standard input") if name == "-" else name
     ending = Path(name).suffix.lower()
 
     def place(path: str) -> str:
@@ -112,7 +112,7 @@ def _rows(text: str, place: Callable[[str], str]) -> Iterator[Sheet]:
             return
         raise InputError("The CSV is empty. Its first line names the columns: student, and a column for every step.")
     for row in filter(None, rows):
-        notes = () if len(row) <= len(header) else (Message(N_("This row has more cells than there are columns.")),)
+        notes = () if len(row) <= len(header) else (Message("This row has more cells than there are columns."),)
         yield sheet(_row(column_names(header), row), place).changed(notes=notes)
 
 
@@ -149,7 +149,7 @@ def mapping(words: Sequence[str], problem: Problem) -> dict[str, str]:
                 text=text[:40],
                 example='"attn_probs=A,ctx=O"',
             )
-        step_id = names.resolve(to, Message(N_("--map: the step")))
+        step_id = names.resolve(to, Message("--map: the step"))
         if name in found or step_id in found.values():
             raise InputError(
                 "--map: “{name}” is named twice. Keep one.", name=(name if name in found else step_id)[:40]

@@ -148,7 +148,7 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
     early = Route(
         "query-scaled",
         together(instead(scores, scaled_early, *scores.inputs), passing(step, scores.id)),
-        Message(N_("Right: you scaled before the product. A factor may go in at either place.")),
+        Message("Right: you scaled before the product. A factor may go in at either place."),
     )
     yield early
     yield from _queries_scaled_back(graph, step, scores, early)
@@ -176,7 +176,7 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
             return _scaled(step, xp, xp.round_intermediate(after.op.compute(xp, g, k, **after.params)))
 
         swaps.append(instead(after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs))
-    said = Message(N_("Right: your scores were scaled already, so this is their gradient; the factor comes in at Q."))
+    said = Message("Right: your scores were scaled already, so this is their gradient; the factor comes in at Q.")
     yield Route("query-scaled-back", together(*swaps), said, early.swap)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from attncli.core.message import N_, Message, unknown
+from attncli.core.message import Message, unknown
 from attncli.models.model import Model
 
 #: The models of every file, so that one is opened without the others.
@@ -40,6 +40,6 @@ def get(name: str) -> Model:
     """
     file = next((file for file, models in FILES.items() if name in models), None)
     if file is None:
-        raise unknown(Message(N_("The model")), name, names())
+        raise unknown(Message("The model"), name, names())
     models: tuple[Model, ...] = import_module(f"{__name__}.{file}").MODELS
     return next(model for model in models if model.name == name)

@@ -89,7 +89,7 @@ def attend(
             )
         part.apply(HEAD_MEAN, "A_mean", weights, symbol=r"A_{mean}")
     if v is None:
-        graph.notes.append(Message(N_("V is not given, so the calculation ends with the weights A.")))
+        graph.notes.append(Message("V is not given, so the calculation ends with the weights A."))
         return weights
     return part.apply(PRODUCT, result, weights, v, symbol=symbol, why=_OUTPUT)
 
@@ -162,14 +162,12 @@ def _scaled(part: Part, scores: str, width: Axis) -> str:
         return scores
     if scale != "sqrt":
         why = Message(
-            N_("Every score is multiplied by the scale that was asked for, {scale}."), scale=f"{float(scale.values):g}"
+            "Every score is multiplied by the scale that was asked for, {scale}.", scale=f"{float(scale.values):g}"
         )
         return part.apply(SCALE, "scaled", scores, symbol="S_{scaled}", factor=scale, why=why)
     why = Message(
-        N_(
-            "A sum of {d} products spreads about √{d} times as wide as one. Dividing by √{d} brings it back,"
-            " so that softmax does not put nearly all weight on one key."
-        ),
+        "A sum of {d} products spreads about √{d} times as wide as one. Dividing by √{d} brings it back,"
+        " so that softmax does not put nearly all weight on one key.",
         d=width.size,
     )
     notes = {"label": default_symbol(width.name)}

@@ -50,7 +50,7 @@ def add(
     """
     reduction = part.rest[0] if part.rest else "mean"
     if reduction not in ("mean", "sum"):
-        raise unknown(Message(N_("How the losses are put together")), reduction, ["mean", "sum"])
+        raise unknown(Message("How the losses are put together"), reduction, ["mean", "sum"])
     if len(graph.shape(part.name)) != 2:
         raise ShapeError(
             "{loss} needs one {row} of scores for each token, but {output} is {shape}. Use a loss like sum({output}).",
@@ -148,10 +148,8 @@ def _targets(
             )
         graph.notes.append(
             Message(
-                N_(
-                    "{name} is the text itself, so each token has to predict the one that follows it. The last one has"
-                    " nothing to predict and does not count."
-                ),
+                "{name} is the text itself, so each token has to predict the one that follows it. The last one has"
+                " nothing to predict and does not count.",
                 name=name,
             )
         )

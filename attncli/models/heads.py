@@ -81,7 +81,7 @@ def multi_head(part: Part, x: str, x_kv: str, out: str = "d_out") -> str:
     concat = joined(part, attended)
     if "W_O" in part:
         return output(part, concat, out)
-    part.graph.notes.append(Message(N_("W_O is not given, so the joined heads are the result.")))
+    part.graph.notes.append(Message("W_O is not given, so the joined heads are the result."))
     return concat
 
 
@@ -102,16 +102,12 @@ def joined_why(heads: int, width: int) -> Message | str:
         return N_("The heads' outputs are put side by side, one {column} from each head.")
     if heads == 2:
         return Message(
-            N_(
-                "The outputs of both heads are put side by side: the first {d} {columns} of every {row} come from head 1, the last {d} from head 2."
-            ),
+            "The outputs of both heads are put side by side: the first {d} {columns} of every {row} come from head 1, the last {d} from head 2.",
             d=width,
         )
     return Message(
-        N_(
-            "The heads' outputs are put side by side: in every {row}, {columns} 1 to {d} come from head 1, the next {d} from"
-            " head 2, up to head {heads}."
-        ),
+        "The heads' outputs are put side by side: in every {row}, {columns} 1 to {d} come from head 1, the next {d} from"
+        " head 2, up to head {heads}.",
         d=width,
         heads=heads,
     )
@@ -168,19 +164,19 @@ def split(part: Part, source: str, name: str, width: str, heads: int, of: int) -
 def _split_why(name: str, heads: int, width: int) -> Message:
     """Which columns of `name` go to which head."""
     if heads == 1:
-        return Message(N_("There is one head, and it takes all {columns} of {name}."), name=name)
+        return Message("There is one head, and it takes all {columns} of {name}.", name=name)
     if width == 1:
         return Message(
-            N_("Every head takes one {column} of {name}: head 1 the first, head 2 the second, and so on."), name=name
+            "Every head takes one {column} of {name}: head 1 the first, head 2 the second, and so on.", name=name
         )
     if heads == 2:
         return Message(
-            N_("Head 1 takes the first {d} {columns} of every {row} of {name}, head 2 the last {d}."),
+            "Head 1 takes the first {d} {columns} of every {row} of {name}, head 2 the last {d}.",
             d=width,
             name=name,
         )
     return Message(
-        N_("Head 1 takes {columns} 1 to {d} of every {row} of {name}, head 2 the next {d}, up to head {heads}."),
+        "Head 1 takes {columns} 1 to {d} of every {row} of {name}, head 2 the next {d}, up to head {heads}.",
         d=width,
         name=name,
         heads=heads,

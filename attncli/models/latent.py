@@ -164,10 +164,8 @@ class Latent:
     def _beside(self, content: str, turned: str, name: str, tail: str) -> str:
         widths = [self.part.graph.axes(step_id)[-1].size for step_id in (content, turned)]
         why = Message(
-            N_(
-                "Content and position side by side, {content} and {turned} {columns}: {d} in all. The product of two such {rows}"
-                " is the sum of both products: what it is about, plus how far away it is."
-            ),
+            "Content and position side by side, {content} and {turned} {columns}: {d} in all. The product of two such {rows}"
+            " is the sum of both products: what it is about, plus how far away it is.",
             content=widths[0],
             turned=widths[1],
             d=sum(widths),
@@ -205,7 +203,7 @@ class Latent:
                     missing=part.named(pair[1 - pair.index(here[0])]),
                 )
         if not self.rotary:
-            refuse_rotation(part, Message(N_("W_QR and W_KR")))
+            refuse_rotation(part, Message("W_QR and W_KR"))
 
     def _check_widths(self) -> None:
         """Columns of the weights that do not fit the heads or come in pairs."""

@@ -21,7 +21,7 @@ from attncli.ops.rows import ADD_EPS, CENTRE, ROOT_EPS, ROW_MEAN, ROW_MEAN_SQUAR
 def linear(part: Part, x: str, name: str, weight: str, axis: str, why: str, symbol: str | None = None) -> str:
     """The step `name`: x ([…] i) times the weights (i axis), plus their bias (axis) where it is given; returns its id."""
     w = part.input(weight, (part.graph.axes(x)[-1].name, axis))
-    said = Message(N_("The bias of {name}: the same numbers are added to every {row}."), name=name)
+    said = Message("The bias of {name}: the same numbers are added to every {row}.", name=name)
     return _times(part, x, w, vector(part, weight.replace("W_", "b_"), axis, said), name, why, symbol)
 
 

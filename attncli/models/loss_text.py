@@ -19,7 +19,7 @@ import numpy as np
 
 from attncli.arithmetic.expression import FLOATS, KEYBOARD, NUMBER, TokenReader, evaluate, parse_entry
 from attncli.core.matrix import Expression, Matrix
-from attncli.core.message import N_, AttnError, InputError, Message, closest
+from attncli.core.message import AttnError, InputError, Message, closest
 from attncli.core.record import Record
 
 MOST_CHARACTERS = 10_000
@@ -254,7 +254,7 @@ class _LossReader(TokenReader):
         try:
             _, _, entry = parse_entry(text)
         except AttnError as error:
-            raise error.at(Message(N_("The loss “{loss}”"), loss=self.text[:60])) from None
+            raise error.at(Message("The loss “{loss}”", loss=self.text[:60])) from None
         return Factor(entry)
 
     def _primary(self) -> None:
@@ -301,7 +301,7 @@ class _LossReader(TokenReader):
             raise InputError(
                 "The loss “{name}(…)” is not known here.{likely} {forms}",
                 name=name[:40],
-                likely=Message(N_(" Did you mean {likely}?"), likely=likely) if likely else "",
+                likely=Message(" Did you mean {likely}?", likely=likely) if likely else "",
                 forms=self.forms,
             )
         self.next += 2

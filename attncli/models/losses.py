@@ -76,17 +76,13 @@ def forms(graph: Graph) -> Message:
     softmax = weights_of(graph, graph.output)
     if softmax is not None and softmax.composite is not None:
         return Message(
-            N_(
-                "Write sum({output}), {output}[1,1] + 2*{output}[1,2], -ln {output}[1,2], nll({output}, classes),"
-                " cross_entropy({logits}, classes), or mse({output}, target)."
-            ),
+            "Write sum({output}), {output}[1,1] + 2*{output}[1,2], -ln {output}[1,2], nll({output}, classes),"
+            " cross_entropy({logits}, classes), or mse({output}, target).",
             output=graph.output,
             logits=softmax.composite.source,
         )
     return Message(
-        N_(
-            "Write sum({output}), {output}[1,1] + 2*{output}[1,2], 1/2*sum(({output} - target)^2), mse({output}, target), or cross_entropy({output}, classes)."
-        ),
+        "Write sum({output}), {output}[1,1] + 2*{output}[1,2], 1/2*sum(({output} - target)^2), mse({output}, target), or cross_entropy({output}, classes).",
         output=graph.output,
     )
 
@@ -198,7 +194,7 @@ class _Whole:
 
     def __init__(self, graph: Graph, matrices: Targets, text: str, *, alone: bool) -> None:
         self.graph, self.matrices, self.alone = graph, matrices, alone
-        self.asked = Message(N_("The loss as it was asked for: {loss}."), loss=text)
+        self.asked = Message("The loss as it was asked for: {loss}.", loss=text)
         self.text = text
         self.values: list[tuple[str, Factor]] = []
         self.seeds: dict[str, list[Seed]] = {}
@@ -254,7 +250,7 @@ class _Whole:
         shape = graph.shape(name)
         matrix = _by_cell(shape, (cell for part in parts for cell in _in_front(part, shape)))
         why = Message(
-            N_("Read off the loss L = {loss}: the number in front of each entry of {output}."),
+            "Read off the loss L = {loss}: the number in front of each entry of {output}.",
             loss=self.text,
             output=name,
         )
@@ -281,9 +277,7 @@ class _Whole:
         graph, name = self.graph, parts[0].name
         shape = graph.shape(name)
         matrix = _by_cell(shape, ((_place(part), part.factor.negated()) for part in parts))
-        why = Message(
-            N_("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once."), name=name
-        )
+        why = Message("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once.", name=name)
         y = self._target(f"{prefix}Y", matrix, name, why, "Y")
         notes = {"written": _formula(graph.symbol(name), parts)}
         self._result(LOG_LOSS, (name, y), f"{prefix}nll", ndim=len(shape), notes=notes)

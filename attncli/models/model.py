@@ -159,7 +159,7 @@ class Model(Record):
         arguments = {argument.name: argument for argument in self.takes(given.settings)}
         for name in (*given.inputs, *given.texts):
             if name not in arguments:
-                raise unknown(Message(N_("Model {model}: the input"), model=self.name), name, list(arguments))
+                raise unknown(Message("Model {model}: the input", model=self.name), name, list(arguments))
         missing = [argument.name for argument in arguments.values() if argument.required and argument.name not in given]
         if missing:
             raise InputError(

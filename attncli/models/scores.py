@@ -81,7 +81,7 @@ def _measure(part: Part, q: str, k: str, width: Axis) -> None:
     part.apply(MEAN_SQUARE, "variance", "dots", symbol=r"\sigma^2", why=_MEASURED)
     part.apply(ROOT, "std", "variance", symbol=r"\sigma")
     root, notes = as_matrix(width.size), {"label": default_symbol(width.name)}
-    why = Message(N_("The same scores, divided by √{d}."), d=width.size)
+    why = Message("The same scores, divided by √{d}.", d=width.size)
     part.apply(SCALE, "scaled", "dots", symbol="s_{scaled}", root=root, notes=notes, why=why)
     part.apply(MEAN_SQUARE, "scaled_variance", "scaled", symbol=r"\sigma_{scaled}^2", why=_MEASURED)
 
@@ -89,14 +89,14 @@ def _measure(part: Part, q: str, k: str, width: Axis) -> None:
 def _expect(part: Part, width: int) -> None:
     """expected_variance, expected_std, expected_scaled_variance: what theory says."""
     part.graph.bound.setdefault("", Axis("", 1, "unit"))
-    why = Message(N_("In theory: the variance of each of the {d} products is 1 · 1 = 1."), d=width)
+    why = Message("In theory: the variance of each of the {d} products is 1 · 1 = 1.", d=width)
     ones = Matrix(np.ones((1, width)), np.zeros((1, width), dtype=np.int_))
     part.input("unit", ("", "d_k"), ones, symbol=r"\mathbf{1}", differentiable=False, why=why)
-    why = Message(N_("In theory: variances of independent numbers add up, so Var(q·k) = d_k = {d}."), d=width)
+    why = Message("In theory: variances of independent numbers add up, so Var(q·k) = d_k = {d}.", d=width)
     part.apply(ROW_SUM, "expected_variance", "unit", symbol=r"\operatorname{Var}", why=why)
     part.apply(ROOT, "expected_std", "expected_variance", symbol=r"\operatorname{Std}")
     why = Message(
-        N_("In theory: dividing numbers by √{d} divides their variance by {d}, which leaves 1, whatever d_k is."),
+        "In theory: dividing numbers by √{d} divides their variance by {d}, which leaves 1, whatever d_k is.",
         d=width,
     )
     share = Matrix(np.asarray(1.0 / width), None, (("/", ("num", "1"), ("num", str(width))),))

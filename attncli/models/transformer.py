@@ -134,7 +134,7 @@ def _feed_forward(block: Part, x: str, number: int) -> str:
 def _sublayer(block: Part, x: str, apply: Callable[[str], str], name: str, number: int, where: str) -> str:
     """LN(x + f(x)) post-norm, x + f(LN(x)) pre-norm; returns the id of the result."""
     pre = block.setting("norm", "post") == "pre"
-    norm, which = block.inside(f"norm{number}."), Message(N_("norm {number}"), number=number)
+    norm, which = block.inside(f"norm{number}."), Message("norm {number}", number=number)
     source = _normed(norm, x, which) if pre else x
     with told(Message(where)):
         through = apply(source)
@@ -153,7 +153,7 @@ def _normed(part: Part, x: str, which: Message) -> str:
 
 def last_norm(part: Part, x: str) -> str:
     """The norm behind a stack of pre-norm blocks; x itself behind others."""
-    return _normed(part, x, Message(N_("the last norm"))) if part.setting("norm", "post") == "pre" else x
+    return _normed(part, x, Message("the last norm")) if part.setting("norm", "post") == "pre" else x
 
 
 @contextmanager
@@ -211,7 +211,7 @@ def positioned(part: Part, x: str, past: int = 0) -> str:
 def layers(part: Part, x: str, count: int, write: Callable[[Part, str], str]) -> str:
     """A block after another, layer1. to the last; returns the id of the last one's output."""
     for layer in range(1, count + 1):
-        with told(Message(N_("layer {layer}"), layer=layer)):
+        with told(Message("layer {layer}", layer=layer)):
             x = write(part.inside(f"layer{layer}."), x)
     return x
 
@@ -247,9 +247,9 @@ def _transformer(part: Part) -> str:
     count = int(part.setting(*_LAYERS))
     source = part.enter(_SOURCE, N_("The source sequence."))
     target = part.enter(_TARGET, N_("The sequence that is being written, as far as it goes."))
-    with told(Message(N_("the encoder"))):
+    with told(Message("the encoder")):
         memory = _stack(_of_source(part), source, count, _encoder_layer)
-    with told(Message(N_("the decoder"))):
+    with told(Message("the decoder")):
         output = _stack(part.inside("decoder."), target, count, lambda block, x: decoder(block, x, memory))
     return logits(part, output) if "W_out" in part else output
 

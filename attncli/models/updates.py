@@ -74,10 +74,8 @@ def _corrections(part: Part) -> tuple[str, str]:
         value = correction(float(beta.values), t)
         entry = ("-", ("num", "1"), ("^", next(iter(beta.each())), ("num", str(t))))
         why = Message(
-            N_(
-                "1 − β^t = 1 − {beta}^{t}, t counting the updates. A running mean that began at 0 is too small by just this factor,"
-                " so it is divided by it."
-            ),
+            "1 − β^t = 1 − {beta}^{t}, t counting the updates. A running mean that began at 0 is too small by just this factor,"
+            " so it is divided by it.",
             beta=f"{float(beta.values):g}",
             t=t,
         )

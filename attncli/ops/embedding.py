@@ -57,9 +57,7 @@ def rows_named(xp: Arithmetic, ids: Value, count: int) -> Indices:
 def _no_such_row(numbers: FloatArray, wrong: BoolArray, count: int) -> NoSuchRow:
     places = [tuple(map(int, place)) for place in np.argwhere(wrong)]
     error = NoSuchRow(
-        N_(
-            "No {row} of the table belongs to the id {id}: there are {count} {rows}, so ids are whole numbers from 0 to {last}."
-        ),
+        "No {row} of the table belongs to the id {id}: there are {count} {rows}, so ids are whole numbers from 0 to {last}.",
         id=f"{numbers[places[0]]:g}",
         count=count,
         last=count - 1,

@@ -74,19 +74,15 @@ def _why(operand: str, other: str, *, transposed: bool) -> Message:
     """Why a factor's gradient is the arriving gradient times the other factor."""
     if transposed:
         return Message(
-            N_(
-                "{operand} was multiplied by {other}, so a change in it reaches the loss "
-                "through every result it helped to make. This product adds up all those "
-                "effects. The transpose is there so that each entry is paired with the numbers "
-                "it was multiplied by on the way forward."
-            ),
+            "{operand} was multiplied by {other}, so a change in it reaches the loss "
+            "through every result it helped to make. This product adds up all those "
+            "effects. The transpose is there so that each entry is paired with the numbers "
+            "it was multiplied by on the way forward.",
             operand=operand,
             other=other,
         )
     return Message(
-        N_(
-            "{operand} was multiplied by {other}, so a change in it reaches the loss through every result it helped to make. This product adds up all those effects."
-        ),
+        "{operand} was multiplied by {other}, so a change in it reaches the loss through every result it helped to make. This product adds up all those effects.",
         operand=operand,
         other=other,
     )

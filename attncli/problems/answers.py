@@ -112,7 +112,7 @@ def _answer(value: object, place: Callable[[str], str] | None) -> Answer:
     except AttnError as error:
         return Answer(None, error.message)
     except (RecursionError, ValueError, OverflowError):
-        return Answer(None, Message(N_("This cannot be read as a matrix.")))
+        return Answer(None, Message("This cannot be read as a matrix."))
 
 
 def _unpacked(value: Sequence[Any]) -> Sequence[Any]:

@@ -21,7 +21,7 @@ from attncli import models
 from attncli.core.graph import Graph, gradient_id
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
-from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
+from attncli.core.message import AttnError, InputError, Message, placed, unknown
 from attncli.problems.matrix_text import brief
 from attncli.problems.problem import UNNAMED, Contrast, Marking, Problem
 from attncli.problems.reading import complaint, decoded, flat, parse_json, parse_toml, read_bounded
@@ -215,7 +215,7 @@ def _check_names(file: ProblemFile, problem: Problem) -> None:
             if not problem.has_gradient:
                 whole = _with_gradients(problem, graph)
             if step not in whole and (problem.has_gradient or step not in _OF_A_LOSS):
-                raise unknown(Message(N_("{table}: the step"), table=table), step, [*whole.inputs, *whole.steps])
+                raise unknown(Message("{table}: the step", table=table), step, [*whole.inputs, *whole.steps])
 
 
 def _with_gradients(problem: Problem, graph: Graph) -> Graph:
@@ -291,7 +291,7 @@ def _gradient(table: dict[str, object], base: Path | None) -> tuple[Matrix | Non
     named = set(re.findall(r"[\w.]+", loss or ""))
     for name in table:
         if name != "loss" and not name.rpartition(".")[2].startswith("G_") and name not in named:
-            raise unknown(Message(N_("gradient: the key")), name, ["G_O", "loss"])
+            raise unknown(Message("gradient: the key"), name, ["G_O", "loss"])
     rest = {name: _matrix("gradient", name, value, base) for name, value in table.items() if name != "loss"}
     arriving = [name for name in rest if name not in named]
     if len(arriving) > 1:

@@ -17,7 +17,7 @@ from attncli.arithmetic.hand import Hand, round_decimal
 from attncli.core.axes import show_shape
 from attncli.core.graph import Trace
 from attncli.core.matrix import FloatArray, Matrix
-from attncli.core.message import N_, InputError, Message, placed, unknown
+from attncli.core.message import InputError, Message, placed, unknown
 from attncli.core.record import Record
 from attncli.locale import CODES
 from attncli.problems.problem import Contrast, Problem, Run, run
@@ -191,7 +191,7 @@ class _Runs:
         trace = self._trace(found["run"])
         step = found["step"]
         if step not in trace:
-            raise unknown(Message(N_("The notice quotes the step")), step, list(trace))
+            raise unknown(Message("The notice quotes the step"), step, list(trace))
         if found["run"] == "shape":
             return show_shape(trace[step].shape)
         if found["index"] is None:

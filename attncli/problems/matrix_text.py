@@ -300,8 +300,8 @@ def _matrix(nested: Nested) -> Matrix:
 
 def _row_name(row: int, block: int, blocks: int) -> Message:
     if blocks > 1:
-        return Message(N_("Block {block}, row {row}"), block=block, row=row)
-    return Message(N_("Row {row}"), row=row)
+        return Message("Block {block}, row {row}", block=block, row=row)
+    return Message("Row {row}", row=row)
 
 
 def from_cells(cells: Sequence[Entry], shape: tuple[int, ...]) -> Matrix:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from attncli.core.axes import Axis, show_shape
 from attncli.core.graph import Graph, part_of
-from attncli.core.message import N_, InputError, Listed, Message, closest, unknown
+from attncli.core.message import InputError, Listed, Message, closest, unknown
 from attncli.core.terms import Index
 
 #: Words for steps, by what their id ends in: the field's, in both languages. Their case, spaces, -, _ and 的 do not count.
@@ -122,7 +122,7 @@ class Names:
 
     def complaint(self, name: str, what: Message | None = None) -> InputError:
         """The error for a name that means no step, or several, with the steps that there are."""
-        what = what or Message(N_("The step"))
+        what = what or Message("The step")
         shown = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
         meant = self.meant(name)
         if meant:

@@ -317,5 +317,5 @@ def as_rows(nested: Nested) -> Nested:
 def place_of(at: tuple[int, ...]) -> Message:
     row, column = (1, *at)[-2:] if at else (1, 1)
     if len(at) == 3:
-        return Message(N_("block {block}, row {row}, column {column}"), block=at[0], row=row, column=column)
-    return Message(N_("row {row}, column {column}"), row=row, column=column)
+        return Message("block {block}, row {row}, column {column}", block=at[0], row=row, column=column)
+    return Message("row {row}, column {column}", row=row, column=column)

@@ -237,7 +237,7 @@ class Problem(Record):
             labels.pop("key", None)
         for axis, names in labels.items():
             if axis not in sizes:
-                raise unknown(Message(N_("labels: the axis")), axis, [name for name in sizes if name])
+                raise unknown(Message("labels: the axis"), axis, [name for name in sizes if name])
             if len(names) != sizes[axis]:
                 raise InputError(
                     "labels.{axis}: {count} given, but the axis “{axis}” has length {size}. Give one name for each.",

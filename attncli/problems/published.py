@@ -107,7 +107,7 @@ class Published:
 
     def _stray(self, step: str) -> PrintedCheck:
         message = Message(
-            N_("published_how says something about “{step}”, but no numbers are published for it."), step=step
+            "published_how says something about “{step}”, but no numbers are published for it.", step=step
         )
         return PrintedCheck(step, self.problem.how[step], False, "", "", message)
 
@@ -118,7 +118,7 @@ class Published:
         if shape == self._shown(np.empty(actual)).shape:
             return PrintedCheck(step, "shape", True, text, show_shape(shape))
         message = Message(
-            N_("published as {printed}, but {step} is {shape}."), printed=text, step=step, shape=show_shape(actual)
+            "published as {printed}, but {step} is {shape}.", printed=text, step=step, shape=show_shape(actual)
         )
         return PrintedCheck(step, "shape", False, text, show_shape(actual), message)
 
@@ -135,7 +135,7 @@ class Published:
                 {code: _reason(said) for code, said in self.problem.how_texts.get(step, {"en": how}).items()}
             )
             return _remarked(step, how, why, text, _write(printed, value, matches["rounded"]), matches)
-        raise unknown(Message(N_("published_how.{step}:"), step=step), how, [*HOW, "wrong: …"])
+        raise unknown(Message("published_how.{step}:", step=step), how, [*HOW, "wrong: …"])
 
     def _claimed(self, how: str, step: str, text: str, printed: Matrix, matches: dict[str, list[bool]]) -> PrintedCheck:
         trace = self.carried[0] if how == "carried" else self.full
@@ -235,8 +235,8 @@ def _remarked(
         if all(matches[name]):
             return PrintedCheck(step, how, False, text, computed, Message(_STALE[name]))
     if not _reason(how):
-        return PrintedCheck(step, how, False, text, computed, Message(N_("“wrong:” needs a reason after the colon.")))
-    return PrintedCheck(step, how, True, text, computed, Message(N_("The source is off here: {why}"), why=why))
+        return PrintedCheck(step, how, False, text, computed, Message("“wrong:” needs a reason after the colon."))
+    return PrintedCheck(step, how, True, text, computed, Message("The source is off here: {why}", why=why))
 
 
 _NEEDLESS = {
@@ -255,7 +255,7 @@ def _off(how: str, printed: Matrix, value: FloatArray, matches: dict[str, list[b
     cell = next(cell for cell, ok in zip(_cells(printed), matches[how], strict=True) if not ok)
     other = next((name for name in HOW if all(matches[name])), None)
     return Message(
-        N_("cell [{index}] is printed as {printed}, but the calculation gives {value}{hint}."),
+        "cell [{index}] is printed as {printed}, but the calculation gives {value}{hint}.",
         index=",".join(str(i + 1) for i in cell.where),
         printed=_digits(cell.printed, cell.places),
         value=_digits(float(value[cell.where]), EXACT if cell.places == EXACT else cell.places + 3),

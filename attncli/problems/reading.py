@@ -232,8 +232,8 @@ def of_toml(error: ValueError) -> Message:
         return untranslated(wording)
     what = _known(placed["what"], _TOML)
     if placed["line"] is None:
-        return Message(N_("{what} (at the end of the file)"), what=what)
-    return Message(N_("{what} (line {line}, column {column})"), what=what, line=placed["line"], column=placed["column"])
+        return Message("{what} (at the end of the file)", what=what)
+    return Message("{what} (line {line}, column {column})", what=what, line=placed["line"], column=placed["column"])
 
 
 def of_json(wording: str) -> Message:
@@ -290,7 +290,7 @@ def complaint(
     key = ".".join(path) or root
     kind, context = found["type"], found.get("ctx", {})
     if kind == "extra_forbidden":
-        return unknown(Message(N_("The key")), key, known(path))
+        return unknown(Message("The key"), key, known(path))
     if kind == "missing":
         return InputError("the key “{key}” is missing. Add it.", key=key)
     value = found.get("input")

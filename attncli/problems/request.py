@@ -11,7 +11,7 @@ from typing import Any
 from attncli import models
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
-from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
+from attncli.core.message import AttnError, InputError, Message, placed, unknown
 from attncli.locale import in_every_language
 from attncli.models.model import canonical
 from attncli.problems.matrix_text import parse_matrix
@@ -107,7 +107,7 @@ def problem_named(name: str, stdin: Stdin | None = None) -> Problem:
     from attncli.problems.reading import decoded
 
     if name == "-":
-        where = Message(N_("standard input"))
+        where = Message("standard input")
         data = (stdin or Stdin())()
         with placed(where):
             return file.parse(decoded(data))
@@ -183,7 +183,7 @@ class _Given:
             with placed(option):
                 path, value = read_value(value, self.stdin)
             if path:
-                self.places[name] = Message(N_("{where}: {what}"), where=option, what=path)
+                self.places[name] = Message("{where}: {what}", where=option, what=path)
         self.settings[name] = value
 
     def _sets(self, words: Mapping[str, Any], problem: Problem | None) -> None:
@@ -203,7 +203,7 @@ class _Given:
                 continue
             kind = kinds.get(canonical(name))
             if kind is None and name not in targets:
-                raise unknown(Message(N_("--set: the input or setting")), name, [*kinds, *sorted(setting_names)])
+                raise unknown(Message("--set: the input or setting"), name, [*kinds, *sorted(setting_names)])
             self._once(name, option)
             if kind == "text":
                 self.texts[name] = value
@@ -253,7 +253,7 @@ def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **o
         return run(problem, **options)
     except AttnError:
         if name is not None and not any(words.get(option) for option in _CHANGING) and (name == "-" or _is_file(name)):
-            with placed(Message(N_("standard input")) if name == "-" else name):
+            with placed(Message("standard input") if name == "-" else name):
                 problem.graph(backward=options.get("backward"))
         raise
 
@@ -262,7 +262,7 @@ def arithmetic_of(words: Mapping[str, Any]) -> dict[str, Any]:
     """What --carry, --exact, --decimals and --rounding say, for `run`."""
     rounding = "away" if words.get("rounding") is None else words["rounding"]
     if rounding not in ("away", "even"):
-        raise unknown(Message(N_("The rounding")), rounding, ["away", "even"])
+        raise unknown(Message("The rounding"), rounding, ["away", "even"])
     if words.get("carry") and words.get("exact"):
         raise InputError("--carry rounds every step and --exact rounds none. Give one of them.")
     return {
@@ -311,9 +311,7 @@ def from_text(text: str) -> Problem:
         )
     rows = "; ".join(_E.split("; ")[: len(vocabulary.tokens)])
     shown = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}…"
-    title = Message(
-        N_("“{text}” through attention, with small weights chosen by hand (nobody trained them)"), text=shown
-    )
+    title = Message("“{text}” through attention, with small weights chosen by hand (nobody trained them)", text=shown)
     return Problem(
         model="embedded_attention",
         inputs={name: parse_matrix(matrix) for name, matrix in {"E": rows, **_WEIGHTS}.items()},

@@ -40,7 +40,7 @@ def read_settings(
                 raise InputError(
                     "Model {model} has no settings, but “{name}” was given. Leave it out.", model=model.name, name=name
                 )
-            raise unknown(Message(N_("Model {model}: the setting"), model=model.name), name, list(kinds))
+            raise unknown(Message("Model {model}: the setting", model=model.name), name, list(kinds))
         out[name] = _read(kinds[name], value, layout, (places or {}).get(name, name))
     return out
 
@@ -213,7 +213,7 @@ def _text(value: object, setting: Setting, layout: str) -> str:
 def _choice(value: object, setting: Setting, layout: str) -> str:
     if isinstance(value, str) and value in setting.choices:
         return value
-    raise unknown(Message(N_("The value")), brief(value), setting.choices)
+    raise unknown(Message("The value"), brief(value), setting.choices)
 
 
 _READERS = {

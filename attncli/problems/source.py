@@ -45,7 +45,7 @@ def read_matrix(text: str, read_stdin: ReadStdin) -> Matrix:
 def read_value(text: str, read_stdin: ReadStdin) -> tuple[Message | str, Any]:
     """A setting's value from text, @FILE or standard input, not yet understood; and where it stood, if not here."""
     if text.strip() == "-":
-        where = Message(N_("standard input"))
+        where = Message("standard input")
         data = read_stdin()
         with placed(where):
             return where, decoded(data)

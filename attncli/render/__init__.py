@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.core.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_SHOWN_CELLS
-from attncli.core.message import ENGLISH, N_, Language, LimitError, Message, unknown
+from attncli.core.message import ENGLISH, Language, LimitError, Message, unknown
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Run
@@ -46,7 +46,7 @@ def printer(name: str) -> Callable[[View], str | bytes]:
     import importlib
 
     if name not in _FORMATS:
-        raise unknown(Message(N_("The format")), name, formats())
+        raise unknown(Message("The format"), name, formats())
     file, function = _FORMATS[name]
     found: Callable[[View], str | bytes] = getattr(importlib.import_module(f"{__name__}.{file}"), function)
     return found

@@ -11,7 +11,7 @@ from operator import mul
 
 from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Step
-from attncli.core.message import N_, Message
+from attncli.core.message import Message
 from attncli.core.terms import Index, Term
 from attncli.render.text import constant_text
 
@@ -120,22 +120,20 @@ def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Value
 
 
 #: Said where a cell refers to nothing: a row of a table that no token looked up.
-NOTHING = Message(N_("no gradient arrives here"))
+NOTHING = Message("no gradient arrives here")
 
 EQUAL, ABOUT = "=", "≈"
 
 #: Why a screen has ≈ in it, said once.
 WHY_ABOUT = Message(
-    N_(
-        "≈: the numbers shown are rounded; attncli goes on with all their digits. --carry goes on with the rounded ones."
-    )
+    "≈: the numbers shown are rounded; attncli goes on with all their digits. --carry goes on with the rounded ones."
 )
 #: The same where rounded numbers are carried on already.
 WHY_ABOUT_BY_HAND = Message(
-    N_("≈: this step has lines of its own in between, and each of them is rounded; the formula is all that is shown.")
+    "≈: this step has lines of its own in between, and each of them is rounded; the formula is all that is shown."
 )
 #: The same below a cell of a learner's sheet.
-WHY_ABOUT_IN_MARKS = Message(N_("≈: the numbers shown here are rounded; more digits were used."))
+WHY_ABOUT_IN_MARKS = Message("≈: the numbers shown here are rounded; more digits were used.")
 
 _DECIMAL = re.compile(r"-?(\d+(\.\d+)?(e[+-]?\d+)?|Infinity)|NaN")
 #: Digits that are worked with: twice as many as any printed number has.

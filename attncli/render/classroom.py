@@ -18,14 +18,14 @@ _MOST = 15
 #: Different scores that get a line each; more are put together in ten ranges.
 _MOST_SCORES = 12
 _VERDICTS = {
-    "correct": (Message(N_("right")), ""),
-    "route": (Message(N_("other way")), ""),
-    "imprecise": (Message(N_("imprecise")), ""),
-    "follow_through": (Message(N_("followed")), ""),
-    "wrong": (Message(N_("wrong")), "false"),
-    "malformed": (Message(N_("unreadable")), ""),
-    "first": (Message(N_("first wrong")), "false"),
-    "blank": (Message(N_("blank")), ""),
+    "correct": (Message("right"), ""),
+    "route": (Message("other way"), ""),
+    "imprecise": (Message("imprecise"), ""),
+    "follow_through": (Message("followed"), ""),
+    "wrong": (Message("wrong"), "false"),
+    "malformed": (Message("unreadable"), ""),
+    "first": (Message("first wrong"), "false"),
+    "blank": (Message("blank"), ""),
 }
 
 
@@ -33,7 +33,7 @@ def page(picture: Picture, problem: Problem, language: Language, author: Sequenc
     """From top to bottom; `author`: mistakes that the exercise cannot tell from the right answer."""
     yield Heading(title_of(problem, language), 1)
     summary = Message(
-        N_("Sheets: {sheets}, unreadable: {malformed}. Mean: {mean} of {most} points."),
+        "Sheets: {sheets}, unreadable: {malformed}. Mean: {mean} of {most} points.",
         sheets=picture.sheets,
         malformed=picture.malformed,
         mean=points_text(picture.mean),
@@ -41,7 +41,7 @@ def page(picture: Picture, problem: Problem, language: Language, author: Sequenc
     )
     yield Paragraph(summary)
     if picture.unreadable:  # a sheet that nobody has marked must be looked for by somebody
-        yield Heading(Message(N_("Not marked")))
+        yield Heading(Message("Not marked"))
         yield from (Paragraph(f"{student}: {why}", "false", hanging=2) for student, why in picture.unreadable[:_MOST])
         yield from _more(picture.malformed + picture.faults, _MOST)
     if picture.several:
@@ -50,20 +50,20 @@ def page(picture: Picture, problem: Problem, language: Language, author: Sequenc
         several = N_("These students handed in more than one sheet; all are kept and marked: {names}.")
         yield Paragraph(Message(several, names=names), "remark")
     if picture.scores:
-        yield Heading(Message(N_("How the points are spread")))
+        yield Heading(Message("How the points are spread"))
         yield Bars(tuple((label, float(count), str(count)) for label, count in _groups(picture)), is_framed=False)
     if picture.students:
-        yield Heading(Message(N_("The students and their points")))
+        yield Heading(Message("The students and their points"))
         scores = (
             (name, "–" if score is None else points_text(score)) for name, score in picture.students[:MOST_LISTED]
         )
         yield Listing(tuple(ListEntry(points, name) for name, points in scores), indent=0)
         yield from _more(picture.sheets, MOST_LISTED)
     if any(picture.verdicts.values()):
-        yield Heading(Message(N_("Step by step")))
+        yield Heading(Message("Step by step"))
         yield _counts(picture)
     if picture.mistakes:
-        yield Heading(Message(N_("The mistakes, the most frequent first")))
+        yield Heading(Message("The mistakes, the most frequent first"))
         yield from _mistakes(picture)
     if author and picture.sheets:
         yield Gap()
@@ -97,7 +97,7 @@ def _mistakes(picture: Picture) -> Iterator[Block]:
         if mistake_id in CATALOGUE:
             yield Paragraph(did(mistake_id), indent=wide + 3)
     if len(ranked) > _MOST:
-        yield Paragraph(Message(N_("… and {count} more kinds."), count=len(ranked) - _MOST), "aside")
+        yield Paragraph(Message("… and {count} more kinds.", count=len(ranked) - _MOST), "aside")
 
 
 def _groups(picture: Picture) -> list[tuple[str, int]]:

@@ -136,38 +136,28 @@ def counted(comparison: Comparison) -> Iterator[Message]:
     variants = set(comparison.variants)
     sizes = [model.sizes for model in comparison.models]
     yield Message(
-        N_(
-            "Parameters: the projections W_Q, W_K, W_V and W_O of every layer. Not counted: embeddings, norms, feed-forward."
-        )
+        "Parameters: the projections W_Q, W_K, W_V and W_O of every layer. Not counted: embeddings, norms, feed-forward."
     )
     if any(one.bias for one in sizes) and variants - {"mla"}:
-        yield Message(
-            N_("Biases b_Q, b_K, b_V and b_O are counted as parameters where a model has them; MLA has none.")
-        )
+        yield Message("Biases b_Q, b_K, b_V and b_O are counted as parameters where a model has them; MLA has none.")
     if "mla" in variants:
         yield Message(
-            N_(
-                "MLA: W_DKV makes the latent and W_UK, W_UV the keys and values from it; W_DQ and W_UQ do so for the queries, where they have a latent, else W_UQ alone; W_QR and W_KR make the rotary parts, the key's one for all heads."
-            )
+            "MLA: W_DKV makes the latent and W_UK, W_UV the keys and values from it; W_DQ and W_UQ do so for the queries, where they have a latent, else W_UQ alone; W_QR and W_KR make the rotary parts, the key's one for all heads."
         )
-    yield Message(N_("Cache: keys and values of every token in every layer; for MLA its latent and its rotary key."))
+    yield Message("Cache: keys and values of every token in every layer; for MLA its latent and its rotary key.")
     if any(one.window for one in sizes):
-        yield Message(N_("With a window of w the cache keeps the last w tokens, and a token sees no more than these."))
+        yield Message("With a window of w the cache keeps the last w tokens, and a token sees no more than these.")
     yield Message(
-        N_(
-            "A multiply-add is one multiplication and the addition that follows it. Counted: every matrix product, in every layer. Not counted: softmax, norms, turning by position, adding biases."
-        )
+        "A multiply-add is one multiplication and the addition that follows it. Counted: every matrix product, in every layer. Not counted: softmax, norms, turning by position, adding biases."
     )
     if all(one.causal for one in sizes):
         yield from _pairs({one.cached < one.context for one in sizes})
     else:
-        yield Message(N_("Prefill: all n tokens at once, all n² pairs, as where the mask comes after the product."))
-    yield Message(N_("Next token: the last of the n, when the others are in the cache."))
+        yield Message("Prefill: all n tokens at once, all n² pairs, as where the mask comes after the product.")
+    yield Message("Next token: the last of the n, when the others are in the cache.")
     if "mla" in variants:
         yield Message(
-            N_(
-                "MLA's next token has two ways. The plain one makes the keys and values of all tokens in sight anew from their latents. The absorbed one multiplies W_UK into the query and W_UV into the mixed latents, once each: (q W_UK^T) c^T = q (c W_UK)^T."
-            )
+            "MLA's next token has two ways. The plain one makes the keys and values of all tokens in sight anew from their latents. The absorbed one multiplies W_UK into the query and W_UV into the mixed latents, once each: (q W_UK^T) c^T = q (c W_UK)^T."
         )
 
 
@@ -175,15 +165,11 @@ def _pairs(windowed: set[bool]) -> Iterator[Message]:
     """Which pairs of a query and a key a prefill counts: without a window that is shorter than the context, and with one."""
     if False in windowed:
         yield Message(
-            N_(
-                "Prefill: all n tokens at once, and token i meets i keys: n·(n+1)/2 pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
-            )
+            "Prefill: all n tokens at once, and token i meets i keys: n·(n+1)/2 pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
         )
     if True in windowed:
         yield Message(
-            N_(
-                "Prefill with a window shorter than the context: the first w tokens meet 1 to w keys, each of the other n−w meets w: w(w+1)/2 + (n−w)·w pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
-            )
+            "Prefill with a window shorter than the context: the first w tokens meet 1 to w keys, each of the other n−w meets w: w(w+1)/2 + (n−w)·w pairs. --prefill full counts all n² pairs, as where the mask comes after the product."
         )
 
 
@@ -224,8 +210,8 @@ class _Page:
         variants = " · ".join(NAMES[variant] for variant in self.comparison.variants)
         models = [model.title for model in self.comparison.models if model.title]
         if not models:
-            return self.say(Message(N_("{variants} at your sizes"), variants=variants))
-        return self.say(Message(N_("{variants} at the sizes of {models}"), variants=variants, models=Listed(models)))
+            return self.say(Message("{variants} at your sizes", variants=variants))
+        return self.say(Message("{variants} at the sizes of {models}", variants=variants, models=Listed(models)))
 
     def _sizes(self, model: ComparedModel) -> str:
         """Its sizes in words and letters; a star marks those that nobody gave."""
@@ -249,9 +235,7 @@ class _Page:
             return
         for entry in self.comparison.entries:
             if entry.own:
-                used = Message(
-                    N_("{model} itself uses {variant}."), model=entry.model.title, variant=self._head(entry)[-1]
-                )
+                used = Message("{model} itself uses {variant}.", model=entry.model.title, variant=self._head(entry)[-1])
                 yield Paragraph(self.say(used), tone="aside")
 
     def _sources(self) -> Iterator[Block]:
@@ -266,10 +250,10 @@ class _Page:
                 yield Paragraph(entries, tone="aside")
             if model.source and model.given:
                 given = Listed(LETTERS[name] for name in model.given)
-                yield Paragraph(self.say(Message(N_("Given by you instead: {sizes}."), sizes=given)), tone="aside")
+                yield Paragraph(self.say(Message("Given by you instead: {sizes}.", sizes=given)), tone="aside")
             assumed = [self._reason(model, one) for one in self._assumed(model)]
             if assumed:
-                what = Message(N_("* Not given, so taken: {sizes}."), sizes=Listed(assumed, N_("{one}; {another}")))
+                what = Message("* Not given, so taken: {sizes}.", sizes=Listed(assumed, N_("{one}; {another}")))
                 yield Paragraph(self.say(what), tone="aside")
 
     def _reason(self, model: ComparedModel, assumed: Assumed) -> str:
@@ -315,7 +299,7 @@ class _Page:
             self.say(N_("cache per token, numbers")),
             self.say(N_("cache per token, bytes")),
             of,
-            self.say(Message(N_("cache at {tokens} tokens"), tokens=tokens)),
+            self.say(Message("cache at {tokens} tokens", tokens=tokens)),
             self.say(N_("multiply-adds: prefill")),
             of,
             self.say(N_("multiply-adds: next token")),
@@ -379,15 +363,13 @@ class _Page:
                 "as_groups": quotient(latent.groups, symbols=False),
             }
             said = Message(
-                N_(
-                    "MLA with d_c = {c}·d_h and d_h^R = {r}·d_h caches {widths}·d_h·l ({as_widths}), as much as GQA with {groups} groups ({as_groups})."
-                ),
+                "MLA with d_c = {c}·d_h and d_h^R = {r}·d_h caches {widths}·d_h·l ({as_widths}), as much as GQA with {groups} groups ({as_groups}).",
                 **fields,
             )
             yield Paragraph(self._about(latent.model, self.say(said)))
             if not latent.as_published:
                 paper = Message(
-                    N_("The paper's proportions, {c} and {r}, give {widths}·d_h·l and {groups} groups."),
+                    "The paper's proportions, {c} and {r}, give {widths}·d_h·l and {groups} groups.",
                     c=number(LATENT),
                     r=number(ROTARY),
                     widths=number(WIDTHS),
@@ -403,7 +385,7 @@ class _Page:
 
     def _after(self, name: Message | str, text: str) -> str:
         """“name: text”"""
-        return self.say(Message(N_("{where}: {what}"), where=name, what=text))
+        return self.say(Message("{where}: {what}", where=name, what=text))
 
     def _claims(self) -> Iterator[Block]:
         yield Heading(self.say(N_("What is said about them, examined")))
@@ -416,7 +398,7 @@ class _Page:
         sign = "✓" if finding.holds else "✗"
         text = quotient(finding.ratio)
         if finding.where is not None:
-            text = self.say(Message(N_("{text} ({where})"), text=text, where=finding.where))
+            text = self.say(Message("{text} ({where})", text=text, where=finding.where))
         if finding.reading is not None:
             text = self._after(finding.reading, text)
         return ListEntry(self._about(finding.model, text), sign=sign, tone="right" if finding.holds else "false")
@@ -428,18 +410,14 @@ class _Page:
         yield Heading(self.say(N_("Checked with numbers")))
         if "mla" in self.comparison.variants:
             both = Message(
-                N_(
-                    "MLA by the model latent, keys and values rebuilt or W_UK, W_UV absorbed, on the same weights. Largest difference between the outputs: {difference}"
-                ),
+                "MLA by the model latent, keys and values rebuilt or W_UK, W_UV absorbed, on the same weights. Largest difference between the outputs: {difference}",
                 difference=_apart(same.absorbed),
             )
             yield Paragraph(self.say(both))
         if not shown:
             return
         how = Message(
-            N_(
-                "The model multi_head computes all heads at once; beside it every head on its own, by the model attention. The same weights (seed {seed}), {tokens} tokens, d_model {d_model}, {heads} heads of width {d_head}, causal. Largest difference between the outputs:"
-            ),
+            "The model multi_head computes all heads at once; beside it every head on its own, by the model attention. The same weights (seed {seed}), {tokens} tokens, d_model {d_model}, {heads} heads of width {d_head}, causal. Largest difference between the outputs:",
             seed=same.seed,
             tokens=TOKENS,
             d_model=D_MODEL,
@@ -462,9 +440,7 @@ class _Page:
             )
         )
         apart = Message(
-            N_(
-                "What is left is rounding of float64. That it means something: kv_heads = 1 and kv_heads = {heads} differ by {apart} on these weights."
-            ),
+            "What is left is rounding of float64. That it means something: kv_heads = 1 and kv_heads = {heads} differ by {apart} on these weights.",
             heads=HEADS,
             apart=number(same.apart),
         )
@@ -487,7 +463,7 @@ class _Page:
                 yield Heading(f"{' '.join(self._head(entry))} · {self.say(label)}", 3)
                 yield Listing(tuple(ListEntry(equation(line.count), line.name) for line in lines))
                 total = Message(
-                    N_("Together, times l = {layers}: {total}"),
+                    "Together, times l = {layers}: {total}",
                     layers=entry.count.sizes.layers,
                     total=exact(entry.count.total(name)),
                 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from attncli.core.axes import show_shape
 from attncli.core.graph import Trace
-from attncli.core.message import N_, Language, Localized, Message
+from attncli.core.message import Language, Localized, Message
 from attncli.core.terms import Index
 from attncli.practice.replies import CellArithmetic, LineFormula, LineNumbers, Reply, Sentence, Wanted, WholeExercise
 from attncli.practice.session import Exercise
@@ -40,19 +40,19 @@ def page(asked: Question, name: str, view: View, *, hint: bool) -> Iterator[Bloc
     yield Heading(_to_hand_in(asked))
     yield Columns(tuple(_asked(asked)))
     if hint and problem.hint:
-        yield Heading(Message(N_("Hint")))
+        yield Heading(Message("Hint"))
         yield Paragraph(Localized(problem.hint))
     yield Gap()
     where = source_line(problem.source)
     if where is not None:
         yield Paragraph(where, "aside")
     if problem.hint and not hint:
-        yield Paragraph(Message(N_("A hint: attncli examples show {id} --hint"), id=shlex.quote(name)), "aside")
-    yield Paragraph(Message(N_("The solution, step by step: attncli examples run {id}"), id=shlex.quote(name)), "aside")
+        yield Paragraph(Message("A hint: attncli examples show {id} --hint", id=shlex.quote(name)), "aside")
+    yield Paragraph(Message("The solution, step by step: attncli examples run {id}", id=shlex.quote(name)), "aside")
     yield Gap()
-    yield Paragraph(Message(N_("Write the numbers over the question marks, in a sheet (answers.toml) …")))
+    yield Paragraph(Message("Write the numbers over the question marks, in a sheet (answers.toml) …"))
     yield Code(asked.sheet())
-    yield Paragraph(Message(N_("… or on the command line:")))
+    yield Paragraph(Message("… or on the command line:"))
     yield Code(asked.command(name))
 
 
@@ -64,12 +64,12 @@ def _matrices(view: View, ids: Iterable[str]) -> Steps:
 def _to_hand_in(asked: Question) -> Message:
     places = asked.decimals
     if len(places) != 1:
-        return Message(N_("To hand in"))
+        return Message("To hand in")
     if places[0] is None:
-        return Message(N_("To hand in, each number judged at the decimals it is written with"))
+        return Message("To hand in, each number judged at the decimals it is written with")
     if places[0] == 1:
-        return Message(N_("To hand in, with 1 decimal"))
-    return Message(N_("To hand in, with {places} decimals"), places=places[0])
+        return Message("To hand in, with 1 decimal")
+    return Message("To hand in, with {places} decimals", places=places[0])
 
 
 def _asked(asked: Question) -> Iterator[tuple[Message | str, ...]]:
@@ -122,7 +122,7 @@ def _whole(part: WholeExercise, exercise: Exercise, shown: View) -> Iterator[Blo
     yield from map(Paragraph, beside(asked))
     if part.shown:
         yield Gap()
-        yield Paragraph(Message(N_("Worked out already:")))
+        yield Paragraph(Message("Worked out already:"))
         yield _matrices(shown, part.shown)
 
 
@@ -130,9 +130,9 @@ def _wanted(part: Wanted) -> Message:
     symbol = as_text(part.symbol)
     name = part.id if symbol == part.id else f"{part.id} ({symbol})"
     if part.decimals == 1:
-        return Message(N_("Your turn: {name}, {shape}, with 1 decimal."), name=name, shape=show_shape(part.shape))
+        return Message("Your turn: {name}, {shape}, with 1 decimal.", name=name, shape=show_shape(part.shape))
     return Message(
-        N_("Your turn: {name}, {shape}, with {places} decimals."),
+        "Your turn: {name}, {shape}, with {places} decimals.",
         name=name,
         shape=show_shape(part.shape),
         places=part.decimals,

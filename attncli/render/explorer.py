@@ -103,9 +103,7 @@ def why_not(view: View) -> Message | None:
     """Why a run is shown as a page to read only, or None."""
     if view.run.trace.arithmetic != "floating":
         return Message(
-            N_(
-                "This page is for reading: its numbers are exact or rounded at every line, and a page calculates in full precision only."
-            )
+            "This page is for reading: its numbers are exact or rounded at every line, and a page calculates in full precision only."
         )
     count = sum(math.prod(values.shape) for values in view.run.trace.numbers.values())
     if count > MOST_CELLS:

@@ -275,7 +275,7 @@ class Fragment:
         """Every cell's arithmetic, folded away unless it was asked for."""
         view = self.view
         if item.values.size > _MOST_CELLS and not view.expand:
-            words = Message(N_("{count} cells: --expand lists the arithmetic of each."), count=item.values.size)
+            words = Message("{count} cells: --expand lists the arithmetic of each.", count=item.values.size)
             return f"<p><small>{self.say(words)}</small></p>\n"
         with_numbers = "".join(_formula(line) for line in self.equations(item))
         cells = "".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from unicodedata import east_asian_width
 
-from attncli.core.message import N_, Message
+from attncli.core.message import Message
 from attncli.locale.fit import columns
 from attncli.render.document import (
     Block,
@@ -157,7 +157,7 @@ def _display(formula: str) -> str:
 
 def _where(rows: range, columns: range) -> Message:
     return Message(
-        N_("Rows {first_row}–{last_row}, columns {first_column}–{last_column}:"),
+        "Rows {first_row}–{last_row}, columns {first_column}–{last_column}:",
         first_row=rows.start + 1,
         last_row=rows.stop,
         first_column=columns.start + 1,

@@ -20,7 +20,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from attncli.core.message import N_, Language, Message
+from attncli.core.message import Language, Message
 from attncli.render.chart import curve
 from attncli.render.text import figure
 
@@ -62,7 +62,7 @@ def telling(file: TextIO, stack: ExitStack, total: int, language: Language) -> C
         TimeRemainingColumn(),
         console=console,
     )
-    task = progress.add_task(Message(N_("steps")).text(language), total=total)
+    task = progress.add_task(Message("steps").text(language), total=total)
     live = stack.enter_context(Live(progress, console=console, transient=True, auto_refresh=False))
     losses: list[float] = []
     shown = [0.0]
@@ -74,7 +74,7 @@ def telling(file: TextIO, stack: ExitStack, total: int, language: Language) -> C
             return
         shown[0] = now
         progress.update(task, completed=step)
-        said = Message(N_("loss {loss}"), loss=figure(loss)).text(language)
+        said = Message("loss {loss}", loss=figure(loss)).text(language)
         first = str(step - len(losses) + 1)
         lines = curve(
             losses, min(console.width, _WIDEST), _HEIGHT, encoding=console.encoding, ends=(first, f"{step}: {said}")

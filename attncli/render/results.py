@@ -14,7 +14,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from attncli.arithmetic import Value
-from attncli.core.message import N_, Language, Message
+from attncli.core.message import Language, Message
 from attncli.core.outputs import spreadsheet_text
 from attncli.marking.explain import Named
 from attncli.marking.feedback import RIGHT_VERDICTS, Marked, named
@@ -174,7 +174,7 @@ def _gradescope(result: JsonObject, language: Language) -> JsonObject:
         # Without any score Gradescope says that the autograder failed, as it did, and asks the teacher.
         return {"output": result["fault"], "visibility": "visible", "extra_data": extra}
     score, most = f"{result['score']:g}", f"{result['max_score']:g}"
-    output = [Message(N_("Points: {score} of {most}"), score=score, most=most).text(language)]
+    output = [Message("Points: {score} of {most}", score=score, most=most).text(language)]
     output += [result["malformed"]] if "malformed" in result else []
     output += result.get("notes", ())
     return {

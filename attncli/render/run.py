@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from attncli.core.verify import Verification
     from attncli.problems.published import PrintedCheck
 
-INPUTS = Message(N_("Inputs"))
-NOTES = Message(N_("Notes"))
+INPUTS = Message("Inputs")
+NOTES = Message("Notes")
 
 _PHASES = {
     "forward": N_("Forward: from the inputs to the result"),
@@ -145,7 +145,7 @@ def _shapes(view: View) -> Message:
     steps = [item for item in view.steps if item.phase == "forward"]
     results = " → ".join(_with_parts(steps if len(steps) <= _MOST_SHAPES else _last_of_parts(steps)))
     inputs = ", ".join(_with_parts(view.inputs))
-    return Message(N_("Shapes: {inputs} → {results}"), inputs=inputs, results=results)
+    return Message("Shapes: {inputs} → {results}", inputs=inputs, results=results)
 
 
 def _with_parts(items: Sequence[Item]) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _reason(step: ShownStep, given: dict[str, str]) -> Message | None:
     if step.why is None or len(step.why.template) < _LONG:
         return step.why
     first = given.setdefault(step.why.template, step.item.id)
-    return step.why if first == step.item.id else Message(N_("For the same reason as at {step}."), step=first)
+    return step.why if first == step.item.id else Message("For the same reason as at {step}.", step=first)
 
 
 def _closing(view: View) -> Iterator[Block]:
@@ -202,7 +202,7 @@ def _errors(found: Verification, *, expand: bool) -> Iterator[Block]:
     yield Paragraph(Message(checked), "strong")
     for entry in found.checked:
         fields = {"mark": "✓" if entry.ok else "✗", "id": f"G_{entry.id}", "worst": f"{entry.worst:.1e}"}
-        line = Message(N_("{mark} {id}: largest relative error {worst}"), **fields)
+        line = Message("{mark} {id}: largest relative error {worst}", **fields)
         yield Paragraph(line, "right" if entry.ok else "wrong")
         if expand or not entry.ok:
             for index, error in np.ndenumerate(entry.error):
@@ -215,8 +215,8 @@ def _verification(view: View) -> Iterator[Block]:
     found = view.run.verification
     if found is None or not found.checked:
         return
-    yield Heading(Message(N_("Checked against finite differences")))
-    yield Paragraph(Message(N_("Every input number was moved a little both ways, and the slope of the loss measured.")))
+    yield Heading(Message("Checked against finite differences"))
+    yield Paragraph(Message("Every input number was moved a little both ways, and the slope of the loss measured."))
     heads = (N_("Gradient"), N_("Largest relative error"), N_("Verdict"))
     yield Tabular(
         tuple(TabularColumn((Message(head),), is_number=i == 1) for i, head in enumerate(heads)),
@@ -224,7 +224,7 @@ def _verification(view: View) -> Iterator[Block]:
             (
                 Symbol(view.run.graph.symbol(gradient_id(entry.id))),
                 f"{entry.worst:.1e}",
-                Message(N_("agrees")) if entry.ok else Message(N_("differs")),
+                Message("agrees") if entry.ok else Message("differs"),
             )
             for entry in found.checked
         ),
@@ -286,24 +286,24 @@ def source(view: View) -> Message | None:
 
 
 def source_line(texts: Mapping[str, str]) -> Message | None:
-    return Message(N_("Source: {source}"), source=Localized(texts)) if texts else None
+    return Message("Source: {source}", source=Localized(texts)) if texts else None
 
 
 def lesson(view: View) -> Iterator[Block]:
     """The printed numbers of a worked example, its second run for comparison, and what to notice."""
     lines = tuple(printed(view))
     if lines:
-        yield Heading(Message(N_("The numbers in the source")))
+        yield Heading(Message("The numbers in the source"))
         yield Listing(lines)
     items = compared(view)
     if items is not None and view.lesson is not None and view.contrast is not None:
-        yield Heading(Message(N_("For comparison")))
-        yield Paragraph(Message(N_("The same with {changes}:"), changes=view.lesson.changes))
+        yield Heading(Message("For comparison"))
+        yield Paragraph(Message("The same with {changes}:", changes=view.lesson.changes))
         yield Steps(tuple(ShownStep(view.contrast, item, why=item.why) for item in items))
         yield from (Paragraph(line) for line in view.contrast.summary if line.kind != "result")
     remark = notice(view)
     if remark is not None:
-        yield Heading(Message(N_("What to notice")))
+        yield Heading(Message("What to notice"))
         yield Paragraph(remark)
 
 
@@ -320,10 +320,10 @@ def printed(view: View) -> Iterator[ListEntry]:
         and " ".join(one.printed.split()) == _digits(items[one.step])
     ]
     if len(same) == len(checks) > 1:
-        yield ListEntry(Message(N_("✓ all {count} exactly as in the source"), count=len(same)), tone="right")
+        yield ListEntry(Message("✓ all {count} exactly as in the source", count=len(same)), tone="right")
     elif same:
         steps = Listed(one.step for one in same)
-        yield ListEntry(Message(N_("✓ exactly as in the source: {steps}"), steps=steps), tone="right")
+        yield ListEntry(Message("✓ exactly as in the source: {steps}", steps=steps), tone="right")
     for checked in checks:
         if checked not in same:
             yield from _checked(checked)

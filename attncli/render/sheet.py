@@ -93,7 +93,7 @@ class _Sheet:
 
     def score(self) -> str:
         score, most = points_text(float(self.marked.score)), points_text(float(self.marked.max_score))
-        return self.say(Message(N_("Points: {score} of {most}"), score=score, most=most))
+        return self.say(Message("Points: {score} of {most}", score=score, most=most))
 
     def notes(self) -> Iterator[str]:
         """Remarks on the whole sheet, and what is left to be opened up."""
@@ -124,7 +124,7 @@ class _Sheet:
         if step is None or step.verdict != "wrong" or not _is_dumped(step) or self.reveal == "hint":
             return
         words = Message(
-            N_("{step} is the first step that differs. Wrong numbers: {count} of {all}."),
+            "{step} is the first step that differs. Wrong numbers: {count} of {all}.",
             step=step.id,
             count=len(step.cells),
             all=int(step.written.size),
@@ -136,7 +136,7 @@ class _Sheet:
             return
         cell = shown.worst[0]
         words = Message(
-            N_("Farthest off: [{cell}], {written} instead of {own}."),
+            "Farthest off: [{cell}], {written} instead of {own}.",
             cell=shown.name(cell),
             written=shown.texts[cell],
             own=shown.right(cell),
@@ -145,7 +145,7 @@ class _Sheet:
         if step.off is not None:
             yield self._line(
                 Message(
-                    N_("Distance from the nearest right number: {off} units of the last place asked ({unit})."),
+                    "Distance from the nearest right number: {off} units of the last place asked ({unit}).",
                     off=constant_text(float(round(step.off) if step.off >= _WHOLE_UNITS else f"{step.off:.3g}")),
                     unit=number_text(10.0**-shown.decimals, shown.decimals),
                 )
@@ -154,7 +154,7 @@ class _Sheet:
     def blank(self) -> str:
         """The steps that were asked for and not written, in one paragraph; empty where there are none."""
         blank = [step.id for step in self.marked.steps if step.verdict == "blank"]
-        return self.say(Message(N_("· left blank: {steps}"), steps=Listed(blank))) if blank else ""
+        return self.say(Message("· left blank: {steps}", steps=Listed(blank))) if blank else ""
 
     def _said(self, step: StepMark) -> Iterator[Paragraph]:
         """What is said of a step, but for what the verdict says already and what is said once for all steps."""
@@ -169,11 +169,7 @@ class _Sheet:
             if message.kind == "name"
         )
         named = Listed(names)
-        return (
-            self.say(Message(N_("· your names for these steps: {names}"), names=named))
-            if named.fields["things"]
-            else ""
-        )
+        return self.say(Message("· your names for these steps: {names}", names=named)) if named.fields["things"] else ""
 
     def _line(self, message: Message | str, tone: str = "") -> Paragraph:
         return Paragraph(self.say(message), tone)
@@ -233,10 +229,10 @@ class _Sheet:
 
     def _which(self, shown: Shown) -> Message:
         if shown.wrong.all():
-            return Message(N_("It shows in every cell."))
+            return Message("It shows in every cell.")
         names = [f"[{shown.name(cell)}]" for cell in map(tuple, np.argwhere(shown.wrong)[:_MOST_NAMED].tolist())]
         cells = Listed([*names, *(["…"] if np.count_nonzero(shown.wrong) > _MOST_NAMED else [])])
-        return Message(N_("It shows in these cells: {cells}."), cells=cells)
+        return Message("It shows in these cells: {cells}.", cells=cells)
 
     def _what_follows(self, step: StepMark) -> str:
         if step.id in self.marked.graph.inputs:
@@ -289,14 +285,14 @@ class _Sheet:
         for cell in shown.worst[:_MOST_CELLS]:
             yield self._line(
                 Message(
-                    N_("[{cell}]: you wrote {written}; {own} follows from your own lines above."),
+                    "[{cell}]: you wrote {written}; {own} follows from your own lines above.",
                     cell=shown.name(cell),
                     written=shown.texts[cell],
                     own=shown.right(cell),
                 )
             )
         if len(shown.worst) > _MOST_CELLS:
-            yield self._line(Message(N_("… and {count} more cells."), count=len(shown.worst) - _MOST_CELLS))
+            yield self._line(Message("… and {count} more cells.", count=len(shown.worst) - _MOST_CELLS))
 
     def _matrix(self, texts: NDArray[np.object_], wrong: BoolArray) -> Iterator[Paragraph | Marks]:
         """A matrix; with heads, one below the other with a line between them."""
@@ -304,7 +300,7 @@ class _Sheet:
         marks = wrong.reshape(-1, *wrong.shape[-2:]) if wrong.ndim > 2 else [np.atleast_2d(wrong)]
         for head, (block, marked) in enumerate(zip(shown, marks, strict=True), start=1):
             if len(shown) > 1:
-                yield self._line(Message(N_("Head {number}"), number=head), "aside")
+                yield self._line(Message("Head {number}", number=head), "aside")
             cells = tuple(tuple(str(text) for text in row) for row in block)
             yield Marks(cells, tuple(map(tuple, marked.tolist())))
 
@@ -402,9 +398,7 @@ def for_the_author(author: Sequence[Named]) -> Message:
     for one in author:
         steps.setdefault(one.id, []).append(one.step)
     return Message(
-        N_(
-            "For the author of this exercise: its numbers cannot tell these mistakes from the right answer: {mistakes}."
-        ),
+        "For the author of this exercise: its numbers cannot tell these mistakes from the right answer: {mistakes}.",
         mistakes=Listed([f"{id} ({', '.join(at)})" for id, at in steps.items()]),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from attncli.core.message import N_, Message
+from attncli.core.message import Message
 from attncli.core.record import Record
 from attncli.locale.fit import NO_BREAK, columns, fitted, padded, wrap
 from attncli.render.document import Marks, Paragraph, Said, ShownStep, Speaker
@@ -179,7 +179,7 @@ class ShownMatrix:
     def lines(self, width: int) -> Iterator[StyledLine]:
         """As many columns a frame as fit the screen; one number a line where even one does not fit."""
         if self.panel.head is not None:
-            yield from folded([(self.room.fit(Message(N_("head {number}"), number=self.panel.head)), "dim")], width)
+            yield from folded([(self.room.fit(Message("head {number}", number=self.panel.head)), "dim")], width)
         room = self.room.width - self.frame
         if self.columns and max(column.width for column in self.columns) > room:
             yield from self._one_a_line(width)
@@ -232,9 +232,7 @@ class ShownMatrix:
     def _cut(self) -> Message:
         rows, across = self.panel.values.shape
         return Message(
-            N_(
-                "Shown: {shown_rows} of {all_rows} rows and {shown_columns} of {all_columns} columns. All of it: --full."
-            ),
+            "Shown: {shown_rows} of {all_rows} rows and {shown_columns} of {all_columns} columns. All of it: --full.",
             shown_rows=self.rows,
             all_rows=rows,
             shown_columns=len(self.columns),
@@ -273,7 +271,7 @@ def marked_lines(marks: Marks, width: int) -> Iterator[MarkedRow | Paragraph]:
             room -= len(columns[stop][0]) + 1
             stop += 1
         if start or stop < len(columns):
-            yield Paragraph(Message(N_("{Columns} {first} to {last}:"), first=start + 1, last=stop), "aside")
+            yield Paragraph(Message("{Columns} {first} to {last}:", first=start + 1, last=stop), "aside")
         for i, wrong in enumerate(marks.wrong):
             yield MarkedRow(tuple(f" {column[i]}" for column in columns[start:stop]), wrong[start:stop])
         start = stop

@@ -52,7 +52,7 @@ class Panel(Record):
     @property
     def title(self) -> Message | None:
         """“Head 2”, where there are heads."""
-        return None if self.head is None else Message(N_("Head {number}"), number=self.head)
+        return None if self.head is None else Message("Head {number}", number=self.head)
 
     def index(self, i: int, j: int) -> Index:
         """The index in the step's own array of cell (i, j) as shown."""
@@ -335,11 +335,11 @@ def summary(run: Run) -> Iterator[Message]:
         # Exact numbers have spaces inside: “1 - √2 1” could be two numbers or three.
         between = ", " if any(" " in cell for row in cells for cell in row) else " "
         rows = "; ".join(between.join(row) for row in cells)
-        yield Message(N_("Result: {output} = {rows}"), output=output, rows=rows).of("result")
+        yield Message("Result: {output} = {rows}", output=output, rows=rows).of("result")
     loss = run.graph.loss
     if loss is not None and loss in run.shown and len(run.shown) > 1:
         value = number_text(run.trace.numbers[loss][0, 0], run.places(loss))
-        yield Message(N_("Loss: {id} = {value}"), id=loss, value=value).of("loss")
+        yield Message("Loss: {id} = {value}", id=loss, value=value).of("loss")
     yield from _carried(run)
     lost = list(_lost(run))
     yield from lost or _not_finite(run)
@@ -352,7 +352,7 @@ def in_full(run: Run) -> Iterator[Message]:
     carried = any(run.problem.how.get(id) == "carried" for id in run.shown)
     if carried and run.full is None and run.trace.arithmetic == "floating":
         yield Message(
-            N_("Worked out here with all digits. The source carries rounded values on: --carry gives its digits.")
+            "Worked out here with all digits. The source carries rounded values on: --carry gives its digits."
         )
 
 
@@ -367,10 +367,8 @@ def _carried(run: Run) -> Iterator[Message]:
             ours, theirs = (number_text(v[index], run.places(id)) for v in (carried, full))
             if _filled(ours) != _filled(theirs):
                 yield Message(
-                    N_(
-                        "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
-                        " Both are right answers on paper."
-                    ),
+                    "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
+                    " Both are right answers on paper.",
                     cell=cell_name(id, index, run.problem.layout),
                     carried=ours,
                     full=theirs,
@@ -441,10 +439,8 @@ def _beyond(run: Run) -> Iterator[Message]:
         values = run.trace.numbers[id]
         if values.dtype == np.float64 and is_cut(values, run.places(id)):
             yield Message(
-                N_(
-                    "Numbers are shown to {digits} significant digits: a float64 holds no more, and rounding on the way may"
-                    " have cost some of those. For exact results: --exact."
-                ),
+                "Numbers are shown to {digits} significant digits: a float64 holds no more, and rounding on the way may"
+                " have cost some of those. For exact results: --exact.",
                 digits=SIGNIFICANT,
             )
             return
@@ -459,7 +455,7 @@ def _tiny(run: Run) -> Iterator[Message]:
         small = np.abs(values[(values != 0) & np.isfinite(values)])
         if small.size and small.max() < 0.5 * 10.0 ** -run.places(id) and run.is_not_zero(id):
             yield Message(
-                N_("{id} is not 0, only too small for {places} decimals. See more with --decimals {more}."),
+                "{id} is not 0, only too small for {places} decimals. See more with --decimals {more}.",
                 id=id,
                 places=run.places(id),
                 more=min(15, int(np.ceil(-np.log10(small.max()))) + 3),

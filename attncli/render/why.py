@@ -50,7 +50,7 @@ def page(
             yield Paragraph(Message(said, depth=depth, deeper=2 * (depth or 1)), "aside")
             yield Code(f"  {further(cell)}", "aside")
     if tree.lines > MOST_LINES:
-        yield Paragraph(Message(N_("… and more. Look at fewer steps with --depth, or at a cell nearer to the inputs.")))
+        yield Paragraph(Message("… and more. Look at fewer steps with --depth, or at a cell nearer to the inputs."))
 
 
 class _Tree:

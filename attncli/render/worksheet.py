@@ -19,18 +19,18 @@ from attncli.render.text import clean, localized, number_text
 from attncli.render.view import Panel, items, panels_of
 from attncli.worksheets.key import KeyLine, Powers
 
-GIVEN = Message(N_("Given"))
-TO_FILL_IN = Message(N_("To fill in"))
-TO_LOOK_UP = Message(N_("to look up"))
-_MORE = Message(N_("Others by multiplying: e^(-5) = e^(-4) · e^(-1)."))
-KEY = Message(N_("Answer key"))
-_NAME = Message(N_("Name"))
-_CLASS = Message(N_("Class"))
+GIVEN = Message("Given")
+TO_FILL_IN = Message("To fill in")
+TO_LOOK_UP = Message("to look up")
+_MORE = Message("Others by multiplying: e^(-5) = e^(-4) · e^(-1).")
+KEY = Message("Answer key")
+_NAME = Message("Name")
+_CLASS = Message("Class")
 _CARRY_ON = N_(
     "Write {decimals} in every box, and carry on what you have written: your next line is judged from your own numbers."
 )
 _RANGE = N_("Right too, depending on where one rounds: from {least} to {most}.")
-_AS_ASKED = Message(N_("the decimals asked for"))
+_AS_ASKED = Message("the decimals asked for")
 _HEAD = N_("head {number}")
 #: A hidden score in a setting, as problem files write it.
 _HIDDEN = re.compile(r"(?<!\S)-inf\b")
@@ -138,9 +138,9 @@ def beside(question: Question) -> Iterator[Said]:
     yield from (f"{input_id} = {clean(text)}" for input_id, text in question.texts.items())
     if question.settings:
         settings = Listed(f"{name} = {_HIDDEN.sub('−∞', value)}" for name, value in question.settings.items())
-        yield Message(N_("Settings: {settings}"), settings=settings)
+        yield Message("Settings: {settings}", settings=settings)
     if question.loss is not None:
-        yield Message(N_("Loss: L = {loss}"), loss=question.loss)
+        yield Message("Loss: L = {loss}", loss=question.loss)
 
 
 def _grids(
@@ -192,12 +192,12 @@ def _one_line(values: Value, text: Callable[[Number], str]) -> str:
 def points(count: Fraction) -> Message:
     """“2 points”."""
     if count == 0:
-        return Message(N_("no points"))
-    return Message(N_("1 point")) if count == 1 else Message(N_("{count} points"), count=f"{float(count):g}")
+        return Message("no points")
+    return Message("1 point") if count == 1 else Message("{count} points", count=f"{float(count):g}")
 
 
 def decimals(places: int | None) -> Message:
     """“3 decimals”."""
     if places is None:
-        return Message(N_("as written"))
-    return Message(N_("1 decimal")) if places == 1 else Message(N_("{count} decimals"), count=places)
+        return Message("as written")
+    return Message("1 decimal") if places == 1 else Message("{count} decimals", count=places)

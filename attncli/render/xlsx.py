@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.message import N_, InputError, LimitError, Message
+from attncli.core.message import InputError, LimitError, Message
 from attncli.core.terms import Index, Term
 from attncli.problems.question import changeable
 from attncli.render.run import ending, parts
@@ -234,7 +234,7 @@ class Workbook:
 #: Kinds of terms that are written in brackets, which a whole formula does without.
 _BRACKETED = frozenset({"sum", "difference", "quotient", "negative"})
 _LEGEND = Message(
-    N_("Numbers on yellow can be changed; everything else is a formula and follows. −∞ is written as -1,000,000,000.")
+    "Numbers on yellow can be changed; everything else is a formula and follows. −∞ is written as -1,000,000,000."
 )
 _STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True, "font_size": 15},
