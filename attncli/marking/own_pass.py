@@ -112,7 +112,8 @@ class OwnPass:
         as_written = not_right & ~followed | self._against_own(step_id, line, line.has & ~not_right & apart)
         if as_written.any():
             self.kept[step_id] = as_written
-        for families, rows in ((self.page, line.has), (self.head, as_written)):
+        from_page = line.has if self.marker.reads_page else as_written
+        for families, rows in ((self.page, from_page), (self.head, as_written)):
             if rows.any():
                 where = line.shown(np.broadcast_to(rows.reshape(-1, *(1,) * (line.values.ndim - 1)), line.values.shape))
                 for family in families.values():
