@@ -34,6 +34,9 @@ RIGHT_VERDICTS = frozenset({"correct", "route", "imprecise"})
 #: Said before two mistakes that only together give what was written.
 TWO_THINGS = N_("Two things came together here:")
 
+#: Said where infinite lines come to 0/0 or ∞ − ∞, so that the right numbers are shown instead.
+_UNDEFINED = N_("Your lines above lead to 0/0 or ∞ − ∞ here, so nothing follows from them. Mend them first.")
+
 #: Said of a step that is right only from what went before on the sheet.
 FOLLOWED = N_("Right from your own earlier values.")
 
@@ -314,7 +317,11 @@ class Feedback:
         else:
             cells = _cells(found.cells == WRONG)
             words, operands = self._unexplained(step_id, entry, found, cells)
-        more = {"mistakes": tuple(mistakes), "cells": cells, "own": found.expected, "operands": operands}
+        own = found.expected
+        if own is not None and np.isnan(own).any():
+            own, operands = self.marker.full[step_id], _NOTHING
+            words = (*(words if mistakes else ()), Message(_UNDEFINED).of("undefined"))
+        more = {"mistakes": tuple(mistakes), "cells": cells, "own": own, "operands": operands}
         return self._mark(step_id, "wrong", entry, found, (*said, *words), **more)
 
     def _unexplained(

@@ -87,9 +87,7 @@ def _kind(graph: Graph, at: str) -> str:
     if step.op.name == "scale" and step.params.get("factor") is not None:
         return "factor"
     root = graph.steps.get(step.inputs[1]) if step.op.name == "standardise" else step
-    if root is None or root.op.name != "root_eps":
-        return ""
-    square = graph.steps.get(root.inputs[0])
-    if square is None or source_of(graph, square.inputs[0])[1]:
-        return "std" if root is step else ""
+    square = graph.steps.get(root.inputs[0]) if root is not None and root.op.name == "root_eps" else root
+    if square is None or square.op.name != "row_mean_square" or source_of(graph, square.inputs[0])[1]:
+        return "std" if root is step and step.op.name == "root_eps" else ""
     return "rms"

@@ -13,6 +13,7 @@ from attncli.core.record import Record
 from attncli.mistakes.gradients import straight_through, sum_of
 from attncli.mistakes.mistake import (
     LINES,
+    Made,
     MistakeKind,
     Swaps,
     Wording,
@@ -32,6 +33,7 @@ _ROOT_MEAN_SQUARE = N_(
 )
 
 Axes = tuple[int, ...]
+Root = Callable[[Arithmetic, Value, Matrix], Value]
 _DOWN: Axes = (-2,)
 _ALL: Axes = (-2, -1)
 
@@ -133,9 +135,8 @@ def _with_variance(graph: Graph, swap: Swaps, centred: str, axes: Axes) -> Itera
 
 
 def _of_sample(graph: Graph, step: Step) -> Iterator[Swaps]:
-    _, centred = source_of(graph, step.inputs[0])
     width = graph.shape(step.inputs[0])[-1]
-    if centred and width > 1:
+    if width > 1:
         yield instead(
             step, lambda xp, a: xp.divide(xp.sum(xp.multiply(a, a), -1), numeral(xp, width - 1)), step.inputs[0]
         )
@@ -159,33 +160,23 @@ class Divisor(Record):
 
     Parameters
     ----------
-    value : of the variance and ε
+    value : of the variance, or of σ, and ε
     slope : (graph, σ, the last step of its gradient) -> the way back through it, to the variance
     is_by_eps : whether it differs from σ by the place of ε alone
+    is_of_root : whether it is made of the σ that stands on the page
     """
 
     value: Callable[[Arithmetic, Value, Matrix], Value]
     slope: Callable[[Graph, Step, Step], dict[str, Swap]]
     is_by_eps: bool = False
+    is_of_root: bool = False
 
     def divided(self, step: Step, root: Step) -> dict[str, Swap]:
         """At a step that divides by σ, divided by this instead."""
-        eps = _eps(root)
-        return instead(
-            step, lambda xp, a, v: xp.divide(a, xp.round_step(self.value(xp, v, eps))), step.inputs[0], root.inputs[0]
-        )
+        source = root.id if self.is_of_root else root.inputs[0]
+        return instead(step, _divided, step.inputs[0], source, divisor=self, eps=_eps(root))
 
-    def made(self, graph: Graph, step: Step) -> Iterator[Swaps]:
-        """σ itself, or what is divided by it, with this divisor."""
-        root = step if step.op.name == "root_eps" else _root_of(graph, step)
-        if root is None or (self.is_by_eps and not float(_eps(root).values)):
-            return
-        if root is step:
-            yield instead(step, lambda xp, v: self.value(xp, v, _eps(root)), root.inputs[0])
-        else:
-            yield self.divided(step, root)
-
-    def alike(self, graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    def alike(self, graph: Graph, step: Step) -> Swaps:
         """The gradient divided by the same number; and its slope, where the root is another one or none."""
         root = step if step.op.name == "root_eps" else _root_of(graph, step)
         if root is None:
@@ -199,6 +190,38 @@ class Divisor(Record):
                 if back.phase == "backward" and back.inputs[1] == root.id and back.id not in found:
                     found |= self.divided(back, root)
         return found
+
+
+def _divided(xp: Arithmetic, a: Value, source: Value, *, divisor: Divisor, eps: Matrix) -> Value:
+    return xp.divide(a, xp.round_step(divisor.value(xp, source, eps)))
+
+
+def _for_root(xp: Arithmetic, variance: Value, *, divisor: Divisor, eps: Matrix) -> Value:
+    """What stands in the place of σ itself."""
+    return divisor.value(xp, xp.round_step(_root(xp, variance, eps)) if divisor.is_of_root else variance, eps)
+
+
+def _divided_by(*divisors: Divisor) -> Made:
+    """σ itself, or what is divided by it, with one of these divisors."""
+
+    def made(graph: Graph, step: Step) -> Iterator[Swaps]:
+        root = step if step.op.name == "root_eps" else _root_of(graph, step)
+        if root is None:
+            return
+        for divisor in divisors:
+            if divisor.is_by_eps and not float(_eps(root).values):
+                continue
+            if root is step:
+                yield instead(step, _for_root, root.inputs[0], divisor=divisor, eps=_eps(root))
+            else:
+                yield divisor.divided(step, root)
+
+    return made
+
+
+def _divided_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    divisor: Divisor = swap[step.id].params["divisor"]
+    return divisor.alike(graph, step)
 
 
 def _without_half(graph: Graph, slope: Step) -> dict[str, Swap]:
@@ -231,11 +254,31 @@ def _rooted_twice(xp: Arithmetic, variance: Value, eps: Matrix) -> Value:
 
 def _slope_of_two_roots(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
     """The slope of √(√v + ε) is 1/(2√(√v + ε)), times 1/(2√v)."""
+    return _two_slopes(root, slope, lambda xp, v, eps: xp.sqrt(v), _root)
+
+
+def _root(xp: Arithmetic, value: Value, eps: Matrix) -> Value:
+    """√(v + ε), as σ is the root of the variance."""
+    return xp.sqrt(xp.add(value, xp.constant(eps)))
+
+
+def _bare_root(xp: Arithmetic, value: Value, eps: Matrix) -> Value:
+    return xp.sqrt(value)
+
+
+def _slope_of_root_again(again: Root) -> Callable[[Graph, Step, Step], dict[str, Swap]]:
+    """The slope of another root of σ is one over it and 2, times 1/(2σ)."""
+    return lambda graph, root, slope: _two_slopes(root, slope, _root, again)
+
+
+def _two_slopes(root: Step, slope: Step, first: Root, second: Root) -> dict[str, Swap]:
+    """The gradient through a root of a root, from what is halved already."""
     eps = _eps(root)
 
     def two(xp: Arithmetic, g: Value, v: Value) -> Value:
-        once = xp.round_step(xp.divide(g, xp.round_step(_rooted_twice(xp, v, eps))))
-        return xp.divide(once, xp.multiply(numeral(xp, 2.0), xp.round_step(xp.sqrt(v))))
+        once = xp.round_step(first(xp, v, eps))
+        twice = xp.round_step(xp.divide(g, xp.round_step(second(xp, once, eps))))
+        return xp.divide(twice, xp.multiply(numeral(xp, 2.0), once))
 
     return instead(slope, two, slope.inputs[0], root.inputs[0])
 
@@ -257,7 +300,12 @@ def _slope_of_square(graph: Graph, root: Step, slope: Step) -> dict[str, Swap]:
 
 _NOT_ROOTED = Divisor(_not_rooted, _slope_without_root)
 _EPS_OUTSIDE = Divisor(_eps_outside, _slope_beside_eps, True)
-_ROOTED_TWICE = Divisor(_rooted_twice, _slope_of_two_roots)
+#: With ε under the second root alone; under both; under the first alone.
+_ROOTED_TWICE = (
+    Divisor(_rooted_twice, _slope_of_two_roots),
+    Divisor(_root, _slope_of_root_again(_root), is_of_root=True),
+    Divisor(_bare_root, _slope_of_root_again(_bare_root), is_of_root=True),
+)
 _SQUARED = Divisor(_squared, _slope_of_square)
 
 
@@ -315,13 +363,13 @@ def _paths_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 MISTAKES = (
-    MistakeKind("sample-variance", 5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM, ("row_mean_square",), _of_sample, _of_sample_back),
-    MistakeKind("eps-outside-root", 5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM, ("root_eps", "standardise"), _EPS_OUTSIDE.made, _EPS_OUTSIDE.alike, {"rms": Wording(N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("sample-variance", 5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM, ("row_mean_square",), _of_sample, _of_sample_back, {"rms": Wording(N_("You divided by n − 1. RMS normalisation takes the mean of the squares: divide by n."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("eps-outside-root", 5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM, ("root_eps", "standardise"), _divided_by(_EPS_OUTSIDE), _divided_alike, {"rms": Wording(N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE)}),
     MistakeKind("normalised-over-tokens", 4, N_("You normalised down each {column}. A norm works along each {row}: a token by itself."), LINES, ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _DOWN)),
     MistakeKind("normalised-over-all", 1, N_("You took one mean and one variance of the whole matrix. A norm works along each {row}: a token by itself."), N_("Look again at which numbers share a mean: those of one token."), ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _ALL)),
-    MistakeKind("not-square-rooted", 1, N_("You divided by the variance. The norm divides by its square root."), _NORM, ("root_eps", "standardise"), _NOT_ROOTED.made, _NOT_ROOTED.alike, {"std": Wording(N_("You took the variance itself. σ is its square root."), _NORM), "rms": Wording(N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE)}),
-    MistakeKind("rooted-twice", 1, N_("You took the root twice: σ is a root already."), _NORM, ("root_eps", "standardise"), _ROOTED_TWICE.made, _ROOTED_TWICE.alike),
-    MistakeKind("variance-squared", 1, N_("You squared the variance. It is a mean of squares already, and the norm divides by its root."), _NORM, ("root_eps", "standardise"), _SQUARED.made, _SQUARED.alike),
+    MistakeKind("not-square-rooted", 1, N_("You divided by the variance. The norm divides by its square root."), _NORM, ("root_eps", "standardise"), _divided_by(_NOT_ROOTED), _divided_alike, {"std": Wording(N_("You took the variance itself. σ is its square root."), _NORM), "rms": Wording(N_("You took the mean square itself. RMS normalisation divides by its root."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("rooted-twice", 1, N_("You took the root twice: σ is a root already."), _NORM, ("root_eps", "standardise"), _divided_by(*_ROOTED_TWICE), _divided_alike, {"rms": Wording(N_("You took the root twice: the root mean square is a root already."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("variance-squared", 1, N_("You squared the variance. It is a mean of squares already, and the norm divides by its root."), _NORM, ("root_eps", "standardise"), _divided_by(_SQUARED), _divided_alike),
     MistakeKind("not-centred", 1, N_("You did not take the mean away; that is the rule of RMS normalisation."), _NORM, ("centre", "row_mean_square", "standardise"), _not_centred, _no_mean_back),
     MistakeKind("norm-paths-missing", 2, N_("You treated the mean and the variance as constants. They move with every entry of their {row}, so they send gradients back too."), N_("Look again at every place where X is used in the norm: directly, in the mean, and in the variance."), ("sum_paths",), _paths_missing),
 )  # fmt: skip

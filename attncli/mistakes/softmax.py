@@ -145,8 +145,7 @@ def _power_of_minus(xp: Arithmetic, scores: Value) -> Value:
 def _logits_summed(graph: Graph, step: Step) -> Iterator[Swaps]:
     power = graph.steps.get(step.inputs[0])
     if power is not None and power.op.name == "exp":
-        for scores in _shifted_by(graph, power.inputs[0]):
-            yield instead(step, lambda xp, logits: xp.sum(_visible(xp, logits), -1), scores)
+        yield instead(step, lambda xp, logits: xp.sum(_visible(xp, logits), -1), power.inputs[0])
 
 
 MISTAKES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from decimal import Decimal
 from functools import reduce
 from operator import mul
@@ -98,24 +98,41 @@ def _joined_sum(parts: list[str]) -> str:
     return out
 
 
-def opened(term: Term, graph: Graph, values: Mapping[str, Value], names: frozenset[str]) -> Term:
-    """The term with the cells of steps by these ops replaced by their own arithmetic."""
+def opened(
+    term: Term, graph: Graph, values: Mapping[str, Value], names: frozenset[str], closed: Container[str] = ()
+) -> Term:
+    """The term with the cells of steps by these ops, but for the closed ones, replaced by their own arithmetic."""
     if term.kind == "cell":
         id, index = term.parts
         step = graph.steps.get(str(id))
-        if step is None or step.op.name not in names or not isinstance(index, tuple):
+        if step is None or step.op.name not in names or step.id in closed or not isinstance(index, tuple):
             return term
-        return opened(step.op.terms(step, index, values), graph, values, names)
+        return opened(step.op.terms(step, index, values), graph, values, names, closed)
     if term.kind in ("number", "text"):
         return term
-    return Term(term.kind, *(opened(part, graph, values, names) for part in term.parts if isinstance(part, Term)))
+    return Term(
+        term.kind, *(opened(part, graph, values, names, closed) for part in term.parts if isinstance(part, Term))
+    )
 
 
-def cell_term(step: Step, index: Index, graph: Graph, values: Mapping[str, Value], *, by_hand: bool = False) -> Term:
-    """The arithmetic a learner writes for a cell: attention weights down to the powers of e, unless those were rounded."""
+def cell_term(
+    step: Step,
+    index: Index,
+    graph: Graph,
+    values: Mapping[str, Value],
+    *,
+    by_hand: bool = False,
+    written: Container[str] = (),
+) -> Term:
+    """The arithmetic a learner writes for a cell: attention weights down to the powers of e, unless those were rounded.
+
+    Parameters
+    ----------
+    written : steps whose numbers are taken from a page, whatever they come from
+    """
     term = step.op.terms(step, index, values)
     if step.is_attention and not by_hand:
-        return opened(term, graph, values, OPENED)
+        return opened(term, graph, values, OPENED, written)
     return term
 
 

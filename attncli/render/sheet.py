@@ -238,7 +238,8 @@ class _Sheet:
         if step.id in self.marked.graph.inputs:
             return N_("This was given:")
         above = itertools.takewhile(lambda other: other.id != step.id, self.marked.steps)
-        if any(other.written is not None for other in above):
+        undefined = any(message.kind == "undefined" for message in step.said)
+        if not undefined and any(other.written is not None for other in above):
             return N_("From your own lines above, this follows:")
         return N_("From what is given, this follows:")
 
@@ -247,7 +248,8 @@ class _Sheet:
         if not step.operands or not step.cells or step.own is None:
             return
         graph, index = self.marked.graph, tuple(i - 1 for i in step.cells[0])
-        term = cell_term(graph.steps[step.id], index, graph, step.operands)
+        written = {one.id for one in self.marked.steps if one.written is not None}
+        term = cell_term(graph.steps[step.id], index, graph, step.operands, written=written)
         if len(list(term.cells())) > _MOST_TERMS:
             return
         places = self.marked.problem.decimals_of

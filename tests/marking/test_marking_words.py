@@ -8,7 +8,7 @@ from attncli.core.message import ENGLISH
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.matrix_text import parse_matrix
-from attncli.problems.problem import Problem
+from attncli.problems.problem import Marking, Problem
 from attncli.render.markdown import feedback
 
 Q, K, V = "1 2; 3 -1", "2 1; -1 0.5; 0.3 1.2", "1 4; 2 -3; 0.5 1"
@@ -76,6 +76,40 @@ def test_what_nothing_explains_is_worked_out_from_the_own_numbers() -> None:
     text = feedback(marked, ENGLISH)
     assert "No known mistake gives these numbers" in text
     assert "1×2 + 2×1 = 4" in text
+
+
+def test_an_equation_is_made_of_the_numbers_that_were_used() -> None:
+    """Divided by the row sum on the sheet, not by the powers of e that it should be the sum of."""
+    marked = Marker(exercise()).mark(sheet({"answers": {"row_sum": "2; 2", "A": "0.3 0.3 0.4; 0.9 0.1 0"}}))
+    text = feedback(marked, ENGLISH, reveal="all")
+    assert "[1,1] = e^0 / 2 = 0.500" in text.replace("\\", "")
+    powers = {"exp": "1 0.05 0.4; 1 0 0", "row_sum": "2; 2", "A": "0.3 0.3 0.4; 0.9 0.1 0"}
+    text = feedback(Marker(exercise()).mark(sheet({"answers": powers})), ENGLISH, reveal="all")
+    assert "[1,1] = 1 / 2 = 0.500" in text.replace("\\", "")
+
+
+def test_where_nothing_follows_from_infinite_lines_the_right_numbers_are_shown() -> None:
+    infinite = {"scores": "inf inf inf; inf inf inf", "A": "0.3 0.3 0.4; 0.9 0.1 0"}
+    marked = Marker(exercise()).mark(sheet({"answers": infinite}))
+    one = next(one for one in marked.steps if one.id == "A")
+    assert (one.verdict, [str(said) for said in one.said]) == (
+        "wrong",
+        ["Your lines above lead to 0/0 or ∞ − ∞ here, so nothing follows from them. Mend them first."],
+    )
+    text = feedback(marked, ENGLISH, reveal="all")
+    assert text.count("From what is given, this follows:") == 2
+    assert "0.686" in text
+    assert "From your own lines above" not in text
+
+
+def test_a_mistake_that_changes_nothing_is_not_named() -> None:
+    """Of a program, whose lines are rounded only to be printed: V is its own transpose, and 2.680 is 4 × the rounded 0.670."""
+    inputs = {"Q": parse_matrix("1 2"), "K": parse_matrix("1 0; 0 1"), "V": parse_matrix("2 0; 0 4")}
+    problem = Problem("attention", inputs, decimals=3, marking=Marking(rounding="printed"))
+    marked = Marker(problem).mark(sheet({"answers": {"A": "0.330 0.670", "O": "0.660 2.680"}}))
+    one = marked.steps[-1]
+    assert (one.verdict, one.mistakes) == ("wrong", ())
+    assert one.own.round(3).tolist() == [[0.660, 2.679]]  # what follows is what is right
 
 
 def test_a_mistake_at_an_earlier_line_that_was_not_written() -> None:

@@ -88,3 +88,56 @@ def test_a_factor_of_a_loss_left_out(left_out: tuple[str, ...]) -> None:
         assert verdict == "wrong"
         assert "loss-factor-missing" in names
         assert without_vaguer(sorted(names)) == ["loss-factor-missing"]  # the one that a learner reads about
+
+
+NORMS = {
+    "layer_norm": ("variance", "std", "5 -1 1 2; 2 -6 2 1; 2 2 -4 -2"),
+    "rms_norm": ("mean_square", "rms", "5 -1 1 2; 2 -6 2 1; 2 2 -4 -2"),
+}
+
+
+@pytest.mark.parametrize("model", NORMS)
+@pytest.mark.parametrize("root_written", [False, True])
+@pytest.mark.parametrize("inner", [0.0, 1.0])
+@pytest.mark.parametrize("outer", [0.0, 1.0])
+def test_a_root_of_the_root(model: str, root_written: bool, inner: float, outer: float) -> None:
+    """√(σ + ε) with the σ of the page, √σ, and √(√σ² + ε), of a LayerNorm and of an RMS norm."""
+    square, root, text_of_x = NORMS[model]
+    problem = Problem(model, {"X": parse_matrix(text_of_x)}, settings={"eps": 0.01}, decimals=3)
+    trace = problem.graph().evaluate()
+    source = trace["centred"] if "centred" in trace else trace["X"]
+    sigma = np.sqrt(np.round(trace[square], 3) + inner * 0.01)
+    value = source / np.sqrt((np.round(sigma, 3) if root_written else sigma) + outer * 0.01)
+    if not inner and not outer:
+        return  # no ε at all: two things at once
+    if root_written and not inner:
+        return  # σ is written, and is another
+    written = {root: text(np.round(trace[root], 3))} if root_written else {}
+    marks = Marker(problem).mark(sheet({"answers": {**written, "normalised": text(value)}}))
+    one = next(step for step in marks.steps if step.id == "normalised")
+    assert one.verdict == "wrong"
+    assert {named.id for named in one.mistakes} == {"rooted-twice"}
+
+
+def test_n_minus_1_in_an_rms_norm() -> None:
+    problem = Problem("rms_norm", {"X": parse_matrix("1 2 2; 3 0 6")}, decimals=3)
+    marks = Marker(problem).mark(sheet({"answers": {"mean_square": "4.5; 22.5"}}))
+    one = next(step for step in marks.steps if step.id == "mean_square")
+    assert [named.id for named in one.mistakes] == ["sample-variance"]
+    assert "mean of the squares" in str(one.said[0])
+
+
+def test_a_sum_of_logits_is_that_of_the_shifted_ones() -> None:
+    """Where every score is the largest of its row, nothing is left to be added up, and nothing to divide by."""
+    equal = Problem("softmax", {"scores": parse_matrix("1.4142 1.4142")}, decimals=3)
+    # e^0 / (1.4142 + 1.4142) is about 0.4, as 0.5 is about 0.4 too.
+    assert marked_at(equal, "A", "0.4 0.4") == ("wrong", set())
+    assert marked_at(equal, "row_sum", "2.828") == ("wrong", set())
+    other = equal.changed(inputs={"scores": parse_matrix("1 4")})
+    assert marked_at(other, "row_sum", "-3") == ("wrong", {"sum-of-logits"})
+    assert marked_at(other, "row_sum", "5")[1] == set()
+
+
+def marked_at(problem: Problem, step: str, answer: str) -> tuple[str, set[str]]:
+    one = next(one for one in Marker(problem).mark(sheet({"answers": {step: answer}})).steps if one.id == step)
+    return one.verdict, {named.id for named in one.mistakes}
