@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.cli.options import SHOWN, PlainGroup, Word, command_of, example_ids, group_of, shared
 from attncli.cli.output import Output, Say, TypedLines, width
-from attncli.core.message import N_, InputError, Listed
+from attncli.core.message import N_, InputError, Listed, placed
 from attncli.locale.fit import columns, definitions, wrap
 
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ def listed(say: Say, **words: Any) -> int:
 
 def show(say: Say, *, name: str, hint: bool, lang: str | None) -> int:
     """The exercise without its solution."""
-    from attncli.core.message import AttnError
     from attncli.problems import library
     from attncli.problems.problem import run as calculated
     from attncli.problems.question import question_of
@@ -85,11 +84,9 @@ def show(say: Say, *, name: str, hint: bool, lang: str | None) -> int:
 
     problem = problem_named(name)
     name = library.find(name) or name
-    try:
+    with placed(name):
         asked = question_of(problem)
         result = calculated(problem, steps=asked.given)  # nothing but what is given
-    except AttnError as error:
-        raise error.at(name) from None
     out = Output(say, {})
     view = out.view(result)
     say.out(out.text(page(asked, name, view, hint=hint), view.language))

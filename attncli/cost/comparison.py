@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from attncli.core.message import AttnError, InputError, Message, unknown
+from attncli.core.message import InputError, Message, placed, unknown
 from attncli.core.record import Record
 from attncli.cost import presets
 from attncli.cost.claims import Claim, LatentAsGroups, SameWeights, claims, latent_as_groups, on_same_weights
@@ -196,14 +196,10 @@ def _configured(files: Sequence[str], given: GivenSizes) -> list[ComparedModel]:
         )
     stdin, models = Stdin(), []
     for file in dict.fromkeys(files):
-        try:
+        with placed("--config"):
             preset = configured(file, given, stdin)
-        except AttnError as error:
-            raise error.at("--config") from None
-        try:
+        with placed(f"--config {preset.source}"):
             models.append(published(preset, given))
-        except AttnError as error:
-            raise error.at(f"--config {preset.source}") from None
     return models
 
 

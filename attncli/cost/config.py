@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from attncli.core.message import AttnError, InputError, Message
+from attncli.core.message import InputError, Message, placed
 from attncli.cost.count import GivenSizes
 from attncli.cost.presets import Preset
 from attncli.problems.reading import complaint, decoded, plain_json, read_bounded
@@ -75,11 +75,9 @@ def configured(path: str, given: GivenSizes, read_stdin: Callable[[], bytes]) ->
         Names the file, the key, what stands there and what was expected.
     """
     where: Message | str = Message("standard input") if path == "-" else path
-    try:
+    with placed(where or "“”"):
         data = read_stdin() if path == "-" else read_bounded(path, MOST_BYTES)
         return _preset(path, _read(plain_json(decoded(data))), given)
-    except AttnError as error:
-        raise error.at(where or "“”") from None
 
 
 def _read(data: Any) -> _Config:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attncli.core.matrix import Matrix
-from attncli.core.message import AttnError, InputError, Language, Message, unknown
+from attncli.core.message import InputError, Language, Message, placed, unknown
 from attncli.core.record import Record
 from attncli.core.report import Report
 from attncli.models.vocabulary import printable
@@ -111,12 +111,10 @@ def _value(setting: Option, word: Any, language: Language) -> Any:
         return whole_number(setting.option, word, int(setting.least), int(setting.most))
     if setting.kind == "problem":
         return _trained(word) if word.lower().endswith(".npz") else problem_named(word)
-    try:
+    with placed(setting.option):
         if setting.kind == "text":
             return printable(word)
         return _matrix(word) if setting.kind == "matrix" else _numbers(setting, word)
-    except AttnError as error:
-        raise error.at(setting.option) from None
 
 
 def _trained(path: str) -> Problem:

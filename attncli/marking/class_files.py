@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from attncli.core.limits import MOST_COLUMNS, MOST_ROW_LINES, MOST_SHEET_BYTES
-from attncli.core.message import N_, AttnError, InputError, Listed, Message, closest, of_system
+from attncli.core.message import N_, AttnError, InputError, Listed, Message, closest, of_system, placed
 from attncli.marking.ledger import BESIDE
 from attncli.marking.sheets import Submission, column_names
 from attncli.problems.reading import decoded, open_bounded
@@ -168,10 +168,8 @@ def opened(path: str) -> IO[bytes]:
     InputError
         It cannot be opened; names the file.
     """
-    try:
+    with placed(path):
         return open_bounded(path, sys.maxsize)
-    except AttnError as error:
-        raise error.at(path) from None
 
 
 def json_lines_of(path: str) -> Iterator[Submission | None]:

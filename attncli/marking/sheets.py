@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attncli.core.limits import MOST_SHEET_BYTES, MOST_TEXT_BYTES
-from attncli.core.message import N_, AttnError, InputError, Listed, Message
+from attncli.core.message import N_, AttnError, InputError, Listed, Message, placed
 from attncli.core.record import Record
 from attncli.problems.answers import (
     Answer,
@@ -82,7 +82,7 @@ def _read(name: str, stdin: Stdin) -> Sheet:
     def place(path: str) -> str:
         return beside(path, None if name == "-" else Path(name).parent)
 
-    try:
+    with placed(where):
         if ending == ".npz":
             return sheet_from_arrays(arrays_from_npz(name))
         text = decoded(stdin() if name == "-" else read_bounded(name, MOST_TEXT_BYTES))
@@ -91,8 +91,6 @@ def _read(name: str, stdin: Stdin) -> Sheet:
         if ending == ".jsonl":
             return _only(name, [sheet(parse_json(line), place) for line in text.split("\n") if line.strip()])
         return sheet(sheet_data(text, json=ending == ".json"), place)
-    except AttnError as error:
-        raise error.at(where) from None
 
 
 def _only(name: str, sheets: Sequence[Sheet]) -> Sheet:

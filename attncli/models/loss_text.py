@@ -19,7 +19,7 @@ import numpy as np
 
 from attncli.arithmetic.expression import FLOATS, KEYBOARD, NUMBER, TokenReader, evaluate, parse_entry
 from attncli.core.matrix import Expression, Matrix
-from attncli.core.message import AttnError, InputError, Message, closest
+from attncli.core.message import InputError, Message, closest, placed
 from attncli.core.record import Record
 
 MOST_CHARACTERS = 10_000
@@ -251,10 +251,8 @@ class _LossReader(TokenReader):
                 self.take()
             self._primary()
         text = self.text[self.tokens[begin].start : self.tokens[self.next - 1].end]
-        try:
+        with placed(Message("The loss “{loss}”", loss=self.text[:60])):
             _, _, entry = parse_entry(text)
-        except AttnError as error:
-            raise error.at(Message("The loss “{loss}”", loss=self.text[:60])) from None
         return Factor(entry)
 
     def _primary(self) -> None:

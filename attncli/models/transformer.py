@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.message import N_, AttnError, Message, ShapeError
+from attncli.core.message import N_, Message, ShapeError, placed
 from attncli.models import heads, masks
 from attncli.models.layers import (
     BETA,
@@ -136,7 +136,7 @@ def _sublayer(block: Part, x: str, apply: Callable[[str], str], name: str, numbe
     pre = block.setting("norm", "post") == "pre"
     norm, which = block.inside(f"norm{number}."), Message("norm {number}", number=number)
     source = _normed(norm, x, which) if pre else x
-    with told(Message(where)):
+    with placed(Message(where)):
         through = apply(source)
         added = block.apply(RESIDUAL, f"{name}residual", x, through, symbol="R")
     return added if pre else _normed(norm, added, which)
@@ -147,22 +147,13 @@ def _normed(part: Part, x: str, which: Message) -> str:
     kind = part.setting("normalisation", "layer")
     if kind == "none":
         return x
-    with told(which):
+    with placed(which):
         return layer_norm(part, x) if kind == "layer" else rms_norm(part, x)
 
 
 def last_norm(part: Part, x: str) -> str:
     """The norm behind a stack of pre-norm blocks; x itself behind others."""
     return _normed(part, x, Message("the last norm")) if part.setting("norm", "post") == "pre" else x
-
-
-@contextmanager
-def told(where: Message) -> Iterator[None]:
-    """An error inside says which part of the model it happened in."""
-    try:
-        yield
-    except AttnError as error:
-        raise error.at(where) from None
 
 
 @contextmanager
@@ -211,7 +202,7 @@ def positioned(part: Part, x: str, past: int = 0) -> str:
 def layers(part: Part, x: str, count: int, write: Callable[[Part, str], str]) -> str:
     """A block after another, layer1. to the last; returns the id of the last one's output."""
     for layer in range(1, count + 1):
-        with told(Message("layer {layer}", layer=layer)):
+        with placed(Message("layer {layer}", layer=layer)):
             x = write(part.inside(f"layer{layer}."), x)
     return x
 
@@ -247,9 +238,9 @@ def _transformer(part: Part) -> str:
     count = int(part.setting(*_LAYERS))
     source = part.enter(_SOURCE, N_("The source sequence."))
     target = part.enter(_TARGET, N_("The sequence that is being written, as far as it goes."))
-    with told(Message("the encoder")):
+    with placed(Message("the encoder")):
         memory = _stack(_of_source(part), source, count, _encoder_layer)
-    with told(Message("the decoder")):
+    with placed(Message("the decoder")):
         output = _stack(part.inside("decoder."), target, count, lambda block, x: decoder(block, x, memory))
     return logits(part, output) if "W_out" in part else output
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
-from attncli.core.message import AttnError, InputError, LimitError, Message
+from attncli.core.message import InputError, LimitError, Message, placed
 from attncli.core.record import Record
 from attncli.core.report import Column, Report, Table
 from attncli.problems.problem import Problem, Run, run
@@ -204,10 +204,8 @@ def prompt_ids(state: TrainingState, prompt: str) -> list[int]:
     text = " ".join(prompt.split()) if state.spec.split == "words" else prompt
     if not text:
         raise InputError("PROMPT is empty. Write at least one token that the training knows.")
-    try:
+    with placed("PROMPT"):
         return state.spec.encode(text)
-    except AttnError as error:
-        raise error.at("PROMPT") from None
 
 
 def difference(state: TrainingState, prompt: Sequence[int], tokens: Sequence[WrittenToken]) -> float:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import FloatArray
-from attncli.core.message import N_, AttnError, InputError, Message
+from attncli.core.message import N_, InputError, Message, placed
 from attncli.core.outputs import npz_bytes
 from attncli.models.updates import REMEMBERED
 from attncli.models.vocabulary import MOST, printable
@@ -78,10 +78,8 @@ def load(path: str) -> TrainingState:
     InputError
         It is none, or its numbers do not fit what it says it is; names the file and the place.
     """
-    try:
+    with placed(path or "“”"):
         return _load(path)
-    except AttnError as error:
-        raise error.at(path or "“”") from None
 
 
 def _load(path: str) -> TrainingState:
@@ -118,10 +116,8 @@ def _spec(meta: _Meta) -> Spec:
     """What is trained, its tokens such as a text is cut into."""
     texts = {"meta.text": meta.text, **{f"meta.spec.tokens.{i}": token for i, token in enumerate(meta.spec.tokens)}}
     for place, text in texts.items():
-        try:
+        with placed(place):
             printable(text)
-        except AttnError as error:
-            raise error.at(place) from None
     for i, token in enumerate(meta.spec.tokens):
         if len(token) > 1 if meta.spec.split == "characters" else token != "".join(token.split()):
             raise InputError(
@@ -145,7 +141,7 @@ def _losses(array: NDArray[Any], step: int) -> tuple[float, ...]:
 
 def _meta(array: NDArray[Any]) -> _Meta:
     """What the bytes of this array say."""
-    try:
+    with placed(_META):
         if array.dtype != np.uint8 or array.ndim != 1 or array.size > MOST_TEXT_BYTES:
             raise InputError(
                 "holds {shape} numbers of type {type}, expected the bytes of a JSON text (uint8), at most {limit}.",
@@ -153,11 +149,10 @@ def _meta(array: NDArray[Any]) -> _Meta:
                 type=str(array.dtype),
                 limit=f"{MOST_TEXT_BYTES:,}",
             )
-        return _Meta.model_validate(plain_json(decoded(array.tobytes())))
-    except ValidationError as error:
-        raise complaint(error, "JSON", _known, _EXPECTED).at(_META) from None
-    except AttnError as error:
-        raise error.at(_META) from None
+        try:
+            return _Meta.model_validate(plain_json(decoded(array.tobytes())))
+        except ValidationError as error:
+            raise complaint(error, "JSON", _known, _EXPECTED) from None
 
 
 def _size(array: NDArray[Any]) -> str:

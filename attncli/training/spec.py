@@ -11,7 +11,7 @@ import numpy as np
 from attncli import models
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import FloatArray
-from attncli.core.message import AttnError, InputError, LimitError, Message, unknown
+from attncli.core.message import InputError, LimitError, Message, placed, unknown
 from attncli.core.record import Record
 from attncli.models.model import Argument
 from attncli.models.vocabulary import MOST, Vocabulary, printable
@@ -362,10 +362,8 @@ def text_of(word: str) -> str:
     """The text itself, from a file (@FILE), or from standard input (-); runs of white space are one space."""
     if word == "-" or (word.startswith("@") and len(word) > 1):
         where = Message("standard input") if word == "-" else word[1:]
-        try:
+        with placed(where):
             word = decoded(Stdin()() if word == "-" else read_bounded(word[1:], MOST_TEXT_BYTES))
-        except AttnError as error:
-            raise error.at(where) from None
     text = " ".join(word.split())
     if not text:
         raise InputError("The text is empty. Write at least two tokens, like: attncli train 我喜欢数学")

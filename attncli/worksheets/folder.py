@@ -17,7 +17,7 @@ from typing import Any
 from attncli import __version__
 from attncli.core.graph import gradient_id
 from attncli.core.limits import MOST_TEXT_BYTES
-from attncli.core.message import AttnError, InputError
+from attncli.core.message import InputError, placed
 from attncli.core.outputs import make_folder, write_whole
 from attncli.core.record import Record
 from attncli.locale import language
@@ -290,15 +290,14 @@ def _rows(path: str) -> list[list[str]]:
     InputError
         It cannot be read; names the file.
     """
-    try:
+    with placed(path):
         text = decoded(read_bounded(path, MOST_TEXT_BYTES))
+    try:
         return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True))
     except csv.Error as error:
         raise InputError(
             "{path}: this is not a CSV that can be read ({reason}).", path=path, reason=str(error)
         ) from None
-    except AttnError as error:
-        raise error.at(path) from None
 
 
 def read(path: str) -> tuple[Mapping[str, Problem], Mapping[str, str]]:
