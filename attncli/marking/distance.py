@@ -59,11 +59,15 @@ def off(line: Line, value: Value, share: float = 0.0) -> Any:
 
 def are_same(one: Value, other: Value) -> bool:
     """Whether two calculations come to the very same numbers, which nobody can tell apart."""
-    if one.shape != other.shape:
-        return False
+    return one.shape == other.shape and bool(are_close(one, other).all())
+
+
+def are_close(one: Value, other: Value) -> BoolArray:
+    """Which cells are the same but for what the computer has lost."""
     with np.errstate(invalid="ignore"):
-        near = np.abs(one - other) <= _SAME * (np.abs(one) + np.abs(other)) + 1e-12
-    return bool((near | (one == other)).all())
+        near: BoolArray = np.abs(one - other) <= _SAME * (np.abs(one) + np.abs(other)) + 1e-12
+    near |= one == other
+    return near
 
 
 def is_one_of(value: Value, others: Sequence[Value]) -> bool:

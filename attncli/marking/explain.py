@@ -6,7 +6,7 @@ near is worked out by every habit, each line of the wrong way a line that may ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from attncli.core.graph import Graph, Swap
 from attncli.core.matrix import EXACT, BoolArray
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain, Family, Setting
-from attncli.marking.distance import either_way, is_one_of, off, reach
+from attncli.marking.distance import are_close, either_way, is_one_of, off, reach
 from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, RIGHT, WRONG, Line, Rules, judge
 from attncli.marking.seeds import reconsidered
@@ -125,6 +125,7 @@ class Explainer:
         self.graph = graph
         self.setting = setting
         self._mistakes: dict[str, list[Mistake]] = {}
+        self._alike: dict[str, list[tuple[str, Mistake]]] | None = None
 
     def mistakes(self, step_id: str) -> list[Mistake]:
         """The mistakes at a step whose calculation does not need its own result; with those made alike elsewhere, too."""
@@ -240,8 +241,12 @@ class Explainer:
         close: list[tuple[Near, Any, int]] = []
         others: list[tuple[Near, Any, int]] = []
         for family in filter(None, (numbers.own, numbers.right)):
-            for where in (step_id, *reversed(open_steps)):
-                for mistake, value in self._plain(family.chains[0], where, step_id):
+            full = family.chains[0]
+            for where, tried in [
+                *((where, self._plain(full, where, step_id)) for where in (step_id, *reversed(open_steps))),
+                *self._unseen(full, step_id, open_steps),
+            ]:
+                for mistake, value in tried:
                     distance = off(line, value)
                     but_for_a_share = (off(line, value, _SHARE) <= far) & (distance > far)
                     for found, which in ((close, distance <= far), (others, but_for_a_share)):
@@ -278,6 +283,27 @@ class Explainer:
                 value = _value(chain.fork(mistake.swap).raw, step_id)
                 found += [(mistake, value)] if value is not None else []
         return found + (self._carried_on(chain, where, step_id, group) if group else [])
+
+    def _unseen(
+        self, chain: Chain, step_id: str, open_steps: Sequence[str]
+    ) -> Iterator[tuple[str, list[tuple[Mistake, Value]]]]:
+        """Mistakes at written lines that show in none of them (no scale where all scores are 0), made alike here."""
+        if self._alike is None:
+            self._alike = {}
+            for where in self.graph.steps:
+                for mistake in self.mistakes(where):
+                    for at in set(mistake.alike).intersection(mistake.swap) - {where}:
+                        self._alike.setdefault(at, []).append((where, mistake))
+        for where, mistake in self._alike.get(step_id, []):
+            if where in open_steps:
+                continue
+            right, wrong = _value(chain.raw, where), _value(chain.done, where, mistake.swap[where])
+            value = _value(chain.fork(mistake.swap).raw, step_id)
+            if right is None or wrong is None or value is None or right.shape[1:] != wrong.shape[1:]:
+                continue
+            unseen = are_close(right, wrong).reshape(max(len(right), len(wrong)), -1).all(1)
+            if unseen.any():  # for the others it comes to nothing
+                yield where, [(mistake, np.where(unseen.reshape(-1, *(1,) * (value.ndim - 1)), value, np.nan))]
 
     def _leads(self, mistake: Mistake, step_id: str) -> tuple[tuple[str, int], ...]:
         """What of a mistake leads to a step."""
