@@ -44,8 +44,8 @@ def _value_for_gradient(graph: Graph, step: Step) -> Iterator[Swaps]:
             yield with_operands(step, step.op, operands, step.params)
 
 
-def _exchanged(graph: Graph, step: Step) -> Iterator[Swaps]:
-    """Another matrix's gradient of the same kind: G_Q and G_K, G_W_Q and G_W_V, G_X_Q and G_X_K."""
+def _others(graph: Graph, step: Step) -> Iterator[Step]:
+    """The gradients of the other matrices of the same kind: G_K for G_Q, G_W_V for G_W_Q, G_X_K for G_X_Q."""
     kind = _KIND.fullmatch(step.id) if step.phase == "backward" else None
     if kind is None:
         return
@@ -53,7 +53,18 @@ def _exchanged(graph: Graph, step: Step) -> Iterator[Swaps]:
         for of in _OF_HEADS:
             other = graph.steps.get(f"{kind['start']}{name}{of}")
             if other is not None and other is not step and other.op is step.op:
-                yield with_operands(step, other.op, other.inputs, other.params)
+                yield other
+
+
+def _exchanged(graph: Graph, step: Step) -> Iterator[Swaps]:
+    for other in _others(graph, step):
+        yield with_operands(step, other.op, other.inputs, other.params)
+
+
+def _exchanged_too(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """The other one of the two: who has exchanged them has them both wrong."""
+    taken = next(other for other in _others(graph, step) if other.inputs == swap[step.id].inputs)
+    return with_operands(taken, step.op, step.inputs, step.params)
 
 
 #: What a projection is called on its way through the heads.
@@ -163,7 +174,7 @@ def straight_through(xp: Arithmetic, arriving: Value, divisor: Value, *others: V
 
 MISTAKES = (
     MistakeKind("value-for-gradient", 1, N_("You used a forward value where its gradient belongs."), _BACK, ("",), _value_for_gradient),
-    MistakeKind("gradients-swapped", 1, N_("This is the gradient of another matrix: two were swapped."), _BACK, ("",), _exchanged),
+    MistakeKind("gradients-swapped", 1, N_("This is the gradient of another matrix: two were swapped."), _BACK, ("",), _exchanged, _exchanged_too),
     MistakeKind("softmax-passed-through", 1, N_("You passed the gradient straight through softmax."), _SOFTMAX, ("multiply",), ways(_rule, lambda step, a, g, r: passing(step, g))),
     MistakeKind("softmax-diagonal-only", 4, N_("You used only the diagonal, a(1 − a). Raising one weight also lowers the others in its {row}."), _SOFTMAX, ("multiply",), ways(_rule, _slopes_times, _weighted_times_rest)),
     MistakeKind("row-dot-missing", 3, N_("You did not take the {row}'s average away from the gradient. Weights share a total of 1: what one gains, the others lose."), _SOFTMAX, ("multiply", "subtract"), _either(ways(where(_deviates), passing), ways(_rule, _weighted))),

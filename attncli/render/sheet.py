@@ -200,6 +200,13 @@ class _Sheet:
             return N_("This happened at {steps}, which you did not write down.")
         if any(message.kind == "two" for message in step.said):
             return N_("One of them happened at {steps}, which you did not write down.")
+        if any(
+            one.id == named.step and one.written is not None
+            for named in step.mistakes
+            for one in self.marked.steps
+            if one is not step
+        ):
+            return N_("Here, or already at {steps}, where it makes no difference to the numbers.")
         return N_("Here, or already at {steps}, which you did not write down.")
 
     def _look(self, step: StepMark) -> Message:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from attncli.marking.habits import BY_HEAD, FROM_THE_PAGE
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.matrix_text import parse_matrix
@@ -254,3 +255,25 @@ def test_a_mistake_with_large_numbers_is_named_where_scores_were_rounded() -> No
         "row_sum": "115971.1; 454114069.4",
     }
     assert named(far, answers) == ("exp", {"exponent-negated"}, {"exp"})
+
+
+def test_a_mistake_after_lines_that_were_cut_off() -> None:
+    """A path left out of the last line, which alone is written; every line before it was cut off at the places asked."""
+    two_heads = problem(
+        "multi_head",
+        4,
+        "-1.9 0.7 0.4; -1.7 1.7 0.8; -1.6 0.5 -0.3",
+        {"heads": 2, "causal": True},
+        X="0.8 1; 0.8 -0.6; -0.8 -0.8",
+        W_Q="0.2 0 0.2 -0.9; -0.5 0.4 0.9 -0.6",
+        W_K="-0.6 0.4 0.3 -0.2; -0.7 0.2 0.5 -0.2",
+        W_V="0.1 -0.9; 0.8 -0.1",
+        W_O="-0.8 -0.5 -0.6; 0.1 0.4 0.3",
+    )
+    cut = sheet({"answers": {"G_X": "-0.4407 0.8762; -0.2973 0.2854; 0.1359 0.4829"}})
+    one = next(step for step in Marker(two_heads).mark(cut).steps if step.id == "G_X")
+    assert (one.verdict, [named.id for named in one.mistakes]) == ("wrong", ["path-missing"])
+
+
+def test_habits_of_the_page_are_among_those_of_the_head() -> None:
+    assert set(FROM_THE_PAGE) <= set(BY_HEAD)

@@ -10,8 +10,10 @@ import pytest
 from mistake_graphs import graphs
 
 from attncli.core.graph import Graph
+from attncli.marking.mark import Marker
 from attncli.mistakes import mistakes_at
 from attncli.mistakes.mistake import Mistake
+from attncli.problems.answers import sheet
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
 
@@ -82,3 +84,44 @@ def test_its_gradient_is_the_slope_of_what_was_calculated() -> None:
     scales = {"no-scale", "scale-by-d", "scale-by-model-width", "scale-inverted"}
     others = {"residual-missing", "residual-doubled", "half-split-pairs", "pairings-mixed", "rotation-reversed"}
     assert tried >= products | norms | heads | scales | others
+
+
+def test_two_gradients_exchanged_are_one_mistake() -> None:
+    inputs = {
+        "Q": parse_matrix("1 2; 0 1; 2 1"),
+        "K": parse_matrix("1 0; 0 1; 1 3"),
+        "V": parse_matrix("2 0; 0 4; 1 1"),
+    }
+    problem = Problem("attention", inputs, upstream=parse_matrix("1 2; 0 1; -1 1"))
+    trace = problem.graph().evaluate()
+    written = {"G_Q": as_text(trace["G_K"]), "G_K": as_text(trace["G_Q"])}
+    marks = {step.id: step for step in Marker(problem).mark(sheet({"answers": written})).steps}
+    assert (marks["G_Q"].verdict, [named.id for named in marks["G_Q"].mistakes]) == ("wrong", ["gradients-swapped"])
+    assert marks["G_K"].verdict == "follow_through"
+    assert marks["G_K"].points == marks["G_K"].max_points
+    alone = Marker(problem).mark(sheet({"answers": {"G_Q": as_text(trace["G_Q"]), "G_K": as_text(trace["G_Q"])}}))
+    assert [step.verdict for step in alone.steps if step.id in written] == ["correct", "wrong"]
+
+
+def test_a_mistake_made_alike_is_told_where_it_showed_in_no_written_line() -> None:
+    """All scores are 0, with the scale and without; in the gradient it shows."""
+    inputs = {"Q": "0 0; 0 0", "K": "1 2; 3 1", "V": "2 0; 0 4"}
+    matrices = {name: parse_matrix(given) for name, given in inputs.items()}
+    problem = Problem("attention", matrices, upstream=parse_matrix("1 2; 0 1"))
+    trace = problem.graph().evaluate()
+    written = {"scores": "0 0; 0 0", "scaled": "0 0; 0 0", "G_scores": as_text(trace["G_scaled"])}
+    marks = {step.id: step for step in Marker(problem).mark(sheet({"answers": written})).steps}
+    assert marks["scaled"].verdict == "correct"
+    assert {(named.step, named.id) for named in marks["G_scores"].mistakes} == {
+        ("scaled", "no-scale"),
+        ("G_scores", "gradient-scale-lost"),
+    }
+    beside = Problem("attention", {**matrices, "Q": parse_matrix("0 0; 1 0")}, upstream=parse_matrix("1 2; 0 1"))
+    trace = beside.graph().evaluate()
+    written = {name: as_text(trace[name]) for name in ("scores", "scaled")} | {"G_scores": as_text(trace["G_scaled"])}
+    marks = {step.id: step for step in Marker(beside).mark(sheet({"answers": written})).steps}
+    assert [named.id for named in marks["G_scores"].mistakes] == ["gradient-scale-lost"]
+
+
+def as_text(value: Any) -> str:
+    return "; ".join(" ".join(f"{cell:.3f}" for cell in row) for row in value)
