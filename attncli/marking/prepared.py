@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from attncli.arithmetic import Arithmetic, Value
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import round_decimal
-from attncli.core.graph import Graph, Swap
+from attncli.core.graph import Graph
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.message import Message
 from attncli.marking.chain import Chain, Family, Setting
@@ -85,22 +85,26 @@ class Prepared:
             [chain.fork() for chain in head.chains if isinstance(chain.habit, Program) or chain.habit in FROM_THE_PAGE]
         )
 
-    def ways_to(self, step_id: str, written: Sequence[str], gone: Mapping[str, Swap]) -> list[Route]:
-        """Other right ways through steps that were not written down before this one; then two of them together."""
+    def ways_to(self, step_id: str, written: Sequence[str], gone: Sequence[Route]) -> list[Route]:
+        """Other right ways through steps that were not written down before this one, beside those that were gone already;
+        then two of them together."""
+        swap = {at: one for route in gone for at, one in route.swap.items()}
+        moved = frozenset[str]().union(*(route.moved for route in gone))
         near = {step_id, *self.open_steps(step_id, written)}
         done = {other for other in written if other != step_id}
         fresh = [
             route
             for route in self.routes
             if near.intersection(route.swap)
-            and not set(route.swap) & ({*gone} | (done - self.setting[step_id]))
-            and route.is_open(gone)
+            and not set(route.swap) & ({*swap} | (done - self.setting[step_id]))
+            and not route.moved & moved
+            and route.is_open(swap)
         ]
         pairs = [
-            Route(one.id, {**one.swap, **other.swap}, other.said)
+            Route(one.id, {**one.swap, **other.swap}, other.said, moved=one.moved | other.moved)
             for i, one in enumerate(fresh)
             for other in fresh[i + 1 :]
-            if not set(one.swap) & set(other.swap)
+            if not set(one.swap) & set(other.swap) and not one.moved & other.moved
         ]
         open_steps = sorted(near)
         costs = [self.explainer.steps_between(way.swap, step_id, open_steps) for way in (*fresh, *pairs)]

@@ -141,7 +141,7 @@ class RightPass:
     ) -> Iterator[tuple[str, Route, list[int]]]:
         left = list(rows)
         nearly: dict[int, tuple[str, Route]] = {}
-        for route in self.marker.ways_to(step_id, written, self.swap):
+        for route in self.marker.ways_to(step_id, written, [route for _, route in self.routes]):
             if not left:
                 return
             index = np.array(left)

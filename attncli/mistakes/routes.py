@@ -37,12 +37,14 @@ class Route(Record):
     id : its name in JSON
     swap : what is calculated instead, by step id
     after : what must have been calculated instead before, for this way to be open
+    moved : steps that are done elsewhere on this way; nobody does them twice
     """
 
     id: str
     swap: dict[str, Swap]
     said: Message
     after: Mapping[str, Swap] = MappingProxyType({})
+    moved: frozenset[str] = frozenset()
 
     def is_open(self, gone: Mapping[str, Swap]) -> bool:
         """Whether the way that this one goes on from was gone."""
@@ -149,6 +151,7 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
         "query-scaled",
         together(instead(scores, scaled_early, *scores.inputs), passing(step, scores.id)),
         Message("Right: you scaled before the product. A factor may go in at either place."),
+        moved=frozenset([step.id]),
     )
     yield early
     yield from _queries_scaled_back(graph, step, scores, early)
@@ -199,7 +202,8 @@ def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
     bare = with_operands(step, step.op, (scores, step.inputs[1]), step.params)
     behind = _scaled_behind(graph, step, scaled)
     for also in (early, {}):
-        yield Route("mask-before-scale", together(also, bare, behind), Message(_MASK_FIRST))
+        swap = together(also, bare, behind)
+        yield Route("mask-before-scale", swap, Message(_MASK_FIRST), moved=frozenset([scaled.id]))
     yield from _mask_first_back(graph, step, scaled, together(bare, behind))
 
 

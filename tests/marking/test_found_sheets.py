@@ -277,3 +277,18 @@ def test_a_mistake_after_lines_that_were_cut_off() -> None:
 
 def test_habits_of_the_page_are_among_those_of_the_head() -> None:
     assert set(FROM_THE_PAGE) <= set(BY_HEAD)
+
+
+def test_nobody_scales_twice_by_two_right_ways() -> None:
+    """Q scaled early is a right way, and the mask before the scale; not both of them with a scale each."""
+    exercise = problem(
+        "attention",
+        2,
+        "1.2 0.7 0.1; 0.3 0.3 -0.7; 0.5 -1.1 0.2",
+        {"mask": "0 0 -inf; 0 0 -inf; 0 0 -inf"},
+        Q="-0.46 -0.73 0.29; -0.10 0.25 -1.39; 0.72 -0.90 1.45",
+        K="-0.45 -0.76 -0.26; 0.68 1.02 0.64; 1.31 -0.50 -0.37",
+        V="1.2 0.7 0.1; 0.7 1.5 -1.1; 0.3 0.3 -0.7",
+    )
+    answers = {"A": "0.62 0.38 0.00; 0.57 0.43 0.00; 0.46 0.54 0.00"}
+    assert named(exercise, answers) == ("A", {"scale-by-d"}, {"A"})
