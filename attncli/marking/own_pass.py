@@ -98,18 +98,18 @@ class OwnPass:
         apart = self._apart(step_id)
         followed = self._followed(step_id, line, not_right & apart)
         wrong = not_right & (worst == WRONG) & ~followed
+        # What rounding may have come to is no other number than the right one: more digits of that may be carried on.
+        made = not_right & ~followed & ((worst == WRONG) | self._has_fewer(step_id, line))
         if not_right.any():
             self.bad[step_id] = not_right
             self.astray[step_id] = not_right & ~followed
             # What only follows from a line above is what it is; stumps go on making zeros.
-            # Nor does what rounding may have come to.
-            made = self.astray[step_id] & ((worst == WRONG) | self._has_fewer(step_id, line))
             self.trivial[step_id] = self._trivial(step_id, line, made | not_right & self.short)
         if wrong.any():
             self._explain(step_id, line, np.flatnonzero(wrong), apart)
         self.unnamed |= not_right & ~followed & ~wrong
         self.short |= not_right & self._has_fewer(step_id, line)
-        as_written = not_right & ~followed | self._against_own(step_id, line, line.has & ~not_right & apart)
+        as_written = made | self._against_own(step_id, line, line.has & ~not_right & apart)
         if as_written.any():
             self.kept[step_id] = as_written
         from_page = line.has if self.marker.reads_page else as_written
