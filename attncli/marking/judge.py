@@ -355,7 +355,9 @@ def judge_mixed(judged: Judged, line: Line, rows: Any, mixed: Mixture, rules: Ru
         inside = (values >= lo - half - around) & (values <= hi + half + around) & (telling | rules.widened)
         farther = distance * _BEYOND
         beyond = (
-            (values >= lo - half - farther) & (values <= hi + half + farther) & (telling if rules.widened else distance <= unit)
+            (values >= lo - half - farther)
+            & (values <= hi + half + farther)
+            & (telling if rules.widened else distance <= unit)
         )
         cut = judged.cuts[rows] | _may_be_cut(values, lo, hi, unit) & (telling | rules.widened)
     cut &= _whole_line(cut, line.of(rows)) & _not_nothing(line.of(rows))
