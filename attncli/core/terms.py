@@ -6,8 +6,8 @@ the cells it refers to, one after another, back to the inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 from attncli.arithmetic import Value
 from attncli.core.matrix import Matrix
@@ -17,6 +17,9 @@ Index: TypeAlias = tuple[int, ...]
 #: The numbers of an evaluation, by id of a step or input.
 Values: TypeAlias = Mapping[str, Value]
 
+
+#: What a term is read as.
+T = TypeVar("T")
 
 #: What a term is made of: further terms; of a cell its step and index, of a number its value, of a word the word.
 TermPart: TypeAlias = "Term | str | float | Index"
@@ -42,16 +45,58 @@ class Term:
     def __repr__(self) -> str:
         return f"Term({self.kind!r}, {', '.join(map(repr, self.parts))})"
 
+    @property
+    def terms(self) -> list[Term]:
+        """The terms it is made of; of a cell, a number or a word none."""
+        return [part for part in self.parts if isinstance(part, Term)]
+
+    @property
+    def place(self) -> tuple[str, Index]:
+        """Of a cell, the step and the index."""
+        step, index = self.parts
+        assert isinstance(step, str) and isinstance(index, tuple)
+        return step, index
+
+    @property
+    def value(self) -> float:
+        """Of a number, the number."""
+        (value,) = self.parts
+        assert isinstance(value, float)
+        return value
+
     def cells(self) -> Iterator[tuple[str, Index]]:
         """The cells this arithmetic refers to, in reading order."""
         if self.kind == "cell":
-            step, index = self.parts
-            assert isinstance(step, str) and isinstance(index, tuple)
-            yield step, index
-            return
-        for part in self.parts:
-            if isinstance(part, Term):
-                yield from part.cells()
+            yield self.place
+        for part in self.terms:
+            yield from part.cells()
+
+    def fold(
+        self,
+        cell: Callable[[str, Index], T],
+        number: Callable[[float], T],
+        over: Callable[[Term, list[T]], T],
+        text: Callable[[str], T],
+    ) -> T:
+        """What the term is, worked out from its leaves up: as text, in LaTeX, as a number …
+
+        Parameters
+        ----------
+        cell, number, text : what a leaf is
+        over : what any other term is, from the term and what the terms in it are
+        """
+        match self.kind:
+            case "cell":
+                return cell(*self.place)
+            case "number":
+                return number(self.value)
+            case "text":
+                return text(str(self.parts[0]))
+        return over(self, [part.fold(cell, number, over, text) for part in self.terms])
+
+    def with_cells(self, put_in: Callable[[str, Index], Term]) -> Term:
+        """The term with another one in the place of every cell."""
+        return self.fold(put_in, number, lambda term, parts: Term(term.kind, *parts), lambda word: Term("text", word))
 
 
 def cell(step: str, index: Index) -> Term:
@@ -61,7 +106,7 @@ def cell(step: str, index: Index) -> Term:
 
 def number(value: float) -> Term:
     """A number that belongs to the formula itself."""
-    return Term("number", value)
+    return Term("number", float(value))
 
 
 def at(values: Values, step_id: str, index: Sequence[int]) -> Term:
@@ -96,7 +141,7 @@ class Written:
         match next(matrix.each()):
             case ("sqrt", ("num", str(under))):
                 return Term("root", number(float(under)))
-        return number(float(matrix.values))
+        return number(matrix.values.item())
 
     def round_step(self, value: Term) -> Term:
         return value
@@ -115,7 +160,7 @@ class Written:
             return Term("quotient", a, b.parts[1])
         first, *others = _in_a_row("product", b)
         if first.kind == "number" and _is_number(a, -1.0):
-            return Term("product", number(-float(str(first.parts[0]))), *others)
+            return Term("product", number(-first.value), *others)
         if first.kind == "number" and a.kind == "cell":
             return Term("product", first, a, *others)
         return Term("product", *_in_a_row("product", a), first, *others)
@@ -143,9 +188,9 @@ WRITTEN = Written()
 
 
 def _is_number(term: TermPart, value: float) -> bool:
-    return isinstance(term, Term) and term.kind == "number" and term.parts[0] == value
+    return isinstance(term, Term) and term.kind == "number" and term.value == value
 
 
 def _in_a_row(kind: str, term: Term) -> list[Term]:
     """What a sum or a product is made of; any other term is by itself."""
-    return [part for part in term.parts if isinstance(part, Term)] if term.kind == kind else [term]
+    return term.terms if term.kind == kind else [term]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from attncli.core.graph import Graph
 from attncli.core.message import N_, Cell, Listed, Message
-from attncli.core.terms import Term
+from attncli.core.terms import Index, Term
 from attncli.marking.chain import MISFITS, Chain
 from attncli.marking.judge import WRONG, Line, Rules, judge
 
@@ -53,7 +54,7 @@ def parts_wrong(graph: Graph, chain: Chain, step_id: str, line: Line, rules: Rul
 
 
 def _slips(term: Term, values: dict[str, Any], place: tuple[int, ...], here: float, half: float) -> Iterator[Message]:
-    parts = [part for part in term.parts if isinstance(part, Term)]
+    parts = term.terms
     numbers = [_number(part, values) for part in parts]
     if not np.isfinite(numbers).all():
         return
@@ -71,26 +72,18 @@ def _slips(term: Term, values: dict[str, Any], place: tuple[int, ...], here: flo
 
 def _number(term: Term, values: dict[str, Any]) -> float:
     """A part: a cell, a number, or a product of those."""
-    if term.kind == "cell":
-        step_id, index = term.parts
-        return float(values[str(step_id)][index])
-    if term.kind == "number":
-        return float(str(term.parts[0]))
-    if term.kind == "product":
-        product = 1.0
-        for part in term.parts:
-            assert isinstance(part, Term)
-            product *= _number(part, values)
-        return product
-    return float("nan")
+    return term.fold(
+        lambda step_id, index: float(values[step_id][index]),
+        float,
+        lambda term, factors: math.prod(factors) if term.kind == "product" else math.nan,
+        lambda word: math.nan,
+    )
 
 
 def _name(term: Term) -> Message | str:
     """Q[1,2]·K[3,2]: which cells the part is made of."""
-    if term.kind == "cell":
-        step_id, index = term.parts
-        assert isinstance(index, tuple)
+
+    def cell(step_id: str, index: Index) -> Message | str:
         return Message("{id}[{cell}]", id=step_id, cell=Cell(i + 1 for i in index))
-    if term.kind == "number":
-        return f"{float(str(term.parts[0])):g}"
-    return Listed((_name(part) for part in term.parts if isinstance(part, Term)), "{one}·{another}")
+
+    return term.fold(cell, "{:g}".format, lambda term, factors: Listed(factors, "{one}·{another}"), str)

@@ -242,7 +242,7 @@ def _head_mean(xp: Arithmetic, a: Value) -> Value:
 def _head_mean_terms(step: Step, index: Index, values: Values) -> Term:
     source = step.inputs[0]
     heads = values[source].shape[-3]
-    return Term("quotient", Term("sum", *(cell(source, (h, *index)) for h in range(heads))), number(float(heads)))
+    return Term("quotient", Term("sum", *(cell(source, (h, *index)) for h in range(heads))), number(heads))
 
 
 HEAD_MEAN = Op(
@@ -274,7 +274,7 @@ TO_HEADS: Op = Op(
     axes="i j -> =head:heads i j",
     formula=r"\frac{1}{H} #1",
     terms=lambda step, index, values: Term(
-        "quotient", cell(step.inputs[0], tuple(index[1:])), number(float(step.params["heads"]))
+        "quotient", cell(step.inputs[0], tuple(index[1:])), number(step.params["heads"])
     ),
     why=N_("Each head makes up 1/H of the mean, so it gets 1/H of the mean's gradient."),
 )

@@ -47,7 +47,7 @@ def _square_sum_terms(step: Step, index: Index, values: Values) -> Term:
 
 def _mean_square_terms(step: Step, index: Index, values: Values) -> Term:
     squares = _square_sum_terms(step, index, values)
-    return Term("quotient", squares, number(float(len(squares.parts))))
+    return Term("quotient", squares, number(len(squares.parts)))
 
 
 SQUARE_SUM = Op(
@@ -235,7 +235,7 @@ def _average(xp: Arithmetic, a: Value, *, mean: bool) -> Value:
 def _average_terms(step: Step, index: Index, values: Values) -> Term:
     cells = along(values, step.inputs[0], index, -2)
     added = Term("sum", *cells)
-    return Term("quotient", added, number(float(len(cells)))) if step.params["mean"] else added
+    return Term("quotient", added, number(len(cells))) if step.params["mean"] else added
 
 
 AVERAGE = Op(

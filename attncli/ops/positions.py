@@ -99,7 +99,7 @@ def _angle_terms(step: Step, index: Index, values: Values) -> Term:
     position = number(size(params, "start") + p)
     if _is_scaled(params):
         position = Term("product", position, number(size(params, "position_scale")))
-    exponent = Term("quotient", number(float(powers[i])), number(float(over)))
+    exponent = Term("quotient", number(powers[i]), number(over))
     return Term("quotient", position, Term("power", number(size(params, "base")), exponent))
 
 

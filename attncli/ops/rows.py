@@ -71,7 +71,7 @@ def row_mean(xp: Arithmetic, a: Value) -> Value:
 
 
 def _over_row(cells: list[Term]) -> Term:
-    return Term("quotient", Term("sum", *cells), number(float(len(cells))))
+    return Term("quotient", Term("sum", *cells), number(len(cells)))
 
 
 ROW_MEAN = Op(
@@ -118,7 +118,7 @@ def _share_square(xp: Arithmetic, a: Value, gradient: Value) -> Value:
 
 def _share_square_terms(step: Step, index: Index, values: Values) -> Term:
     a, gradient = step.inputs
-    share = Term("quotient", number(2.0), number(float(values[a].shape[-1])))
+    share = Term("quotient", number(2.0), number(values[a].shape[-1]))
     return Term("product", share, at(values, a, index), at(values, gradient, index))
 
 

@@ -11,7 +11,7 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Graph
 from attncli.core.message import Message
 from attncli.core.record import Record
-from attncli.core.terms import Index, Term
+from attncli.core.terms import Index, Term, cell
 from attncli.marking.feedback import StepMark
 from attncli.mistakes import look, varies, without_vaguer
 
@@ -131,22 +131,25 @@ class Ladder(Record):
 
     def _opened(self, term: Term) -> Term:
         """The term with every cell that stands nowhere on the screen replaced by its own arithmetic."""
-        if term.kind == "cell":
-            source, index = term.parts
-            step = self.graph.steps.get(str(source))
-            if step is None or source in self.on_screen or not isinstance(index, tuple):
-                return term
-            return self._largest(self._opened(step.op.terms(step, index, self.values)))
-        if term.kind in ("number", "text"):
-            return term
-        return Term(term.kind, *(self._opened(part) for part in term.parts if isinstance(part, Term)))
+
+        def arithmetic(step_id: str, index: Index) -> Term:
+            step = self.graph.steps.get(step_id)
+            if step is None or step_id in self.on_screen:
+                return cell(step_id, index)
+            return self._largest(step.op.terms(step, index, self.values).with_cells(arithmetic))
+
+        return term.with_cells(arithmetic)
 
     def _largest(self, term: Term) -> Term:
         """Of a maximum of numbers that stand somewhere, the one that it is: it stands there, too."""
-        parts = [part for part in term.parts if isinstance(part, Term)]
-        if term.kind != "max" or any(part.kind != "cell" for part in parts):
+        if term.kind != "max" or any(part.kind != "cell" for part in term.terms):
             return term
-        return max(parts, key=lambda part: float(self.values[str(part.parts[0])][part.parts[1]]))
+
+        def value(part: Term) -> float:
+            step_id, index = part.place
+            return float(self.values[step_id][index])
+
+        return max(term.terms, key=value)
 
     def _hidden_before(self) -> list[str]:
         """The lines that the line is worked out from and that stand nowhere, the last one first."""

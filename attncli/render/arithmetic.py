@@ -12,7 +12,7 @@ from operator import mul
 from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Step
 from attncli.core.message import Message
-from attncli.core.terms import Index, Term
+from attncli.core.terms import Index, Term, cell
 from attncli.render.text import constant_text
 
 #: A hidden score as text.
@@ -26,15 +26,12 @@ ShowCell = Callable[[str, Index], str]
 
 def term_text(term: Term, show: ShowCell) -> str:
     """A term, its cells put in by `show`."""
-    match term.kind:
-        case "cell":
-            return show(*next(term.cells()))
-        case "number":
-            return constant_text(float(str(term.parts[0])))
-        case "text":
-            return str(term.parts[0])
-    parts = [term_text(part, show) for part in term.parts if isinstance(part, Term)]
-    kinds = [part.kind for part in term.parts if isinstance(part, Term)]
+    return term.fold(show, constant_text, _text_over, str)
+
+
+def _text_over(term: Term, parts: list[str]) -> str:
+    """The text of a term from the texts of the terms in it."""
+    kinds = [part.kind for part in term.terms]
     match term.kind:
         case "sum":
             return _joined_sum(parts)
@@ -102,17 +99,14 @@ def opened(
     term: Term, graph: Graph, values: Mapping[str, Value], names: frozenset[str], closed: Container[str] = ()
 ) -> Term:
     """The term with the cells of steps by these ops, but for the closed ones, replaced by their own arithmetic."""
-    if term.kind == "cell":
-        id, index = term.parts
-        step = graph.steps.get(str(id))
-        if step is None or step.op.name not in names or step.id in closed or not isinstance(index, tuple):
-            return term
-        return opened(step.op.terms(step, index, values), graph, values, names, closed)
-    if term.kind in ("number", "text"):
-        return term
-    return Term(
-        term.kind, *(opened(part, graph, values, names, closed) for part in term.parts if isinstance(part, Term))
-    )
+
+    def arithmetic(step_id: str, index: Index) -> Term:
+        step = graph.steps.get(step_id)
+        if step is None or step.op.name not in names or step_id in closed:
+            return cell(step_id, index)
+        return step.op.terms(step, index, values).with_cells(arithmetic)
+
+    return term.with_cells(arithmetic)
 
 
 def cell_term(
@@ -202,16 +196,16 @@ def as_decimal(text: str) -> Decimal | None:
 
 def printed_value(term: Term, show: Callable[[str, Index], str]) -> Decimal | None:
     """What the arithmetic gives if it is done with the printed numbers; None where they are no decimal numbers."""
-    match term.kind:
-        case "cell":
-            return _number(show(*next(term.cells())))
-        case "number":
-            return _number(constant_text(float(str(term.parts[0]))))
-        case "text":
-            return None
-    parts = [printed_value(part, show) for part in term.parts if isinstance(part, Term)]
-    known = [part for part in parts if part is not None]
-    return _WORKED[term.kind](*known) if len(known) == len(parts) else None
+
+    def over(term: Term, parts: list[Decimal | None]) -> Decimal | None:
+        known = [part for part in parts if part is not None]
+        return _WORKED[term.kind](*known) if len(known) == len(parts) else None
+
+    return term.fold(lambda *cell: _number(show(*cell)), lambda value: _number(constant_text(value)), over, _no_number)
+
+
+def _no_number(word: str) -> None:
+    """A word is none."""
 
 
 def _number(text: str) -> Decimal | None:

@@ -152,7 +152,7 @@ def _cell(view: View, item: Item, index: Index) -> str:
         return f"{left} {LATEX_SIGNS[view.sign(item.id, index, term)]} {result}"
     if term.kind != "cell":
         return left
-    source, place = next(term.cells())
+    source, place = term.place
     return f"{_cell_symbol(graph.symbol(source), place, view.layout)} = {result}"
 
 
@@ -166,15 +166,11 @@ def is_named(view: View, item: Item) -> bool:
 
 def term_latex(term: Term, show: ShowCell) -> str:
     """A term in LaTeX, its cells put in by `show`."""
-    match term.kind:
-        case "cell":
-            return show(*next(term.cells()))
-        case "number":
-            return constant_latex(float(str(term.parts[0])))
-        case "text":
-            return rf"\text{{{escaped(str(term.parts[0]))}}}"
-    terms = [part for part in term.parts if isinstance(part, Term)]
-    parts = [term_latex(part, show) for part in terms]
+    return term.fold(show, constant_latex, _latex_over, lambda word: rf"\text{{{escaped(word)}}}")
+
+
+def _latex_over(term: Term, parts: list[str]) -> str:
+    """The LaTeX of a term from that of the terms in it."""
     match term.kind:
         case "sum":
             return _sum(parts)
@@ -191,7 +187,7 @@ def term_latex(term: Term, show: ShowCell) -> str:
         case "negative":
             return (
                 f"-{parts[0]}"
-                if terms[0].kind in ("cell", "ln") and not _negative(parts[0])
+                if term.terms[0].kind in ("cell", "ln") and not _negative(parts[0])
                 else f"-{_bracketed(parts[0])}"
             )
         case "root":

@@ -306,17 +306,17 @@ class Explorer(Fragment):
 
     def encoded(self, term: Term) -> object:
         """A term as data: a cell is its number, a constant ["#", value, text], the rest [kind, parts …]."""
-        match term.kind:
-            case "cell":
-                id, index = next(term.cells())
-                shape = self.view.run.trace.numbers[id].shape
-                return self.first[id] + (int(np.ravel_multi_index(index, shape)) if shape else 0)
-            case "number":
-                value = float(str(term.parts[0]))
-                return ["#", value, constant_text(value)]
-            case "text":
-                return ["text", printable(str(term.parts[0]))]
-        return [term.kind, *(self.encoded(part) for part in term.parts if isinstance(part, Term))]
+        return term.fold(
+            self.number_of,
+            lambda value: ["#", value, constant_text(value)],
+            lambda term, parts: [term.kind, *parts],
+            lambda word: ["text", printable(word)],
+        )
+
+    def number_of(self, step_id: str, index: Index) -> object:
+        """A cell's number among all cells of the page."""
+        shape = self.view.run.trace.numbers[step_id].shape
+        return self.first[step_id] + (int(np.ravel_multi_index(index, shape)) if shape else 0)
 
 
 class _Still(Fragment):

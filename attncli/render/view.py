@@ -178,7 +178,7 @@ class View(Record):
             return f"{left} {self.sign(id, index, term)} {result}"
         if term.kind != "cell":
             return left
-        source, place = next(term.cells())  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
+        source, place = term.place  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
         return f"{cell_name(self.symbol(source), place, self.layout)} = {result}"
 
     def term(self, id: str, index: Index, *, open_weights: bool = True) -> Term:

@@ -199,13 +199,10 @@ class Workbook:
 
     def written(self, term: Term) -> str:
         """A term in the language of spreadsheets."""
-        match term.kind:
-            case "cell":
-                return self.address(*next(term.cells()))
-            case "number":
-                return _constant(float(str(term.parts[0])))
-        inner = [part for part in term.parts if isinstance(part, Term)]
-        written = [self.written(part) for part in inner]
+        return term.fold(self.address, _constant, self._written_over, str)
+
+    def _written_over(self, term: Term, written: list[str]) -> str:
+        inner = term.terms
         match term.kind:
             case "sum":
                 return f"({'+'.join(written)})" if written else "0"

@@ -307,7 +307,7 @@ def effort(graph: Graph, values: Mapping[str, Value]) -> int:
 
 
 def _work(term: Term, values: Mapping[str, Value]) -> int:
-    parts = [part for part in term.parts if isinstance(part, Term)]
+    parts = term.terms
     inside = sum(_work(part, values) for part in parts)
     if term.kind == "product":
         plain = [_plain(part, values) for part in parts]
@@ -324,10 +324,10 @@ def _work(term: Term, values: Mapping[str, Value]) -> int:
 def _plain(term: Term, values: Mapping[str, Value]) -> float | None:
     """A number that stands on the page, or None for something that is worked out first."""
     if term.kind == "cell":
-        step, index = term.parts
-        return float(values[str(step)][index])
+        step_id, index = term.place
+        return float(values[step_id][index])
     if term.kind == "number":
-        return float(term.parts[0])  # type: ignore[arg-type]
+        return term.value
     return None
 
 

@@ -31,12 +31,12 @@ _WORKED: Mapping[str, Callable[..., float]] = {
 
 
 def value_of(term: Term, trace: Trace) -> float:
-    if term.kind == "cell":
-        id, index = term.parts
-        return float(trace[str(id)][index])
-    if term.kind == "number":
-        return float(term.parts[0])  # type: ignore[arg-type]
-    return _WORKED[term.kind](*(value_of(part, trace) for part in term.parts if isinstance(part, Term)))
+    return term.fold(
+        lambda step_id, index: float(trace[step_id][index]),
+        float,
+        lambda term, parts: _WORKED[term.kind](*parts),
+        float,
+    )
 
 
 def assert_cells_agree(step: Step, trace: Trace, built_from: Trace | None = None) -> None:
