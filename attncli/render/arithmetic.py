@@ -2,14 +2,12 @@ r"""The arithmetic of one cell as text: 1×1 + 2×0 = 1."""
 
 from __future__ import annotations
 
-import decimal
 import re
 from collections.abc import Callable, Container, Mapping
-from decimal import Decimal
-from functools import reduce
-from operator import mul
+from decimal import Decimal, localcontext
 
 from attncli.arithmetic import Value
+from attncli.arithmetic.decimals import CONTEXT, DECIMALS, rounds_to
 from attncli.core.graph import Graph, Step
 from attncli.core.message import Message
 from attncli.core.terms import Index, Term, cell
@@ -147,8 +145,6 @@ WHY_ABOUT_BY_HAND = Message(
 WHY_ABOUT_IN_MARKS = Message("≈: the numbers shown here are rounded; more digits were used.")
 
 _DECIMAL = re.compile(r"-?(\d+(\.\d+)?(e[+-]?\d+)?|Infinity)|NaN")
-#: Digits that are worked with: twice as many as any printed number has.
-_DIGITS = 60
 
 
 def sign(term: Term, show: Callable[[str, Index], str], result: str, places: int) -> str:
@@ -167,21 +163,11 @@ def sign(term: Term, show: Callable[[str, Index], str], result: str, places: int
         operands.append(show(id, index))
         return operands[-1]
 
-    with decimal.localcontext(decimal.Context(prec=_DIGITS, Emax=10**9, Emin=-(10**9), traps=[])):
+    with localcontext(CONTEXT):
         left, right = printed_value(term, shown), as_decimal(result)
         if left is None or right is None:
             return EQUAL  # √2/2 and the like are exact
-        return EQUAL if _rounds_to(left, right, max([places, *map(_decimals, operands)])) else ABOUT
-
-
-def _rounds_to(value: Decimal, result: Decimal, places: int) -> bool:
-    """Whether the value, rounded where the result ends, is the result."""
-    if not value.is_finite() or not result.is_finite():
-        return value == result or (value.is_nan() and result.is_nan())
-    exponent = result.as_tuple().exponent
-    assert isinstance(exponent, int)
-    unit = Decimal(1).scaleb(exponent if exponent else -places)
-    return value.quantize(unit, decimal.ROUND_HALF_UP) == result
+        return EQUAL if rounds_to(left, right, max([places, *map(_decimals, operands)])) else ABOUT
 
 
 def _decimals(text: str) -> int:
@@ -199,103 +185,16 @@ def printed_value(term: Term, show: Callable[[str, Index], str]) -> Decimal | No
 
     def over(term: Term, parts: list[Decimal | None]) -> Decimal | None:
         known = [part for part in parts if part is not None]
-        return _WORKED[term.kind](*known) if len(known) == len(parts) else None
+        return DECIMALS[term.kind](*known) if len(known) == len(parts) else None
 
-    return term.fold(lambda *cell: _number(show(*cell)), lambda value: _number(constant_text(value)), over, _no_number)
-
-
-def _no_number(word: str) -> None:
-    """A word is none."""
+    return term.fold(
+        lambda step_id, index: _number(show(step_id, index)),
+        lambda value: _number(constant_text(value)),
+        over,
+        lambda word: None,
+    )
 
 
 def _number(text: str) -> Decimal | None:
     found = as_decimal(text)
     return None if found is None else +found
-
-
-def _difference(a: Decimal, b: Decimal) -> Decimal:
-    return a if a == b == Decimal("-Infinity") else a - b  # hidden stays hidden
-
-
-def _largest(*parts: Decimal) -> Decimal:
-    return next((part for part in parts if part.is_nan()), max(parts))
-
-
-def _power(base: Decimal, exponent: Decimal) -> Decimal:
-    return base**exponent
-
-
-def _tanh(x: Decimal) -> Decimal:
-    small = (-2 * abs(x)).exp()
-    return ((1 - small) / (1 + small)).copy_sign(x)
-
-
-def _pi() -> Decimal:
-    """π, by Machin's formula."""
-    return 4 * (4 * _arctan_of_inverse(5) - _arctan_of_inverse(239))
-
-
-def _arctan_of_inverse(n: int) -> Decimal:
-    power = total = Decimal(1) / n
-    least, k = Decimal(1).scaleb(-decimal.getcontext().prec), 1
-    while abs(power) > least:
-        power /= -n * n
-        k += 2
-        total += power / k
-    return total
-
-
-def _erf(x: Decimal) -> Decimal:
-    """2/√π e^(−x²) Σ 2ⁿ x^(2n+1) / (1·3·5 … (2n+1)), whose terms have one sign."""
-    if not x.is_finite() or abs(x) > 12:  # 1 − erf(12) is below 10^−64
-        return x if x.is_nan() else Decimal(1).copy_sign(x)
-    part = total = x
-    n = 1
-    while abs(part) > Decimal(1).scaleb(-_DIGITS - 5):
-        part *= 2 * x * x / (2 * n + 1)
-        total += part
-        n += 1
-    return 2 * total * (-x * x).exp() / _pi().sqrt()
-
-
-def _sin(x: Decimal) -> Decimal:
-    return _wave(x, 1)
-
-
-def _cos(x: Decimal) -> Decimal:
-    return _wave(x, 0)
-
-
-def _wave(x: Decimal, first: int) -> Decimal:
-    """The series of the sine (from x¹ on) or the cosine (from x⁰ on), of what is left after whole turns."""
-    if not x.is_finite():
-        return Decimal("NaN")
-    with decimal.localcontext() as context:
-        context.prec += max(0, x.adjusted()) + 5
-        x = x.remainder_near(2 * _pi())
-    part = total = x if first else Decimal(1)
-    n = first
-    while abs(part) > Decimal(1).scaleb(-_DIGITS - 5):
-        part *= -x * x / ((n + 1) * (n + 2))
-        total += part
-        n += 2
-    return total
-
-
-_WORKED: Mapping[str, Callable[..., Decimal]] = {
-    "sum": lambda *parts: sum(parts, Decimal(0)),
-    "product": lambda *parts: reduce(mul, parts, Decimal(1)),
-    "difference": _difference,
-    "quotient": lambda a, b: a / b,
-    "negative": lambda a: -a,
-    "exp": lambda a: a.exp(),
-    "ln": lambda a: a.ln(),
-    "root": lambda a: a.sqrt(),
-    "power": _power,
-    "max": _largest,
-    "positive": lambda a: Decimal(a > 0),
-    "tanh": _tanh,
-    "erf": _erf,
-    "sin": _sin,
-    "cos": _cos,
-}
