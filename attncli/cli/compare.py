@@ -75,7 +75,7 @@ def _written(out: Output, found: "Comparison", format: str, *, expand: bool) -> 
         return data.comparison_json(found, out.language)
     if format == "csv":
         return data.comparison_csv(found)
-    blocks = page(found, out.language, expand=expand)
+    blocks = page(found, expand=expand)
     if format == "markdown":
         from attncli.render.document import say_in
         from attncli.render.markdown import as_markdown

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from attncli.core.message import N_, Language, Listed, Message
+from attncli.core.message import N_, Listed, Message
 from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import GROUPS, LATENT, ROTARY, WIDTHS, Assumed, CountLine, Product, Ratio
-from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Tabular, TabularColumn
+from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Said, Tabular, TabularColumn
 from attncli.render.text import figure, filled
 
 
-def page(comparison: Comparison, language: Language, *, expand: bool = False) -> Iterator[Block]:
-    """From top to bottom, every number worked out before the reader's eyes."""
-    yield from _Page(comparison, language, expand=expand).blocks()
+def page(comparison: Comparison, *, expand: bool = False) -> Iterator[Block]:
+    """From top to bottom, every number worked out before the reader's eyes; with `expand` also every product."""
+    yield from _Page(comparison).blocks(expand=expand)
 
 
 NAMES = {"mha": "MHA", "mqa": "MQA", "gqa": "GQA", "mla": "MLA"}
@@ -174,46 +174,40 @@ def _pairs(windowed: set[bool]) -> Iterator[Message]:
 
 
 class _Page:
-    """A comparison in one language."""
+    """A comparison from top to bottom."""
 
-    def __init__(self, comparison: Comparison, language: Language, *, expand: bool = False) -> None:
+    def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
-        self.language = language
-        self.expand = expand
         self.several = len(comparison.models) > 1
 
-    def say(self, message: Message | str) -> str:
-        return (filled(message) if isinstance(message, Message) else Message(message)).text(self.language)
-
-    def blocks(self) -> Iterator[Block]:
-        """From top to bottom."""
+    def blocks(self, *, expand: bool) -> Iterator[Block]:
         yield Heading(self.title(), 1)
         for model in self.comparison.models:
             yield Paragraph(self._sizes(model))
         if any(self._assumed(model) for model in self.comparison.models):
-            yield Paragraph(self.say(N_("* not given, but taken as said at the end")), tone="aside")
+            yield Paragraph(Message("* not given, but taken as said at the end"), tone="aside")
         yield self._grid()
         yield from self._used()
-        yield Heading(self.say(N_("KV cache per token")))
+        yield Heading(Message("KV cache per token"))
         yield self._chart()
         yield from self._cache()
         yield from self._claims()
         yield from self._same()
-        if self.expand:
+        if expand:
             yield from self._products()
-        yield Heading(self.say(N_("What is counted")))
+        yield Heading(Message("What is counted"))
         for message in counted(self.comparison):
-            yield Paragraph(self.say(message), tone="aside")
+            yield Paragraph(message, tone="aside")
         yield from self._sources()
 
-    def title(self) -> str:
+    def title(self) -> Message:
         variants = " · ".join(NAMES[variant] for variant in self.comparison.variants)
         models = [model.title for model in self.comparison.models if model.title]
         if not models:
-            return self.say(Message("{variants} at your sizes", variants=variants))
-        return self.say(Message("{variants} at the sizes of {models}", variants=variants, models=Listed(models)))
+            return Message("{variants} at your sizes", variants=variants)
+        return Message("{variants} at the sizes of {models}", variants=variants, models=Listed(models))
 
-    def _sizes(self, model: ComparedModel) -> str:
+    def _sizes(self, model: ComparedModel) -> Message:
         """Its sizes in words and letters; a star marks those that nobody gave."""
         assumed = {one.name for one in self._assumed(model)}
         found = []
@@ -222,9 +216,8 @@ class _Page:
             if not self._matters(name, model) or (name == "window" and not value):
                 continue
             letter = "" if name == "bytes" else f"{LETTERS[name]}="
-            found.append(self.say(Message(words, size=f"{letter}{number(value)}{'*' if name in assumed else ''}")))
-        text = self.say(Listed(found))
-        return self._after(model.title, text) if model.title else text
+            found.append(Message(words, size=f"{letter}{number(value)}{'*' if name in assumed else ''}"))
+        return _after(model.title, Listed(found)) if model.title else Listed(found)
 
     def _assumed(self, model: ComparedModel) -> list[Assumed]:
         return [one for one in model.assumed if self._matters(one.name, model)]
@@ -236,31 +229,32 @@ class _Page:
         for entry in self.comparison.entries:
             if entry.own:
                 used = Message("{model} itself uses {variant}.", model=entry.model.title, variant=self._head(entry)[-1])
-                yield Paragraph(self.say(used), tone="aside")
+                yield Paragraph(used, tone="aside")
 
     def _sources(self) -> Iterator[Block]:
         """Where the sizes come from, and why those are what they are that nobody gave."""
         if not any(model.source or self._assumed(model) for model in self.comparison.models):
             return
-        yield Heading(self.say(N_("Where the sizes come from")))
+        yield Heading(Message("Where the sizes come from"))
         for model in self.comparison.models:
             if model.source:
                 entries = ", ".join(f"{key} {value}" for key, value in model.config.items())
-                yield Paragraph(self._after(model.title, model.source), tone="aside")
+                yield Paragraph(_after(model.title, model.source), tone="aside")
                 yield Paragraph(entries, tone="aside")
             if model.source and model.given:
                 given = Listed(LETTERS[name] for name in model.given)
-                yield Paragraph(self.say(Message("Given by you instead: {sizes}.", sizes=given)), tone="aside")
+                yield Paragraph(Message("Given by you instead: {sizes}.", sizes=given), tone="aside")
             assumed = [self._reason(model, one) for one in self._assumed(model)]
             if assumed:
                 what = Message("* Not given, so taken: {sizes}.", sizes=Listed(assumed, N_("{one}; {another}")))
-                yield Paragraph(self.say(what), tone="aside")
+                yield Paragraph(what, tone="aside")
 
-    def _reason(self, model: ComparedModel, assumed: Assumed) -> str:
+    @staticmethod
+    def _reason(model: ComparedModel, assumed: Assumed) -> Message:
         """A size that nobody gave, and why it is what it is."""
         value = number(getattr(model.sizes, assumed.name))
         text = ASSUMED[assumed.name, assumed.rule]
-        return self.say(Message(text, value=value, latent=number(LATENT), rotary=number(ROTARY)))
+        return Message(text, value=value, latent=number(LATENT), rotary=number(ROTARY))
 
     def _variants(self, model: ComparedModel) -> set[str]:
         return {entry.count.variant for entry in self.comparison.entries if entry.model is model}
@@ -288,23 +282,23 @@ class _Page:
             labelled=True,
         )
 
-    def _labels(self) -> list[str]:
-        of = "  " + self.say(N_("share of MHA's"))
+    def _labels(self) -> list[Message]:
+        of = Message("  share of MHA's")
         contexts = {model.sizes.context for model in self.comparison.models}
         tokens = exact(contexts.pop()) if len(contexts) == 1 else "n"
         return [
-            self.say(N_("heads of keys and values")),
-            self.say(N_("parameters")),
+            Message("heads of keys and values"),
+            Message("parameters"),
             of,
-            self.say(N_("cache per token, numbers")),
-            self.say(N_("cache per token, bytes")),
+            Message("cache per token, numbers"),
+            Message("cache per token, bytes"),
             of,
-            self.say(Message("cache at {tokens} tokens", tokens=tokens)),
-            self.say(N_("multiply-adds: prefill")),
+            Message("cache at {tokens} tokens", tokens=tokens),
+            Message("multiply-adds: prefill"),
             of,
-            self.say(N_("multiply-adds: next token")),
+            Message("multiply-adds: next token"),
             of,
-            "  " + self.say(N_("with W_UK, W_UV absorbed")),
+            Message("  with W_UK, W_UV absorbed"),
             of,
         ]
 
@@ -344,8 +338,8 @@ class _Page:
 
     def _cache(self) -> Iterator[Block]:
         """The published table: symbols, the numbers put in, the result."""
-        text = N_("In numbers, as in table 1 of the DeepSeek-V2 paper (arXiv 2405.04434):")
-        yield Paragraph(self.say(text))
+        text = Message("In numbers, as in table 1 of the DeepSeek-V2 paper (arXiv 2405.04434):")
+        yield Paragraph(text)
         order = ("mha", "gqa", "mqa", "mla")
         entries = sorted(
             self.comparison.entries,
@@ -366,7 +360,7 @@ class _Page:
                 "MLA with d_c = {c}·d_h and d_h^R = {r}·d_h caches {widths}·d_h·l ({as_widths}), as much as GQA with {groups} groups ({as_groups}).",
                 **fields,
             )
-            yield Paragraph(self._about(latent.model, self.say(said)))
+            yield Paragraph(self._about(latent.model, said))
             if not latent.as_published:
                 paper = Message(
                     "The paper's proportions, {c} and {r}, give {widths}·d_h·l and {groups} groups.",
@@ -375,45 +369,41 @@ class _Page:
                     widths=number(WIDTHS),
                     groups=number(GROUPS),
                 )
-                yield Paragraph(self.say(paper))
+                yield Paragraph(paper)
 
-    def _about(self, model: str, text: str) -> str:
+    def _about(self, model: str, text: Said) -> Said:
         """The text behind the model's name, where there are several."""
         if not self.several:
             return text
-        return self._after(next(one.title for one in self.comparison.models if one.name == model), text)
-
-    def _after(self, name: Message | str, text: str) -> str:
-        """“name: text”"""
-        return self.say(Message("{where}: {what}", where=name, what=text))
+        return _after(next(one.title for one in self.comparison.models if one.name == model), text)
 
     def _claims(self) -> Iterator[Block]:
-        yield Heading(self.say(N_("What is said about them, examined")))
+        yield Heading(Message("What is said about them, examined"))
         for claim in self.comparison.claims:
-            yield Heading(self.say(claim.text), 3)
+            yield Heading(filled(claim.text), 3)
             yield Listing(tuple(self._finding(finding) for finding in claim.findings))
-            yield Paragraph(self.say(claim.verdict), tone="aside")
+            yield Paragraph(filled(claim.verdict), tone="aside")
 
     def _finding(self, finding: Finding) -> ListEntry:
         sign = "✓" if finding.holds else "✗"
-        text = quotient(finding.ratio)
+        text: Said = quotient(finding.ratio)
         if finding.where is not None:
-            text = self.say(Message("{text} ({where})", text=text, where=finding.where))
+            text = Message("{text} ({where})", text=text, where=filled(finding.where))
         if finding.reading is not None:
-            text = self._after(finding.reading, text)
+            text = _after(filled(finding.reading), text)
         return ListEntry(self._about(finding.model, text), sign=sign, tone="right" if finding.holds else "false")
 
     def _same(self) -> Iterator[Block]:
         """One model with kv_heads 1, between, and heads, against heads computed one by one."""
         same = self.comparison.same
         shown = [row for row in same.rows if row.variant in self.comparison.variants]
-        yield Heading(self.say(N_("Checked with numbers")))
+        yield Heading(Message("Checked with numbers"))
         if "mla" in self.comparison.variants:
             both = Message(
                 "MLA by the model latent, keys and values rebuilt or W_UK, W_UV absorbed, on the same weights. Largest difference between the outputs: {difference}",
                 difference=_apart(same.absorbed),
             )
-            yield Paragraph(self.say(both))
+            yield Paragraph(both)
         if not shown:
             return
         how = Message(
@@ -424,7 +414,7 @@ class _Page:
             heads=HEADS,
             d_head=D_HEAD,
         )
-        yield Paragraph(self.say(how))
+        yield Paragraph(how)
         whose = {
             "mqa": N_("all heads use one K and V"),
             "gqa": N_("neighbouring heads share K and V"),
@@ -433,7 +423,11 @@ class _Page:
         yield Listing(
             tuple(
                 ListEntry(
-                    f"{_apart(row.difference)}  {self._after(NAMES[row.variant], self.say(whose[row.variant]))}",
+                    Message(
+                        "{difference}  {whose}",
+                        difference=_apart(row.difference),
+                        whose=_after(NAMES[row.variant], Message(whose[row.variant])),
+                    ),
                     f"kv_heads = {row.kv_heads}",
                 )
                 for row in shown
@@ -444,11 +438,11 @@ class _Page:
             heads=HEADS,
             apart=number(same.apart),
         )
-        yield Paragraph(self.say(apart), tone="aside")
+        yield Paragraph(apart, tone="aside")
 
     def _products(self) -> Iterator[Block]:
         """Every product that is counted, of one layer, and the totals."""
-        yield Heading(self.say(N_("Every product, in one layer")))
+        yield Heading(Message("Every product, in one layer"))
         parts = (
             ("weights", N_("parameters")),
             ("prefill", N_("multiply-adds: prefill")),
@@ -460,11 +454,16 @@ class _Page:
                 lines: tuple[CountLine, ...] = getattr(entry.count, name)
                 if not lines:
                     continue
-                yield Heading(f"{' '.join(self._head(entry))} · {self.say(label)}", 3)
+                yield Heading(Message("{head} · {part}", head=" ".join(self._head(entry)), part=Message(label)), 3)
                 yield Listing(tuple(ListEntry(equation(line.count), line.name) for line in lines))
                 total = Message(
                     "Together, times l = {layers}: {total}",
                     layers=entry.count.sizes.layers,
                     total=exact(entry.count.total(name)),
                 )
-                yield Paragraph(self.say(total))
+                yield Paragraph(total)
+
+
+def _after(name: Said, text: Said) -> Message:
+    """“name: text”"""
+    return Message("{where}: {what}", where=name, what=text)
