@@ -52,7 +52,7 @@ class Route(Record):
 
 
 def routes(graph: Graph) -> Iterator[Route]:
-    """The routes through the softmaxes, scales and masks of a graph."""
+    """The routes through the softmaxes, scales, masks and norms of a graph."""
     for step in graph.steps.values():
         if step.phase != "forward":
             continue
@@ -63,6 +63,10 @@ def routes(graph: Graph) -> Iterator[Route]:
         elif step.op.name == "mask":
             yield from _mask_first(graph, step)
             yield from _filled_on_the_way_back(graph, step)
+        elif step.op.name == "row_mean_square":
+            yield from _from_mean_squares(graph, step)
+    for softmax in softmaxes(graph):
+        yield from _by_jacobian(graph, softmax)
 
 
 # --- softmax ----------------------------------------------------------------------------------------------------------
@@ -136,6 +140,26 @@ def _spread_maximum(xp: Arithmetic, scores: Value) -> Value:
     return xp.repeat(top, scores.shape[-2], -2)
 
 
+def _by_jacobian(graph: Graph, softmax: Softmax) -> Iterator[Route]:
+    """The gradient of the scores as a product with the Jacobian diag(a) − a aᵀ of each line, written down first."""
+    for step in steps_of(graph, "multiply", using=softmax.weights):
+        deviation = graph.steps.get(step.inputs[1])
+        if deviation is None or deviation.op.name != "subtract" or deviation.phase == "forward":
+            continue
+        yield Route(
+            "by-jacobian", instead(step, _jacobian_product, deviation.inputs[0], step.inputs[0]), Message(_JACOBIAN)
+        )
+
+
+def _jacobian_product(xp: Arithmetic, upstream: Value, a: Value) -> Value:
+    ones = xp.constant(as_matrix(np.eye(a.shape[-1])))
+    jacobian = xp.round_step(xp.multiply(a[..., None], xp.subtract(ones, a[..., None, :])))
+    return xp.sum(xp.multiply(jacobian, upstream[..., None, :]), -1)[..., 0]
+
+
+_JACOBIAN = N_("Right: you multiplied by the Jacobian of the softmax. The usual way never writes that matrix down.")
+
+
 # --- the scale earlier ------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +205,27 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
         swaps.append(instead(after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs))
     said = Message("Right: your scores were scaled already, so this is their gradient; the factor comes in at Q.")
     yield Route("query-scaled-back", together(*swaps), said, early.swap)
+
+
+# --- the variance from squares ----------------------------------------------------------------------------------------
+
+
+def _from_mean_squares(graph: Graph, step: Step) -> Iterator[Route]:
+    """The mean of the squares less the square of the mean."""
+    centred = graph.steps.get(step.inputs[0])
+    if centred is None or centred.op.name != "centre":
+        return
+
+    def less_squared_mean(xp: Arithmetic, x: Value, mean: Value) -> Value:
+        squares = xp.round_intermediate(step.op.compute(xp, x, **step.params))
+        return xp.subtract(squares, xp.round_intermediate(xp.multiply(mean, mean)))
+
+    yield Route("mean-of-squares", instead(step, less_squared_mean, *centred.inputs), Message(_MEAN_OF_SQUARES))
+
+
+_MEAN_OF_SQUARES = N_(
+    "Right: you took the mean of the squares minus the square of the mean. That is the variance, too."
+)
 
 
 # --- the mask earlier -------------------------------------------------------------------------------------------------

@@ -292,3 +292,23 @@ def test_nobody_scales_twice_by_two_right_ways() -> None:
     )
     answers = {"A": "0.62 0.38 0.00; 0.57 0.43 0.00; 0.46 0.54 0.00"}
     assert named(exercise, answers) == ("A", {"scale-by-d"}, {"A"})
+
+
+JACOBIAN = problem("softmax", 2, "-2 -2 0 -1", scores="4 1 3 4")
+SQUARES = problem("layer_norm", 5, "1 1 1; 1 1 1", X="7 8 1; 2 6 9")
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answers", "way"),
+    [
+        # a cut off: .41 .01 .15 .41; the last column of J, cut off: −.16 0 −.06 .24; −2·−.16 − 1·.24 = .08.
+        (JACOBIAN, {"A": "0.41 0.01 0.15 0.41", "G_scores": "-0.32 0.00 0.18 0.08"}, "by-jacobian"),
+        # 38 − 5.33333² and 40.33333 − 5.66667²
+        (SQUARES, {"variance": "9.55559; 8.22218"}, "mean-of-squares"),
+    ],
+)
+def test_other_ways_round_in_between_too(exercise: Problem, answers: dict[str, str], way: str) -> None:
+    marked = Marker(exercise).mark(sheet({"answers": answers}))
+    step = next(step for step in reversed(marked.steps) if step.id in answers)
+    assert (step.verdict, step.how) == ("route", way)
+    assert marked.ok
