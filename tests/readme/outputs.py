@@ -49,9 +49,10 @@ class Example:
 
 
 def environment(locale: str, home: Path) -> dict[str, str]:
-    """A plain 80-character screen without colour, whatever the caller's is."""
+    """A plain 80-character screen without colour, whatever the caller's is; attncli is the one of this checkout."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return {"PATH": path, "HOME": str(home), "LANG": locale, "COLUMNS": "80", "TERM": "dumb", "PYTHONUTF8": "1"}
+    found = {"PATH": path, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    return {**found, "HOME": str(home), "LANG": locale, "COLUMNS": "80", "TERM": "dumb"}
 
 
 def shell(command: str, folder: Path, locale: str) -> str:
