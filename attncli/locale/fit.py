@@ -18,8 +18,19 @@ _LONGEST_NAME = 30
 _BESIDE = 32
 #: A space that stays within its line.
 NO_BREAK = "\N{NO-BREAK SPACE}"
-#: A word, and the spaces before it.
-_WORD = re.compile(rf"([^\S{NO_BREAK}]*)([\S{NO_BREAK}]+)")
+#: What a command begins with.
+_CALLED = (
+    r"(?:attncli (?:forward|backward|why|check|grade|worksheet|examples|models|compare|train|generate|lab|practice|--help)"
+    r"|pip[ ]install)(?![\w-])"
+)
+#: A word behind it: with quotes, and with full stops that end no sentence.
+_ARGUMENT = r"""(?:'[^']*'|"[^"]*"|[.,;](?=[^\s'"])|[^\s'".,;(（。，；）])+"""
+#: A word behind it that cannot be one of the sentence around it.
+_CERTAIN = r"(?:list|run|show|verify|report|forget|--?[a-z-]+|[A-Z]{2,})(?!\w)"
+#: What is to be typed: behind a colon to the end of the sentence, elsewhere as far as is certain.
+_COMMAND = rf"(?:(?<=: )|(?<=：)){_CALLED}(?: {_ARGUMENT})*|{_CALLED}(?: {_CERTAIN})*"
+#: A word or a command, and the spaces before it.
+_WORD = re.compile(rf"([^\S{NO_BREAK}]*)((?:{_COMMAND})|(?:(?!{_CALLED})[\S{NO_BREAK}])+)")
 _OPENING = frozenset("（“‘《【「『〈([{")
 
 
@@ -47,7 +58,7 @@ def padded(text: str, width: int) -> str:
 def wrap(text: str, width: int, first: str = "", rest: str = "") -> str:
     """The text in lines of at most `width` columns; the first begins with `first`, the others with `rest`.
 
-    Spaces within a line stay as many as they are.
+    Spaces within a line stay as many as they are. A command stays on one line, however long, to be copied.
     """
     if "\n" not in text and columns(first) + columns(text) <= width:
         return (first + text).rstrip(" ").replace(NO_BREAK, " ")
@@ -62,7 +73,7 @@ def wrap(text: str, width: int, first: str = "", rest: str = "") -> str:
             line, gap, empty = rest, "", True
         line += gap + piece
         empty = False
-        while columns(line) > width:
+        while columns(line) > width and " " not in piece:
             cut = _cut(line, max(width, columns(rest) + 2))
             if cut == len(line):
                 break
@@ -97,17 +108,17 @@ def _pieces(text: str) -> list[tuple[str, str]]:
     pieces: list[tuple[str, str]] = []
     for spaces, word in _WORD.findall(text):
         gap = spaces if "\n" not in spaces else " " if pieces else ""
-        begins = True
-        for sign in word:
-            last = "" if begins else pieces[-1][1][-1]
+        last = "" if spaces or not pieces else pieces[-1][1][-1]
+        for sign in [word] if " " in word else word:  # a command is one sign
+            first = sign[0]
             together = last and (
-                sign in _CLOSING or last in _OPENING or not (_is_wide(sign) or _is_wide(last) or last in "”’")
+                first in _CLOSING or last in _OPENING or not (_is_wide(first) or _is_wide(last) or last in "”’")
             )
             if together:
                 pieces[-1] = (pieces[-1][0], pieces[-1][1] + sign)
             else:
-                pieces.append((gap if begins else "", sign))
-            begins = False
+                pieces.append((gap, sign))
+            gap, last = "", sign[-1]
     return pieces
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attncli.cli.main import COMMANDS
 from attncli.locale.fit import columns, definitions, padded, wrap
 
 
@@ -55,3 +56,28 @@ def test_no_line_is_too_wide_and_nothing_is_lost(text: str, width: int) -> None:
 
 def test_a_space_that_does_not_break_keeps_words_together_and_is_printed_as_a_space() -> None:
     assert wrap("S\N{NO-BREAK SPACE}1×2 → z\N{NO-BREAK SPACE}1×1", 9) == "S 1×2 →\nz 1×1"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "Carry on with: attncli train --load 'my file.npz' --steps 497",
+            ["Carry on with:", "attncli train --load 'my file.npz' --steps 497"],
+        ),
+        ("Like: attncli why A 1 2 (row 1, column 2).", ["Like: attncli why A 1 2", "(row 1, column 2)."]),
+        ("看一道题：attncli examples show ID。看解答", ["看一道题：", "attncli examples show ID。", "看解答"]),
+        ("It is (attncli examples list).", ["It is", "(attncli examples list)."]),
+        ("Install it: pip install 'attncli[exact]'", ["Install it:", "pip install 'attncli[exact]'"]),
+        ("Nothing: attncli practice forget deletes it", ["Nothing:", "attncli practice forget deletes it"]),
+        ("Nothing is sent; attncli practice forget deletes it", ["Nothing is sent;", "attncli practice forget", "deletes it"]),
+        ("≈: attncli goes on with more digits than shown", ["≈: attncli goes on with", "more digits than shown"]),
+    ],
+)  # fmt: skip
+def test_a_command_stays_on_one_line(text: str, lines: list[str]) -> None:
+    assert wrap(text, 24).split("\n") == lines
+
+
+def test_every_command_stays_on_one_line() -> None:
+    for name in COMMANDS:
+        assert wrap(f"attncli {name}", 9) == f"attncli {name}"
