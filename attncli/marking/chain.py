@@ -23,7 +23,7 @@ from attncli.mistakes.routes import softmaxes
 MISFITS = (ValueError, IndexError, RecursionError, NoSuchRow)
 
 
-class Setting(Mapping[str, frozenset[str]]):
+class Lineage(Mapping[str, frozenset[str]]):
     """What all chains of one graph share: what follows from what, and the places asked for.
 
     Parameters
@@ -74,13 +74,13 @@ class Chain:
 
     def __init__(
         self,
-        setting: Setting,
+        lineage: Lineage,
         habit: Habit | Program,
         base: Chain | None = None,
         rows: Any = None,
     ) -> None:
-        self.setting = setting
-        self.graph = setting.graph
+        self.lineage = lineage
+        self.graph = lineage.graph
         self.habit = habit
         self.base = base
         self.rows = rows
@@ -102,24 +102,24 @@ class Chain:
         rows : for some of its sheets only (an index; one may stand there twice)
         free : steps that are carried on as they come out, whatever was given for them
         """
-        fork = Chain(self.setting, self.habit, self, rows)
+        fork = Chain(self.lineage, self.habit, self, rows)
         if swap:
             fork.swap = {**self.swap, **swap}
-            fork._own |= {*swap, *self.setting.after(swap)}
+            fork._own |= {*swap, *self.lineage.after(swap)}
         if free:
             fork._free |= free
-            fork._own |= {*free, *self.setting.after(free)}
+            fork._own |= {*free, *self.lineage.after(free)}
         return fork
 
     def give(self, step_id: str, values: Value, where: Any = None) -> None:
         """Go on with these numbers for a step (where `where` says so), before what follows from it is asked for."""
         self._given[step_id] = values, where
         self._carried.pop(step_id, None)
-        self._own |= self.setting[step_id]
+        self._own |= self.lineage[step_id]
 
     def arithmetic(self, step_id: str) -> Arithmetic:
         """The arithmetic of this habit at one step."""
-        places = self.setting.places[step_id]
+        places = self.lineage.places[step_id]
         found = self._arithmetics.get(places)
         if found is None:
             found = self._arithmetics[places] = self.habit.arithmetic(places)

@@ -15,7 +15,7 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Swap
 from attncli.core.matrix import EXACT, BoolArray
 from attncli.core.record import Record
-from attncli.marking.chain import MISFITS, Chain, Family, Setting
+from attncli.marking.chain import MISFITS, Chain, Family, Lineage
 from attncli.marking.distance import are_close, either_way, is_one_of, off, reach
 from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, RIGHT, WRONG, Line, Rules, judge
@@ -121,9 +121,9 @@ class Near(Record):
 class Explainer:
     """Tries wrong calculations at a step and at the unwritten steps before it."""
 
-    def __init__(self, graph: Graph, setting: Setting) -> None:
+    def __init__(self, graph: Graph, lineage: Lineage) -> None:
         self.graph = graph
-        self.setting = setting
+        self.lineage = lineage
         self._mistakes: dict[str, list[Mistake]] = {}
         self._alike: dict[str, list[tuple[str, Mistake]]] | None = None
 
@@ -132,7 +132,7 @@ class Explainer:
         if step_id not in self._mistakes:
             found = []
             for mistake in mistakes_at(self.graph, step_id):
-                if any(({step} | self.setting[step]).intersection(swap.inputs) for step, swap in mistake.swap.items()):
+                if any(({step} | self.lineage[step]).intersection(swap.inputs) for step, swap in mistake.swap.items()):
                     continue
                 found.append(mistake)
                 if mistake.alike:
@@ -308,7 +308,7 @@ class Explainer:
     def _leads(self, mistake: Mistake, step_id: str) -> tuple[tuple[str, int], ...]:
         """What of a mistake leads to a step."""
         return tuple(
-            (at, id(swap)) for at, swap in mistake.swap.items() if at == step_id or step_id in self.setting[at]
+            (at, id(swap)) for at, swap in mistake.swap.items() if at == step_id or step_id in self.lineage[at]
         )
 
     def _same(self, where: str, mistake: Mistake, step_id: str) -> list[Mistake]:
@@ -332,7 +332,7 @@ class Explainer:
 
     def steps_between(self, wrong: Iterable[str], step_id: str, open_steps: Sequence[str]) -> int:
         """How many steps have to be worked out again where these are done otherwise."""
-        after = self.setting.after(wrong)
+        after = self.lineage.after(wrong)
         return 1 + sum(step in after for step in open_steps)
 
     # One sheet at a time, where no single mistake explains the line.
@@ -352,7 +352,7 @@ class Explainer:
         operands = [
             chain.carried(name)
             if name in self.graph.inputs
-            else habit.arithmetic(self.setting.places[name]).round_step(chain.carried(name))
+            else habit.arithmetic(self.lineage.places[name]).round_step(chain.carried(name))
             for name in step.inputs
         ]
         return chain.with_operands(step_id, step, operands)
@@ -395,7 +395,7 @@ class Explainer:
             for at, earlier in enumerate(places):
                 found: dict[tuple[str, str, str], Found] = {}
                 for later in places[:at]:
-                    if later not in self.setting[earlier]:
+                    if later not in self.lineage[earlier]:
                         continue
                     left -= len(self.mistakes(earlier)) * len(self.mistakes(later))
                     if left < 0:

@@ -297,7 +297,7 @@ class Feedback:
     def _imprecise(self, step_id: str, entry: PaperEntry) -> Message:
         if entry.places is None:
             return Message(_NEARLY_RIGHT)
-        places = self.marker.setting.places[step_id]
+        places = self.marker.lineage.places[step_id]
         return Message("Right as far as it goes; {places} decimals were asked for.", places=places)
 
     def _wrong(self, step_id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
@@ -342,7 +342,7 @@ class Feedback:
             text = N_("Nearly: {cells} are one unit off in the last place. Look at the rounding.")
         operands: Mapping[str, Any] = {}
         with contextlib.suppress(*MISFITS):
-            sources = [name for name in self.marker.ids if step_id in self.marker.setting[name]]
+            sources = [name for name in self.marker.ids if step_id in self.marker.lineage[name]]
             operands = {name: found.chain.carried(name)[0] for name in sources}
         return (Message(text, cells=shown),), operands
 

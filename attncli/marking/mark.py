@@ -161,7 +161,7 @@ class Marker(Prepared):
 
     def expected(self, marked: Marked) -> dict[str, FloatArray]:
         """What every step should have come to: from the learner's own lines where these are wrong, else with all digits."""
-        own = Chain(self.setting, FULL)
+        own = Chain(self.lineage, FULL)
         found: dict[str, FloatArray] = {}
         with np.errstate(all="ignore"):
             for step in marked.steps:
@@ -183,7 +183,7 @@ class Marker(Prepared):
         asked = [step_id for step_id in self.points if step_id in self.graph.steps]
         with np.errstate(all="ignore"):
             for step in self.graph.steps:
-                reached = [step_id for step_id in asked if step_id == step or step_id in self.setting[step]]
+                reached = [step_id for step_id in asked if step_id == step or step_id in self.lineage[step]]
                 for mistake in self.explainer.mistakes(step) if reached else ():
                     if self._is_hidden(mistake.swap, reached):
                         found.append(Named(step, mistake.id))

@@ -150,7 +150,7 @@ class OwnPass:
         """Which sheets have a line that is not right on the way here, or one whose mistake is made again here."""
         found = np.zeros(len(self.rows), dtype=np.bool_)
         for other, rows in self.bad.items():
-            if step_id in self.marker.setting[other]:
+            if step_id in self.marker.lineage[other]:
                 found |= rows
         for way in self.ways:
             if self._leads_to(way, step_id):
@@ -159,13 +159,13 @@ class OwnPass:
 
     def _leads_to(self, way: Way, step_id: str) -> bool:
         """Whether a step is done otherwise on this way, or comes from one that is."""
-        return step_id in way.swap or step_id in self.marker.setting.after([*way.swap, *way.given, *way.free])
+        return step_id in way.swap or step_id in self.marker.lineage.after([*way.swap, *way.given, *way.free])
 
     def _refused(self, step_id: str) -> BoolArray:
         """Which sheets have a line on the way here that makes the rest trivial."""
         found = np.zeros(len(self.rows), dtype=np.bool_)
         for other, rows in self.trivial.items():
-            if step_id in self.marker.setting[other]:
+            if step_id in self.marker.lineage[other]:
                 found |= rows
         return found
 
@@ -282,7 +282,7 @@ class OwnPass:
             numbers = Numbers(
                 self.own[line.eps].fork(rows=index),
                 self.right[line.eps].fork(rows=index) if is_apart else None,
-                self.first.judged[step_id].spread[self.rows[index]] * 10.0 ** -self.marker.setting.places[step_id],
+                self.first.judged[step_id].spread[self.rows[index]] * 10.0 ** -self.marker.lineage.places[step_id],
             )
             rules = self.first.rules(step_id)
             singles = self.marker.explainer.singles(step_id, part, numbers, rules, open_steps, self._kept(index))
@@ -313,7 +313,7 @@ class OwnPass:
         except MISFITS:
             return False
         far = off(line, slip.of(value if len(value) == 1 else value[[at]]))
-        return bool(far[0] < _BESIDE_SLIP * 10.0 ** -self.marker.setting.places[step_id])
+        return bool(far[0] < _BESIDE_SLIP * 10.0 ** -self.marker.lineage.places[step_id])
 
     def _too_early(self, step_id: str, line: Line, numbers: Numbers, rows: Sequence[int]) -> BoolArray:
         """Which of some sheets are right for lines before this one that were rounded to too few places."""
@@ -359,7 +359,7 @@ class OwnPass:
             return False
         rows = self.rows[[row]]
         for other, entry in written.items():
-            if other == step_id or entry.odd or other not in self.marker.setting.after(earlier):
+            if other == step_id or entry.odd or other not in self.marker.lineage.after(earlier):
                 continue
             if not self.first.judged[other].worst[rows[0]] >= CUT:
                 continue
@@ -371,7 +371,7 @@ class OwnPass:
                 judged = judge(line, [right.chains[0].fork(swap).raw(other)], self.first.rules(other))
             except MISFITS:
                 return True
-            spread = spread_of(right.raws(other), 10.0 ** -self.marker.setting.places[other])
+            spread = spread_of(right.raws(other), 10.0 ** -self.marker.lineage.places[other])
             if judged.near[0] > _SURELY + 4 * spread[0]:
                 return True
         return False

@@ -13,7 +13,7 @@ from attncli.arithmetic.hand import round_decimal
 from attncli.core.graph import Graph
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.message import Message
-from attncli.marking.chain import Chain, Family, Setting
+from attncli.marking.chain import Chain, Family, Lineage
 from attncli.marking.explain import Explainer
 from attncli.marking.habits import BY_HEAD, FROM_THE_PAGE, FULL, Habit, Program, programs
 from attncli.marking.judge import Line, Rules
@@ -49,7 +49,7 @@ class Prepared:
         self.graph: Graph = problem.graph()
         self.ids = [*self.graph.inputs, *self.graph.steps]
         self.shapes = {step_id: self.graph.shape(step_id) for step_id in self.ids}
-        self.setting = Setting(self.graph, problem.decimals_of)
+        self.lineage = Lineage(self.graph, problem.decimals_of)
         self.rounding = problem.marking.rounding
         self.reads_page = self.rounding != "printed"
         by_person = self.rounding == "hand"
@@ -60,7 +60,7 @@ class Prepared:
         self.reader = Reader(problem, self.names, self.full)
         self._rounded: dict[str, FloatArray] = {}
         self._heads: dict[float | None, Family] = {}
-        self.explainer = Explainer(self.graph, self.setting)
+        self.explainer = Explainer(self.graph, self.lineage)
         every = list(routes(self.graph))
         self.routes = [route for route in every if route.id not in _OWN_ROUTES]
         self._own_routes = [route for route in every if route.id in _OWN_ROUTES]
@@ -69,7 +69,7 @@ class Prepared:
     def head(self, eps: float | None) -> Family:
         """The right calculation whatever is written, by a person or by a program of this precision."""
         if eps not in self._heads:
-            self._heads[eps] = Family([Chain(self.setting, habit) for habit in self._habits(eps)])
+            self._heads[eps] = Family([Chain(self.lineage, habit) for habit in self._habits(eps)])
         return self._heads[eps]
 
     def _habits(self, eps: float | None) -> Sequence[Habit | Program]:
@@ -96,7 +96,7 @@ class Prepared:
             route
             for route in self.routes
             if near.intersection(route.swap)
-            and not set(route.swap) & ({*swap} | (done - self.setting[step_id]))
+            and not set(route.swap) & ({*swap} | (done - self.lineage[step_id]))
             and not route.moved & moved
             and route.is_open(swap)
         ]
@@ -116,7 +116,7 @@ class Prepared:
         return (
             route
             for route in self._own_routes
-            if any(step_id == at or step_id in self.setting[at] for at in route.swap)
+            if any(step_id == at or step_id in self.lineage[at] for at in route.swap)
         )
 
     def open_steps(self, step_id: str, written: Iterable[str]) -> list[str]:
@@ -152,7 +152,7 @@ class Prepared:
             return
         if line.blank is not None or (shifted is not step and shifted.id in entries):
             return
-        unit, chains = 10.0 ** -self.setting.places[step_id], right(line.eps).chains
+        unit, chains = 10.0 ** -self.lineage.places[step_id], right(line.eps).chains
         carried = [chain.fork(rows=np.array([row])).carried(shifted.inputs[0])[0] for chain in chains]
         sources = [*zip(carried, carried, strict=True), carried_hull(chains[0], row, shifted.inputs[0], shifted.id)]
         for taken in other_constants(sources, line.values[0], unit, step is not shifted):
@@ -181,7 +181,7 @@ class Prepared:
         """The right numbers of a step as they stand on a page."""
         found = self._rounded.get(step_id)
         if found is None:
-            found = self._rounded[step_id] = round_decimal(self.full[step_id], self.setting.places[step_id])
+            found = self._rounded[step_id] = round_decimal(self.full[step_id], self.lineage.places[step_id])
         return found
 
 

@@ -184,7 +184,7 @@ class RightPass:
     def _may_lead_to(self, step_id: str, route: Route, rows: Any) -> BoolArray:
         """Which of some sheets wrote about what a way leads to, in full and rounded line by line."""
         line = self.lines[step_id]
-        unit = 10.0 ** -self.marker.setting.places[step_id]
+        unit = 10.0 ** -self.marker.lineage.places[step_id]
         try:
             reached = [
                 chain.fork(rows=rows).fork(route.swap).raw(step_id) for chain in self.right(line.eps).chains[:_BOTH]

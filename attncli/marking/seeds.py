@@ -73,12 +73,12 @@ class Mixed(Chain):
     """
 
     def __init__(self, base: Chain, rows: Any, kept: Mapping[str, BoolArray], learners: int) -> None:
-        super().__init__(base.setting, base.habit, base, np.tile(rows, learners))
+        super().__init__(base.lineage, base.habit, base, np.tile(rows, learners))
         self.count = len(rows)
         self.learners = learners
         self.kept = {step_id: np.tile(which[rows], learners) for step_id, which in kept.items()}
         self._own = set(base.graph.steps)
-        self._tops = {one.row_max: one for one in base.setting.softmaxes}
+        self._tops = {one.row_max: one for one in base.lineage.softmaxes}
         self._judged: str | None = None
 
     def toward(self, step_id: str) -> Value:
@@ -91,7 +91,7 @@ class Mixed(Chain):
         if found is None:
             found = super().raw(step_id)
             softmax = self._tops.get(step_id)
-            if softmax is not None and self._judged in self.setting[softmax.weights]:
+            if softmax is not None and self._judged in self.lineage[softmax.weights]:
                 found = self._raw[step_id] = self._with_other_tops(softmax, found)
         return found
 
@@ -133,7 +133,7 @@ class Mixed(Chain):
         given = self._given_below(step_id)
         shape = self.raw(step_id).shape[1:]
         plan = _plan(step_id, consumer, shape, self.learners)
-        worked_out = _settled(self.raw(step_id), plan, self.setting.places[step_id], self.count)
+        worked_out = _settled(self.raw(step_id), plan, self.lineage.places[step_id], self.count)
         if given is None:
             return worked_out
         values, where = given
@@ -144,7 +144,7 @@ class Mixed(Chain):
         return np.where(from_page if where is None else from_page & where, values, worked_out)
 
     def arithmetic(self, step_id: str) -> Any:
-        return _Beside(step_id, self.setting.places[step_id], self.count, self.learners, self.setting.axes[step_id])
+        return _Beside(step_id, self.lineage.places[step_id], self.count, self.learners, self.lineage.axes[step_id])
 
 
 class _Beside(Floating):
@@ -228,7 +228,7 @@ def mixture(
 ) -> Mixture:
     """What mixed learners come to at a step, for some sheets of a chain; held against `written` numbers where these are
     given."""
-    size = base.setting.largest
+    size = base.lineage.largest
     learners = min(learners, max(FEW, _CELLS // size))
     portion = max(1, _CELLS // (learners * size))
     parts = []
@@ -258,7 +258,7 @@ def _mixture(
         # Somebody who divided by a number that had rounded to nearly nothing says nothing about the others.
         full = base.raw(step_id)
         full = full if len(full) == 1 else full[rows]
-        unit = 10.0 ** -base.setting.places[step_id]
+        unit = 10.0 ** -base.lineage.places[step_id]
         far = np.broadcast_to(np.maximum(_NEARBY * unit, _SHARE * np.abs(full)), stack.shape)
         off = np.abs(stack - full)
         wild = (off > far).any(0)
@@ -337,7 +337,7 @@ def reconsidered(
         judged = judge_mixed(judged, line, rows, mixed, rules)
         share = (
             _BESIDE_SHARE
-            if step_id in full.setting.after(one.weights for one in full.setting.softmaxes)
+            if step_id in full.lineage.after(one.weights for one in full.lineage.softmaxes)
             else _WAYS_SHARE
         )
         rows = rows[_may_come_to(judged.cells[rows], line.values[rows], mixed, rules, share)]

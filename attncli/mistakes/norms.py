@@ -33,7 +33,7 @@ _ROOT_MEAN_SQUARE = N_(
 )
 
 Axes = tuple[int, ...]
-Root = Callable[[Arithmetic, Value, Matrix], Value]
+RootOf = Callable[[Arithmetic, Value, Matrix], Value]
 _DOWN: Axes = (-2,)
 _ALL: Axes = (-2, -1)
 
@@ -266,12 +266,12 @@ def _bare_root(xp: Arithmetic, value: Value, eps: Matrix) -> Value:
     return xp.sqrt(value)
 
 
-def _slope_of_root_again(again: Root) -> Callable[[Graph, Step, Step], dict[str, Swap]]:
+def _slope_of_root_again(again: RootOf) -> Callable[[Graph, Step, Step], dict[str, Swap]]:
     """The slope of another root of σ is one over it and 2, times 1/(2σ)."""
     return lambda graph, root, slope: _two_slopes(root, slope, _root, again)
 
 
-def _two_slopes(root: Step, slope: Step, first: Root, second: Root) -> dict[str, Swap]:
+def _two_slopes(root: Step, slope: Step, first: RootOf, second: RootOf) -> dict[str, Swap]:
     """The gradient through a root of a root, from what is halved already."""
     eps = _eps(root)
 

@@ -82,7 +82,7 @@ class Proof(Record):
 def by_hand(marker: Marker) -> Chain:
     """The right calculation with every line rounded at the places asked and carried on."""
     habit = next(one for one in BY_HEAD if one.how == "carried" and one.more == 0 and one.ties == "away")
-    return Chain(marker.setting, habit)
+    return Chain(marker.lineage, habit)
 
 
 def wrong_sheets(marker: Marker, chain: Chain | None = None) -> Iterator[Wrong]:
@@ -124,7 +124,7 @@ def certificate(marker: Marker) -> list[Proof]:
 
 def sheet_of(marker: Marker, lines: Mapping[str, FloatArray]) -> Sheet:
     """A sheet of numbers, written with the places asked for."""
-    return Sheet(None, {step: in_digits(values, marker.setting.places[step]) for step, values in lines.items()})
+    return Sheet(None, {step: in_digits(values, marker.lineage.places[step]) for step, values in lines.items()})
 
 
 def _proof(wrong: Wrong, marked: Marked) -> Proof:

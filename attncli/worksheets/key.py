@@ -71,7 +71,7 @@ _WRITTEN = _Written("carried", 0)
 
 def key_of(marker: Marker, asked: Sequence[str]) -> dict[str, KeyLine]:
     """The key of everything that is asked for."""
-    chain = Chain(marker.setting, _WRITTEN)
+    chain = Chain(marker.lineage, _WRITTEN)
     with np.errstate(all="ignore"):
         right = {line: chain.carried(line)[0] for line in asked}
         spans = {line: _span(marker, line, right[line]) for line in asked}
@@ -80,7 +80,7 @@ def key_of(marker: Marker, asked: Sequence[str]) -> dict[str, KeyLine]:
         lines = made.lines or {}
         at = next((step for step, value in lines.items() if not np.array_equal(value, right[step])), None)
         if at is not None and np.isfinite(lines[at]).any():
-            unit = 10.0 ** -marker.setting.places[at]
+            unit = 10.0 ** -marker.lineage.places[at]
             _note(wrong[at], made, lines[at], did(made.id, marker.graph, made.step), _NEAR * unit)
     return {line: KeyLine(line, right[line], *spans[line], tuple(wrong[line])) for line in asked}
 
@@ -109,7 +109,7 @@ def _span(marker: Marker, line: str, right: FloatArray) -> tuple[FloatArray, Flo
     Of the habits that marking knows, and of learners who mix them from line to line; where these do not agree, also what
     lies beyond by their distance, as in marking.
     """
-    places = marker.setting.places[line]
+    places = marker.lineage.places[line]
     head = marker.head(None)
     try:
         raws = [np.broadcast_to(one[0], right.shape) for one in head.raws(line)]
