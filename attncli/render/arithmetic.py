@@ -93,20 +93,6 @@ def _joined_sum(parts: list[str]) -> str:
     return out
 
 
-def opened(
-    term: Term, graph: Graph, values: Mapping[str, Value], names: frozenset[str], closed: Container[str] = ()
-) -> Term:
-    """The term with the cells of steps by these ops, but for the closed ones, replaced by their own arithmetic."""
-
-    def arithmetic(step_id: str, index: Index) -> Term:
-        step = graph.steps.get(step_id)
-        if step is None or step.op.name not in names or step_id in closed:
-            return cell(step_id, index)
-        return step.op.terms(step, index, values).with_cells(arithmetic)
-
-    return term.with_cells(arithmetic)
-
-
 def cell_term(
     step: Step,
     index: Index,
@@ -122,10 +108,15 @@ def cell_term(
     ----------
     written : steps whose numbers are taken from a page, whatever they come from
     """
+
+    def opened(step_id: str, index: Index) -> Term:
+        below = graph.steps.get(step_id)
+        if below is None or below.op.name not in OPENED or step_id in written:
+            return cell(step_id, index)
+        return below.op.terms(below, index, values).with_cells(opened)
+
     term = step.op.terms(step, index, values)
-    if step.is_attention and not by_hand:
-        return opened(term, graph, values, OPENED, written)
-    return term
+    return term.with_cells(opened) if step.is_attention and not by_hand else term
 
 
 #: Said where a cell refers to nothing: a row of a table that no token looked up.

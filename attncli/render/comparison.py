@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from attncli.core.message import N_, Listed, Message
@@ -272,57 +272,32 @@ class _Page:
 
     def _grid(self) -> Tabular:
         entries = self.comparison.entries
-        columns = [self._column(entry) for entry in entries]
-        labels = self._labels()
-        kept = [i for i in range(len(labels)) if any(column[i] not in ("", "–") for column in columns)]
         label = TabularColumn(("",) * (1 + self.several), is_number=False)
+        rows: list[tuple[Said, ...]] = [(name, *map(text, entries)) for name, text in self._lines()]
         return Tabular(
             (label, *(TabularColumn(self._head(entry), strong=entry.own) for entry in entries)),
-            tuple((labels[i], *(column[i] for column in columns)) for i in kept),
+            tuple(row for row in rows if set(row[1:]) != {"–"}),
             labelled=True,
         )
 
-    def _labels(self) -> list[Message]:
-        of = Message("  share of MHA's")
+    def _lines(self) -> Iterator[tuple[Message, Callable[[VariantCount], str]]]:
+        """What each line of the table says, and its number for a variant."""
         contexts = {model.sizes.context for model in self.comparison.models}
         tokens = exact(contexts.pop()) if len(contexts) == 1 else "n"
-        return [
-            Message("heads of keys and values"),
-            Message("parameters"),
-            of,
-            Message("cache per token, numbers"),
-            Message("cache per token, bytes"),
-            of,
-            Message("cache at {tokens} tokens", tokens=tokens),
-            Message("multiply-adds: prefill"),
-            of,
-            Message("multiply-adds: next token"),
-            of,
-            Message("  with W_UK, W_UV absorbed"),
-            of,
-        ]
-
-    @staticmethod
-    def _column(entry: VariantCount) -> list[str]:
-        count = entry.count
-        sizes = count.sizes
-        heads = {"mha": exact(sizes.heads), "mqa": "1", "gqa": exact(sizes.kv_heads), "mla": "–"}
-
-        def part(name: str) -> list[str]:
-            of_mha = entry.share(name)
-            return ["–", "–"] if of_mha is None else [short(count.total(name)), share(of_mha)]
-
-        return [
-            heads[count.variant],
-            *part("weights"),
-            short(count.cache.value),
-            bytes_text(count.cache_bytes),
-            share(entry.cache_share),
-            bytes_text(count.full_cache_bytes),
-            *part("prefill"),
-            *part("decode"),
-            *part("absorbed"),
-        ]
+        of_mha = Message("  share of MHA's")
+        yield Message("heads of keys and values"), _heads
+        yield Message("parameters"), _total("weights")
+        yield of_mha, _share("weights")
+        yield Message("cache per token, numbers"), lambda entry: short(entry.count.cache.value)
+        yield Message("cache per token, bytes"), lambda entry: bytes_text(entry.count.cache_bytes)
+        yield of_mha, lambda entry: share(entry.cache_share)
+        yield Message("cache at {tokens} tokens", tokens=tokens), lambda entry: bytes_text(entry.count.full_cache_bytes)
+        yield Message("multiply-adds: prefill"), _total("prefill")
+        yield of_mha, _share("prefill")
+        yield Message("multiply-adds: next token"), _total("decode")
+        yield of_mha, _share("decode")
+        yield Message("  with W_UK, W_UV absorbed"), _total("absorbed")
+        yield of_mha, _share("absorbed")
 
     def _chart(self) -> Bars:
         return Bars(
@@ -467,3 +442,21 @@ class _Page:
 def _after(name: Said, text: Said) -> Message:
     """“name: text”"""
     return Message("{where}: {what}", where=name, what=text)
+
+
+def _heads(entry: VariantCount) -> str:
+    """Heads of keys and values; MLA has a latent instead."""
+    sizes = entry.count.sizes
+    return {"mha": exact(sizes.heads), "mqa": "1", "gqa": exact(sizes.kv_heads), "mla": "–"}[entry.count.variant]
+
+
+def _total(part: str) -> Callable[[VariantCount], str]:
+    return lambda entry: "–" if entry.share(part) is None else short(entry.count.total(part))
+
+
+def _share(part: str) -> Callable[[VariantCount], str]:
+    def text(entry: VariantCount) -> str:
+        of_mha = entry.share(part)
+        return "–" if of_mha is None else share(of_mha)
+
+    return text

@@ -21,6 +21,7 @@ from attncli.cost.count import CountLine
 from attncli.render.comparison import counted, numbers, symbols
 from attncli.render.document import Speaker, say_in
 from attncli.render.run import compared, notice, prompt
+from attncli.render.summary import summary
 from attncli.render.text import filled, number_text, plain
 from attncli.render.view import Item, View
 
@@ -34,7 +35,7 @@ def json_text(view: View) -> str:
         "layout": view.layout,
         "inputs": [_step(item) for item in view.inputs],
         "steps": [_step(item) for item in view.steps],
-        "notes": [view.say(note) for note in (*view.notes, *view.summary)],
+        "notes": [view.say(note) for note in (*view.notes, *summary(view.run))],
         **_verification(view),
         **_lesson(view),
     }

@@ -25,6 +25,7 @@ from attncli.render.document import (
     Tabular,
     TabularColumn,
 )
+from attncli.render.summary import summary
 from attncli.render.text import cell_name
 from attncli.render.view import Item, View
 
@@ -89,7 +90,7 @@ def shown_steps(view: View, items: Iterable[Item]) -> tuple[ShownStep, ...]:
 def ending(view: View) -> tuple[Message, ...]:
     """Notes, what to take away, and warnings of the check."""
     found = view.run.verification
-    return (*view.notes, *view.summary, *(found.warnings if found else ()))
+    return (*view.notes, *summary(view.run), *(found.warnings if found else ()))
 
 
 # The same run on a screen, where every line counts.
@@ -183,9 +184,10 @@ def _reason(step: ShownStep, given: dict[str, str]) -> Message | None:
 
 def _closing(view: View) -> Iterator[Block]:
     found = view.run.verification
-    if view.notes or view.summary or found is not None:
+    lines = (*view.notes, *summary(view.run))
+    if lines or found is not None:
         yield Gap()
-    for line in (*view.notes, *view.summary):
+    for line in lines:
         yield Paragraph(line, "strong" if line.kind in ("result", "loss") else "")
     if found is not None:
         yield from _errors(found, expand=view.expand)
@@ -300,7 +302,7 @@ def lesson(view: View) -> Iterator[Block]:
         yield Heading(Message("For comparison"))
         yield Paragraph(Message("The same with {changes}:", changes=view.lesson.changes))
         yield Steps(tuple(ShownStep(view.contrast, item, why=item.why) for item in items))
-        yield from (Paragraph(line) for line in view.contrast.summary if line.kind != "result")
+        yield from (Paragraph(line) for line in summary(view.contrast.run) if line.kind != "result")
     remark = notice(view)
     if remark is not None:
         yield Heading(Message("What to notice"))

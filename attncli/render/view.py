@@ -9,16 +9,14 @@ import numpy as np
 
 from attncli.arithmetic import Number, Value
 from attncli.core.axes import Axis, show_shape
-from attncli.core.graph import Input, Step, first_not_finite
-from attncli.core.message import ENGLISH, N_, Language, Listed, Message
+from attncli.core.graph import Input, Step
+from attncli.core.message import ENGLISH, Language, Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term
 from attncli.problems.problem import Run
 from attncli.render.formula import as_text, put_in
 from attncli.render.text import (
-    SIGNIFICANT,
     cell_name,
-    is_cut,
     localized,
     names,
     number_latex,
@@ -117,7 +115,7 @@ class View(Record):
     Parameters
     ----------
     inputs, steps : in order
-    notes, summary : sentences
+    notes : sentences
     language : of the texts
     expand : every cell's arithmetic is to be shown
     layout : "rows" or "columns": which way tokens run
@@ -129,7 +127,6 @@ class View(Record):
     inputs: tuple[Item, ...]
     steps: tuple[Item, ...]
     notes: tuple[Message, ...]
-    summary: tuple[Message, ...]
     language: Language
     expand: bool = False
     layout: str = "rows"
@@ -252,7 +249,6 @@ def view(
         inputs,
         steps,
         tuple(graph.notes),
-        tuple(summary(run)),
         language.with_columns() if turned else language,
         expand,
         layout,
@@ -325,139 +321,3 @@ def panels_of(
             yield Panel(np.swapaxes(head, 0, 1), columns, rows, own, True, values.ndim)
         else:
             yield Panel(head, rows, columns, own, False, values.ndim)
-
-
-def summary(run: Run) -> Iterator[Message]:
-    """What to take away, from the numbers of the run."""
-    output = run.graph.output
-    if output in run.shown and run.trace.numbers[output].ndim == 2 and run.trace.numbers[output].size <= 24:
-        cells = [[number_text(v, run.places(output)) for v in row] for row in run.trace.numbers[output]]
-        # Exact numbers have spaces inside: “1 - √2 1” could be two numbers or three.
-        between = ", " if any(" " in cell for row in cells for cell in row) else " "
-        rows = "; ".join(between.join(row) for row in cells)
-        yield Message("Result: {output} = {rows}", output=output, rows=rows).of("result")
-    loss = run.graph.loss
-    if loss is not None and loss in run.shown and len(run.shown) > 1:
-        value = number_text(run.trace.numbers[loss][0, 0], run.places(loss))
-        yield Message("Loss: {id} = {value}", id=loss, value=value).of("loss")
-    yield from _carried(run)
-    lost = list(_lost(run))
-    yield from lost or _not_finite(run)
-    yield from _beyond(run)
-    yield from _tiny(run)
-
-
-def in_full(run: Run) -> Iterator[Message]:
-    """That the source of these numbers carries rounded ones on, and this run does not."""
-    carried = any(run.problem.how.get(id) == "carried" for id in run.shown)
-    if carried and run.full is None and run.trace.arithmetic == "floating":
-        yield Message(
-            "Worked out here with all digits. The source carries rounded values on: --carry gives its digits."
-        )
-
-
-def _carried(run: Run) -> Iterator[Message]:
-    """Where carrying rounded values changes a printed digit."""
-    if run.full is None:
-        yield from in_full(run)
-        return
-    for id in run.shown:
-        carried, full = run.trace.numbers[id], run.full.numbers[id]
-        for index in np.ndindex(carried.shape):
-            ours, theirs = (number_text(v[index], run.places(id)) for v in (carried, full))
-            if _filled(ours) != _filled(theirs):
-                yield Message(
-                    "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
-                    " Both are right answers on paper.",
-                    cell=cell_name(id, index, run.problem.layout),
-                    carried=ours,
-                    full=theirs,
-                )
-                return
-
-
-def _filled(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _lost(run: Run) -> Iterator[Message]:
-    """Rows without a value, and how they lost it: 0/0, or ∞/∞."""
-    for id in run.shown:
-        step = run.graph.steps[id]
-        values = run.trace.numbers[id]
-        if not step.is_attention or values.dtype != np.float64 or not np.isnan(values).any():
-            continue
-        totals = run.trace.numbers[step.inputs[1]]
-        without = np.isnan(values).any(axis=-1, keepdims=True)
-        for lost, why in (
-            (
-                without & (totals == 0),
-                N_(
-                    "{Row} {which}: lost. Every e^x there became 0, so the sum is 0, and 0/0 has no value (NaN)."
-                    " The maximum that was subtracted is far above everything visible."
-                ),
-            ),
-            (
-                without & np.isinf(totals),
-                N_(
-                    "{Row} {which}: lost. e^x has grown to ∞ there, and ∞/∞ has no value (NaN)."
-                    " Subtracting each {row}'s maximum first prevents it."
-                ),
-            ),
-        ):
-            rows = sorted({int(index[-2]) + 1 for index in np.argwhere(lost)})
-            if rows:
-                yield Message(why, which=Listed(rows))
-
-
-def _not_finite(run: Run) -> Iterator[Message]:
-    """Where the numbers stop being finite, and why."""
-    lost = first_not_finite(run.trace)
-    if lost is None:
-        return
-    cell = cell_name(lost.step.id, lost.index, run.problem.layout)
-    value = number_text(lost.value, 0)
-    if lost.overflow:
-        text = N_(
-            "{cell} = {value} is the first number that is not finite. It is larger than a float64 can be (about 1.8·10^308)"
-            " or was divided by 0, and nothing that follows from it can be relied on."
-        )
-    else:
-        text = N_(
-            "{cell} = {value} is the first number that is not finite: 0/0, ∞ − ∞ and the like have no value. Nothing that"
-            " follows from it can be relied on."
-        )
-    yield Message(text, cell=cell, value=value)
-
-
-def _beyond(run: Run) -> Iterator[Message]:
-    """More decimals asked for than a float64 holds."""
-    for id in run.shown:
-        values = run.trace.numbers[id]
-        if values.dtype == np.float64 and is_cut(values, run.places(id)):
-            yield Message(
-                "Numbers are shown to {digits} significant digits: a float64 holds no more, and rounding on the way may"
-                " have cost some of those. For exact results: --exact.",
-                digits=SIGNIFICANT,
-            )
-            return
-
-
-def _tiny(run: Run) -> Iterator[Message]:
-    """Numbers that are not 0 but look like it."""
-    for id in run.shown:
-        values = run.trace.numbers[id]
-        if values.dtype != np.float64 or not values.size:
-            continue
-        small = np.abs(values[(values != 0) & np.isfinite(values)])
-        if small.size and small.max() < 0.5 * 10.0 ** -run.places(id) and run.is_not_zero(id):
-            yield Message(
-                "{id} is not 0, only too small for {places} decimals. See more with --decimals {more}.",
-                id=id,
-                places=run.places(id),
-                more=min(15, int(np.ceil(-np.log10(small.max()))) + 3),
-            )
-            return

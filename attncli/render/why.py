@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index
 from attncli.render.document import Block, Branch, Code, Paragraph
+from attncli.render.summary import in_full
 from attncli.render.text import cell_name
-from attncli.render.view import View, in_full
+from attncli.render.view import View
 
 #: Lines after which the rest is left out; a cell of a long chain refers to hundreds.
 MOST_LINES = 400

@@ -16,6 +16,7 @@ from attncli.problems.problem import Problem, run
 from attncli.problems.published import check
 from attncli.problems.reading import of_json, of_toml
 from attncli.render.run import _digits, opened_parts
+from attncli.render.summary import summary
 from attncli.render.text import operands
 from attncli.render.view import view
 
@@ -61,10 +62,10 @@ def test_a_plain_attention_has_no_parts() -> None:
 def test_the_summary_ends_with_the_loss() -> None:
     """The logits of a training step are not what one wants to know of it."""
     shown = run(library.load("f1-bare-gpt"))
-    last = view(shown).summary[-1]
+    last = list(summary(shown))[-1]
     assert last.text() == f"Loss: L = {shown['L'].item():.3f}"
     assert last.text(ZH).startswith("损失：L = 2.")
-    assert not any(m.template.startswith("Loss") for m in view(run(library.load("b4-matrix-rule"))).summary)
+    assert not any(m.template.startswith("Loss") for m in summary(run(library.load("b4-matrix-rule"))))
 
 
 @pytest.mark.parametrize("id", OURS)
