@@ -289,10 +289,10 @@ class Explainer:
     ) -> Iterator[tuple[str, list[tuple[Mistake, Value]]]]:
         """Mistakes at written lines that show in none of them (no scale where all scores are 0), made alike here."""
         if self._alike is None:
-            self._alike = {}
-            for where in self.graph.steps:
+            self._alike, steps = {}, list(self.graph.steps)
+            for place, where in enumerate(steps):
                 for mistake in self.mistakes(where):
-                    for at in set(mistake.alike).intersection(mistake.swap) - {where}:
+                    for at in set(mistake.alike).intersection(mistake.swap, steps[place + 1 :]):
                         self._alike.setdefault(at, []).append((where, mistake))
         for where, mistake in self._alike.get(step_id, []):
             if where in open_steps:

@@ -62,9 +62,11 @@ def _exchanged(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 def _exchanged_too(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    """The other one of the two: who has exchanged them has them both wrong."""
+    """The other one of the two, where it comes later: who has exchanged them has them both wrong."""
     taken = next(other for other in _others(graph, step) if other.inputs == swap[step.id].inputs)
-    return with_operands(taken, step.op, step.inputs, step.params)
+    order = list(graph.steps)
+    is_later = order.index(taken.id) > order.index(step.id)
+    return with_operands(taken, step.op, step.inputs, step.params) if is_later else {}
 
 
 #: What a projection is called on its way through the heads.
