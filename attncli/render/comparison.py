@@ -38,7 +38,7 @@ WORDS = {
     "layers": N_("layers {size}"),
     "context": N_("context {size}"),
     "window": N_("window {size}"),
-    "bytes": N_("bytes a number {size}"),
+    "bytes": N_("bytes per number {size}"),
 }
 
 #: Sizes that nobody gave, and why they are what they are.
@@ -50,7 +50,7 @@ ASSUMED = {
     ("layers", "plain"): N_("l = {value} (--layers)"),
     ("context", "plain"): N_("n = {value} (--context)"),
     ("context", "shortest"): N_("n = {value}, the shortest context of these models (--context)"),
-    ("bytes", "plain"): N_("{value} bytes a number, as in fp16 and bf16 (--bytes)"),
+    ("bytes", "plain"): N_("{value} bytes per number, as in fp16 and bf16 (--bytes)"),
 }
 
 #: Up to here a count stands in full in a table.
@@ -148,7 +148,7 @@ def counted(comparison: Comparison) -> Iterator[Message]:
     if any(one.window for one in sizes):
         yield Message("With a window of w the cache keeps the last w tokens, and a token sees no more than these.")
     yield Message(
-        "A multiply-add is one multiplication and the addition that follows it. Counted: every matrix product, in every layer. Not counted: softmax, norms, turning by position, adding biases."
+        "A multiply-add is one multiplication and the addition that follows it. Counted: every matrix product, in every layer. Not counted: softmax, norms, rotation by position, adding biases."
     )
     if all(one.causal for one in sizes):
         yield from _pairs({one.cached < one.context for one in sizes})
@@ -157,7 +157,7 @@ def counted(comparison: Comparison) -> Iterator[Message]:
     yield Message("Next token: the last of the n, when the others are in the cache.")
     if "mla" in variants:
         yield Message(
-            "MLA's next token has two ways. The plain one makes the keys and values of all tokens in sight anew from their latents. The absorbed one multiplies W_UK into the query and W_UV into the mixed latents, once each: (q W_UK^T) c^T = q (c W_UK)^T."
+            "MLA can compute the next token in two ways. The plain way makes the keys and values of all visible tokens anew from their latents. The absorbed way multiplies W_UK into the query and W_UV into the mixed latents, once each: (q W_UK^T) c^T = q (c W_UK)^T."
         )
 
 
@@ -185,7 +185,7 @@ class _Page:
         for model in self.comparison.models:
             yield Paragraph(self._sizes(model))
         if any(self._assumed(model) for model in self.comparison.models):
-            yield Paragraph(Message("* not given, but taken as said at the end"), tone="aside")
+            yield Paragraph(Message("* not given: assumed, as explained at the end"), tone="aside")
         yield self._grid()
         yield from self._used()
         yield Heading(Message("KV cache per token"))
@@ -246,7 +246,7 @@ class _Page:
                 yield Paragraph(Message("Given by you instead: {sizes}.", sizes=given), tone="aside")
             assumed = [self._reason(model, one) for one in self._assumed(model)]
             if assumed:
-                what = Message("* Not given, so taken: {sizes}.", sizes=Listed(assumed, N_("{one}; {another}")))
+                what = Message("* Not given, so assumed: {sizes}.", sizes=Listed(assumed, N_("{one}; {another}")))
                 yield Paragraph(what, tone="aside")
 
     @staticmethod
@@ -353,7 +353,7 @@ class _Page:
         return _after(next(one.title for one in self.comparison.models if one.name == model), text)
 
     def _claims(self) -> Iterator[Block]:
-        yield Heading(Message("What is said about them, examined"))
+        yield Heading(Message("Common claims, checked"))
         for claim in self.comparison.claims:
             yield Heading(filled(claim.text), 3)
             yield Listing(tuple(self._finding(finding) for finding in claim.findings))
@@ -409,7 +409,7 @@ class _Page:
             )
         )
         apart = Message(
-            "What is left is rounding of float64. That it means something: kv_heads = 1 and kv_heads = {heads} differ by {apart} on these weights.",
+            "What is left is rounding of float64. By comparison, kv_heads = 1 and kv_heads = {heads} differ by {apart} on these weights.",
             heads=HEADS,
             apart=number(same.apart),
         )

@@ -74,7 +74,7 @@ _SHORT = {
 #: What the script says, by key.
 _WORDS = {
     "idle": N_(
-        "Point at a number, tap it, or go to it with the arrow keys: its arithmetic stands here. Blue numbers can be changed."
+        "Point at a number, tap it, or go to it with the arrow keys: its arithmetic appears here. Blue numbers can be changed."
     ),
     "given": N_("given"),
     "before": N_("with the numbers as given: {value}"),
