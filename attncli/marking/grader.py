@@ -18,15 +18,13 @@ from attncli.core.limits import MOST_SECONDS
 from attncli.core.message import N_, AttnError, InputError, Language, Message, of_library, of_system, where_it_failed
 from attncli.core.record import Record
 from attncli.marking.feedback import Marked
-from attncli.marking.mark import CHUNK, marker_of
+from attncli.marking.mark import marker_of
 from attncli.marking.sheets import Submission
 from attncli.problems.answers import Sheet, renamed
 from attncli.problems.problem import NOTHING, Problem
 
 #: Chunks that may be on their way at once, for every process, and for a cluster.
 _AHEAD, _AHEAD_OF_A_CLUSTER = 4, 64
-#: Sheets that one process marks first, to see how long a sheet takes.
-_TRIED = 2 * CHUNK
 #: Seconds of work left below which further processes cost more than they save: each has to start.
 WORTH = 3.0
 
@@ -284,7 +282,7 @@ def results_of(
     left : how many sheets there are to mark, if that can be known
     tell : what takes a remark for the person who gave the order
     """
-    parts = chunks(waiting)
+    parts = chunks(waiting, grader.marker.together)
     if dask is not None:
         return _cluster(grader, dask, stack).results(parts)
     if jobs == 1:
@@ -301,14 +299,14 @@ def _shared(
 ) -> Iterator[Result]:
     """By several processes, if they are worth their start: one process begins and sees how long a sheet takes."""
     if left is not None:
-        marked, began = 0, time.perf_counter()
+        marked, began, first = 0, time.perf_counter(), grader.marker.together
         for part in parts:
             yield from grader.results(part)
             marked += len(part)
-            if marked >= _TRIED or not part:
+            if marked >= 2 * first or not part:
                 break
-            began = time.perf_counter() if marked <= CHUNK else began  # the first ones also fill what is remembered
-        each = (time.perf_counter() - began) / max(1, marked - CHUNK)
+            began = time.perf_counter() if marked <= first else began  # the first ones also fill what is remembered
+        each = (time.perf_counter() - began) / max(1, marked - first)
         if (left - marked) * each < WORTH:
             text = N_("-j {jobs}: one process is as quick for {count} sheets, so one marks them all.")
             tell(Message(text, jobs=jobs, count=left))
@@ -317,7 +315,7 @@ def _shared(
     yield from _pool(grader, jobs, stack).results(parts)
 
 
-def chunks(items: Iterable[Submission | None], size: int = CHUNK) -> Chunks:
+def chunks(items: Iterable[Submission | None], size: int) -> Chunks:
     """The items in lists of up to `size`, read as they are needed; an empty list where the next has to be waited for."""
     found: list[Submission] = []
     for item in items:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -25,8 +26,9 @@ from attncli.mistakes.routes import Route
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem, check_cells
 
-#: Sheets that are marked together, and travel to another process together.
-CHUNK = 256
+#: Sheets that are marked together at most, and how many numbers: every step is worked out once for all of them.
+_MOST_TOGETHER = 1024
+_NUMBERS = 400_000
 
 #: Matrices that must be written the other way before the whole sheet is taken to be.
 _TURNED = 2
@@ -55,6 +57,9 @@ class Marker(Prepared):
     def __init__(self, problem: Problem, *, settled: bool = False) -> None:
         super().__init__(problem, settled=settled)
         self.feedback = Feedback(self)
+        numbers = sum(math.prod(self.shapes[step_id]) for step_id in self.ids)
+        #: How many sheets are marked together, and travel to another process together.
+        self.together = max(1, min(_MOST_TOGETHER, _NUMBERS // max(1, numbers)))
 
     def mark(self, sheet: Sheet, layout: str = "rows") -> Marked:
         """The sheet, marked; also where it is written the other way than its layout says, throughout.
@@ -79,8 +84,8 @@ class Marker(Prepared):
         with np.errstate(all="ignore"):
             return [
                 marked
-                for start in range(0, len(papers), CHUNK)
-                for marked in self._chunk(papers[start : start + CHUNK])
+                for start in range(0, len(papers), self.together)
+                for marked in self._chunk(papers[start : start + self.together])
             ]
 
     def _as_written(self, paper: Paper) -> Marked:

@@ -22,7 +22,6 @@ from wrongs import kinds
 
 from attncli.core.message import ENGLISH
 from attncli.marking.grader import Grader, chunks
-from attncli.marking.mark import CHUNK
 from attncli.marking.sheets import Submission
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
@@ -113,11 +112,11 @@ def test_sheets_a_second(kind: str, least: int, request: pytest.FixtureRequest) 
     count = 600 if full else 6
     sheets = [Submission("line", f"#{i}", sheet(case, rng, kind != "right" and i % 3 == 0)) for i in range(count)]
     grader = Grader(problem, ENGLISH)
-    grader.results(sheets[:CHUNK])
+    grader.results(sheets[:256])
     times = []
     for _ in range(3 if full else 1):
         start = time.process_time()
-        results = [one_line(result) for chunk in chunks(iter(sheets)) for result in grader.results(chunk)]
+        results = [one_line(result) for chunk in chunks(iter(sheets), grader.marker.together) for result in grader.results(chunk)]
         times.append(time.process_time() - start)
     rate = count / min(times)
     assert len(results) == count

@@ -389,6 +389,12 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attncli.marking.mark._MOST_TOGETHER", 50)
+
+
+@pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("format", ["csv", "junit", "table"])
 def test_processes_change_no_byte(big: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = grade(big, "--format", format)
@@ -397,6 +403,7 @@ def test_processes_change_no_byte(big: Path, format: str, monkeypatch: pytest.Mo
     assert grade(big, "--format", format, "-j", "2") == alone
 
 
+@pytest.mark.usefixtures("in_parts")
 def test_chunks_wait_in_order(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("attncli.marking.grader.WORTH", 0.0)
     monkeypatch.setattr("attncli.marking.grader._AHEAD", 1)
