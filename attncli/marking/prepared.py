@@ -92,10 +92,11 @@ class Prepared:
         moved = frozenset[str]().union(*(route.moved for route in gone))
         near = {step_id, *self.open_steps(step_id, written)}
         done = {other for other in written if other != step_id}
+        at_hand = {step_id, *self.graph.steps[step_id].inputs}
         fresh = [
             route
             for route in self.routes
-            if near.intersection(route.swap)
+            if (near & at_hand if route.at_hand else near).intersection(route.swap)
             and not set(route.swap) & ({*swap} | (done - self.lineage[step_id]))
             and not route.moved & moved
             and route.is_open(swap)

@@ -38,6 +38,7 @@ class Route(Record):
     swap : what is calculated instead, by step id
     after : what must have been calculated instead before, for this way to be open
     moved : steps that are done elsewhere on this way; nobody does them twice
+    at_hand : with all digits it is the usual way, so it shows in its own line and the next, if at all
     """
 
     id: str
@@ -45,6 +46,7 @@ class Route(Record):
     said: Message
     after: Mapping[str, Swap] = MappingProxyType({})
     moved: frozenset[str] = frozenset()
+    at_hand: bool = False
 
     def is_open(self, gone: Mapping[str, Swap]) -> bool:
         """Whether the way that this one goes on from was gone."""
@@ -147,7 +149,10 @@ def _by_jacobian(graph: Graph, softmax: Softmax) -> Iterator[Route]:
         if deviation is None or deviation.op.name != "subtract" or deviation.phase == "forward":
             continue
         yield Route(
-            "by-jacobian", instead(step, _jacobian_product, deviation.inputs[0], step.inputs[0]), Message(_JACOBIAN)
+            "by-jacobian",
+            instead(step, _jacobian_product, deviation.inputs[0], step.inputs[0]),
+            Message(_JACOBIAN),
+            at_hand=True,
         )
 
 
@@ -220,7 +225,9 @@ def _from_mean_squares(graph: Graph, step: Step) -> Iterator[Route]:
         squares = xp.round_intermediate(step.op.compute(xp, x, **step.params))
         return xp.subtract(squares, xp.round_intermediate(xp.multiply(mean, mean)))
 
-    yield Route("mean-of-squares", instead(step, less_squared_mean, *centred.inputs), Message(_MEAN_OF_SQUARES))
+    yield Route(
+        "mean-of-squares", instead(step, less_squared_mean, *centred.inputs), Message(_MEAN_OF_SQUARES), at_hand=True
+    )
 
 
 _MEAN_OF_SQUARES = N_(
