@@ -116,7 +116,11 @@ def test_sheets_a_second(kind: str, least: int, request: pytest.FixtureRequest) 
     times = []
     for _ in range(3 if full else 1):
         start = time.process_time()
-        results = [one_line(result) for chunk in chunks(iter(sheets), grader.marker.together) for result in grader.results(chunk)]
+        results = [
+            one_line(result)
+            for chunk in chunks(iter(sheets), grader.marker.together)
+            for result in grader.results(chunk)
+        ]
         times.append(time.process_time() - start)
     rate = count / min(times)
     assert len(results) == count
