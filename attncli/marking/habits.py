@@ -132,7 +132,6 @@ class Habit(Record):
 FULL = Habit("full")
 ROUNDED = Habit("carried", 0)
 
-_ONE_MORE = Habit("carried", 1)
 _CUT = Habit("carried", 0, "cut")
 
 #: Of a person who goes on with what the calculator holds, or with so many places, whatever stands on the page.
@@ -140,7 +139,7 @@ BY_HEAD = (
     FULL,
     ROUNDED,
     Habit("carried", 0, "even"),
-    _ONE_MORE,
+    Habit("carried", 1),
     Habit("carried", 2),
     Habit("carried", 3),
     _CUT,
@@ -148,7 +147,7 @@ BY_HEAD = (
 )
 
 #: What becomes of the lines in between where a person goes on with what was written: some of these.
-FROM_THE_PAGE = (FULL, ROUNDED, _ONE_MORE, _CUT)
+FROM_THE_PAGE = (FULL, ROUNDED, _CUT)
 
 #: Of a person who rounds before the places asked for: right for what was carried, and wrong all the same.
 TOO_EARLY = tuple(Habit("carried", -fewer, ties) for fewer in (1, 2) for ties in ("away", "cut"))
