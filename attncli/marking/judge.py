@@ -368,7 +368,9 @@ def judge_mixed(judged: Judged, line: Line, rows: Any, mixed: Mixture, rules: Ru
     if line.places is not None:
         open_ &= (line.places[rows] < 0) | (line.places[rows] >= rules.decimals)
     usual = ~exact | (values >= mixed.inner_low - half) & (values <= mixed.inner_high + half)
-    part[open_ & (beyond | mixed.among & (rules.widened | telling)) & fine & (part == WRONG)] = IMPRECISE
+    # Where all come to one number, it is that number: nobody is near to it.
+    among = mixed.among & (distance > _TIE * unit) & (rules.widened | telling)
+    part[open_ & (beyond | among) & fine & (part == WRONG)] = IMPRECISE
     part[open_ & (cut | inside & fine)] = IMPRECISE
     part[open_ & cut & ~exact] = CUT
     part[open_ & inside & fine & usual] = RIGHT
