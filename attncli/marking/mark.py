@@ -26,8 +26,8 @@ from attncli.mistakes.routes import Route
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem, check_cells
 
-#: Sheets that are marked together at most, and how many numbers: every step is worked out once for all of them.
-_MOST_TOGETHER = 1024
+#: Sheets that are marked together, as many as hold so many numbers: every step is worked out once for all of them.
+_LEAST_TOGETHER, _MOST_TOGETHER = 256, 1024
 _NUMBERS = 400_000
 
 #: Matrices that must be written the other way before the whole sheet is taken to be.
@@ -59,7 +59,7 @@ class Marker(Prepared):
         self.feedback = Feedback(self)
         numbers = sum(math.prod(self.shapes[step_id]) for step_id in self.ids)
         #: How many sheets are marked together, and travel to another process together.
-        self.together = max(1, min(_MOST_TOGETHER, _NUMBERS // max(1, numbers)))
+        self.together = min(_MOST_TOGETHER, max(_LEAST_TOGETHER, _NUMBERS // max(1, numbers)))
 
     def mark(self, sheet: Sheet, layout: str = "rows") -> Marked:
         """The sheet, marked; also where it is written the other way than its layout says, throughout.
