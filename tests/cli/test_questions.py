@@ -199,7 +199,7 @@ def test_the_list_has_parts_and_a_way_through_them(lang: str, heading: str) -> N
 
 def test_how_long_an_expanded_run_will_be_is_said_first() -> None:
     assert "The arithmetic of" not in run("forward", "a1", "--expand").out
-    assert "cells follows. Of one step only: --step ID." in run("backward", "b6", "--expand").out
+    assert "cells follows. For one step only: --step ID." in run("backward", "b6", "--expand").out
 
 
 def test_a_plain_run_says_nothing_of_an_example(tmp_path: Path) -> None:
