@@ -11,7 +11,6 @@ import importlib
 import io
 import os
 import re
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -293,7 +292,9 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
     """A file that numpy.load(…, allow_pickle=False) reads: every array under its name, in its own type."""
-    import numpy as np  # not above: whoever asks for help writes no arrays
+    import zipfile  # these not above: whoever asks for help writes no arrays
+
+    import numpy as np
 
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:

@@ -30,7 +30,7 @@ _CERTAIN = r"(?:list|run|show|verify|report|forget|--?[a-z-]+|[A-Z]{2,})(?!\w)"
 #: What is to be typed: behind a colon to the end of the sentence, elsewhere as far as is certain.
 _COMMAND = rf"(?:(?<=: )|(?<=：)){_CALLED}(?: {_ARGUMENT})*|{_CALLED}(?: {_CERTAIN})*"
 #: A word or a command, and the spaces before it.
-_WORD = re.compile(rf"([^\S{NO_BREAK}]*)((?:{_COMMAND})|(?:(?!{_CALLED})[\S{NO_BREAK}])+)")
+_WORD = rf"([^\S{NO_BREAK}]*)((?:{_COMMAND})|(?:(?!{_CALLED})[\S{NO_BREAK}])+)"
 _OPENING = frozenset("（“‘《【「『〈([{")
 
 
@@ -106,7 +106,7 @@ def definitions(rows: Sequence[tuple[str, str]], width: int, indent: str = "", *
 def _pieces(text: str) -> list[tuple[str, str]]:
     """What stays together on a line, and the spaces before it."""
     pieces: list[tuple[str, str]] = []
-    for spaces, word in _WORD.findall(text):
+    for spaces, word in re.findall(_WORD, text):
         gap = spaces if "\n" not in spaces else " " if pieces else ""
         last = "" if spaces or not pieces else pieces[-1][1][-1]
         for sign in [word] if " " in word else word:  # a command is one sign
@@ -135,11 +135,11 @@ def _cut(line: str, width: int) -> int:
 # Signs: ᵀ becomes ^T, √ becomes sqrt, only where it must.
 
 #: 10⁻⁸ and 2.5 · 10⁻⁶, which are 1e-8 and 2.5e-6 where no small digits are.
-_POWER = re.compile(r"(?:(\d+(?:\.\d+)?) · )?10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_POWER = r"(?:(\d+(?:\.\d+)?) · )?10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+)"
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
 #: A root of something without brackets: sqrtd_k could not be read.
-_ROOT = re.compile(r"√([\w.]+'?)")
+_ROOT = r"√([\w.]+'?)"
 
 _PLAIN = {
     "γ": "gamma", "β": "beta", "μ": "mu", "α": "alpha", "λ": "lambda", "π": "pi", "θ": "theta", "φ": "phi", "ω": "omega", "ρ": "rho", "δ": "delta", "τ": "tau", "Φ": "Phi", "Θ": "Theta", "Π": "prod", "≈": "~=", "±": "+-",
@@ -165,9 +165,9 @@ def fitted(text: str, encoding: str) -> str:
     if encoding.startswith("utf") or fits(text, encoding):
         return text
     if not fits("⁻⁸", encoding):
-        text = _POWER.sub(lambda found: f"{found[1] or 1}e-{found[2].translate(_DIGITS)}", text)
+        text = re.sub(_POWER, lambda found: f"{found[1] or 1}e-{found[2].translate(_DIGITS)}", text)
     if not fits("√", encoding):
-        text = _ROOT.sub(r"√(\1)", text)
+        text = re.sub(_ROOT, r"√(\1)", text)
     return "".join(_fitted_sign(sign, encoding) for sign in text)
 
 

@@ -59,7 +59,7 @@ def test_version(ratio) -> None:  # type: ignore[no-untyped-def]
 def test_what_a_light_command_does_not_import(words: list[str]) -> None:
     code = (
         "import sys; from attncli.cli.main import main; main(sys.argv[1:]);"
-        "heavy = {'numpy', 'sympy', 'pydantic', 'rich.console'} & set(sys.modules); sys.exit(f'imported {heavy}' if heavy else 0)"
+        "heavy = {'numpy', 'sympy', 'pydantic', 'rich.console', 'zipfile'} & set(sys.modules); sys.exit(f'imported {heavy}' if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
