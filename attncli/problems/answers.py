@@ -13,8 +13,15 @@ from attncli.core.limits import MOST_ANSWER_CHARACTERS
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, AttnError, InputError, Listed, Message, placed
 from attncli.core.record import Record
-from attncli.problems.matrix_text import brief, has_decimal_comma, parse_lists, parse_matrix, with_points
-from attncli.problems.notation import DEEPEST, EMPTY
+from attncli.problems.matrix_text import (
+    DEEPEST,
+    EMPTY,
+    brief,
+    has_decimal_comma,
+    parse_lists,
+    parse_matrix,
+    with_points,
+)
 from attncli.problems.reading import flat, parse_json, parse_toml
 from attncli.problems.source import array_in, matrix_from_file, matrix_of, real_array
 

@@ -1,4 +1,8 @@
-"""Matrices from text and from what files hold, every number with what was written of it, and back to text."""
+"""Matrices from text and from what files hold, every number with what was written of it, and back to text.
+
+Rows by ";" or a new line, entries by spaces and/or commas; brackets, nested or not; LaTeX; a third
+axis by "|" or nested brackets; full-width signs as Chinese input methods type them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,6 @@ from attncli.arithmetic.expression import KEYBOARD, EntryError, entries_in, pars
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import EXACT, Expression, FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, ShapeError, counted
-from attncli.problems.notation import DEEPEST, EMPTY, TOO_DEEP, Nested, as_rows, depth_of, nested_words, place_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -21,6 +24,18 @@ if TYPE_CHECKING:
 #: An entry: its value, the decimals it was written with, and the expression.
 Entry: TypeAlias = tuple[float, int, Expression]
 BLANK: Entry = (float("nan"), EXACT, ("num", "?"))
+#: Words, what a file holds, or entries, as brackets nest them: heads, rows, entries.
+Nested: TypeAlias = Sequence[Any]
+
+#: Numbers of a matrix as text.
+MOST_CELLS = 1_000_000
+#: Nested brackets: heads, rows, entries.
+DEEPEST = 3
+
+TOO_DEEP = N_(
+    "Brackets are nested more than {deepest} deep. Write [[1,2],[3,4]], or one block per head: [[[1,2],[3,4]],[[5,6],[7,8]]]."
+)
+EMPTY = N_("The matrix is empty. Write rows separated by “;”, like “1 2; 3 4”.")
 
 
 def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
@@ -60,7 +75,7 @@ def by_grammar(text: str, *, blanks: bool) -> Matrix:
         raise InputError(
             "This text has {count} characters; the limit is {limit}.", count=len(text), limit=MOST_TEXT_BYTES
         )
-    return _matrix_of(nested_words(text), parse_entry, blanks)
+    return _matrix(_cells(_nested_words(text), (), parse_entry, blanks))
 
 
 #: Characters of a text that is kept for what its commas may mean, and of one that is read by the short way.
@@ -158,13 +173,238 @@ def parse_lists(value: Nested, *, blanks: bool = False) -> Matrix:
     InputError
         Says which row and column, what stands there, and what to write.
     """
-    return _matrix_of(value, number_of, blanks)
+    return _matrix(_cells(value, (), number_of, blanks))
 
 
-def _matrix_of(nested: Nested, read: Callable[[Any], Entry], blanks: bool) -> Matrix:
-    """The matrix in nested lists of entries, each read by `read`."""
-    cells = _cells(nested, (), read, blanks)
-    return _matrix(with_blank_rows(cells) if blanks else cells)
+# --- From a text to nested words ---------------------------------------------------------------------------------------
+
+#: Taken once, in this order: the row separator first, since its second backslash may stand before a space or a bracket.
+_LATEX = (
+    (r"\\\\(?:\s*\[-?[0-9.]{1,9}\s?[a-z]{2}\])?", ";"),
+    (r"\\begin\s*\{array\}\s*\{[^{}]*\}|\\(?:begin|end)\s*\{(?:[bpBvV]|small)?matrix\*?\}|\\end\s*\{array\}", " "),
+    (r"\\left\s*[\[(|.]|\\right\s*[\])|.]|\\[\[\]()]|\$+", " "),
+    (r"(?<=\d)\{,\}(?=\d)", "."),
+    (r"\\sqrt\s*(\d)", r"sqrt(\1)"),
+    (r"\\exp\b", "exp"),
+    (r"\\infty", "inf"),
+    (r"\\(?:cdot|times)", "*"),
+    (r"\\(?:displaystyle|q?quad)\b|\\[,;:! ]|~", " "),
+    (r"&", ","),
+)
+#: Taken from the inside out, until nothing changes.
+_LATEX_NESTED = (
+    (r"\\[dt]?frac\s*(\d)", r"\\frac{\1}"),
+    (r"\\[dt]?frac\s*\{([^{}]*)\}\s*(\d)", r"((\1)/(\2))"),
+    (r"\\d?t?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"((\1)/(\2))"),
+    (r"\\sqrt\s*\{([^{}]*)\}", r"sqrt(\1)"),
+    (r"\^\s*\{([^{}]*)\}", r"^(\1)"),
+)
+_LATEX_BRACES = str.maketrans({"{": "(", "}": ")"})
+
+
+def _nested_words(text: str) -> Nested:
+    """The entries of a text, not yet read: rows of words, or blocks of rows; one row alone may be a list of words."""
+    plain = text.translate(KEYBOARD)
+    if any(sign in plain for sign in ("\\", "$", "^{", "{,}", "&")):
+        plain = _without_latex(plain)
+    plain = plain.strip()
+    if not plain:
+        raise InputError(EMPTY)
+    found = _Reader(plain).content()
+    # What one pair of brackets encloses arrives as a list with one element.
+    return found[0] if len(found) == 1 and isinstance(found[0], list) else found
+
+
+def _without_latex(text: str) -> str:
+    for pattern, plain in _LATEX:
+        text = re.sub(pattern, plain, text)
+    before, rounds = "", 0
+    while before != text and rounds < 20:
+        before, rounds = text, rounds + 1
+        for pattern, plain in _LATEX_NESTED:
+            text = re.sub(pattern, plain, text)
+    text = re.sub(r"\\[lr]brace|\\[{}]", " ", text).translate(_LATEX_BRACES)
+    if re.search(r"\\[hc]line\b", text):
+        raise InputError(
+            "\\hline draws a line, and a matrix of numbers has none: which side of it is meant is not said. Take it away,"
+            " and the rows that are no numbers with it."
+        )
+    if "\\" in text:
+        word = re.search(r"\\[A-Za-z]*", text)
+        raise InputError(
+            "The LaTeX command “{command}” is not known here. Use bmatrix, pmatrix or array with numbers, \\frac, \\sqrt, \\infty.",
+            command=shown(word.group()) if word else "\\",
+        )
+    return text
+
+
+class _Reader:
+    """Reads entries and the signs that part them, once from the beginning to the end."""
+
+    def __init__(self, text: str) -> None:
+        self.pieces = iter(_pieces(text))
+        self.block = 1
+        self.count = 0
+
+    def content(self, before: tuple[int, ...] = ()) -> Nested:
+        """What stands in a pair of brackets, or outside them all: a row of cells, a list of rows, or a list of blocks.
+
+        Parameters
+        ----------
+        before : for each bracket around, the elements that stand before it there
+        """
+        blocks: list[list[list[Any]]] = [[[]]]
+        last = ""  # what stood last in this row: nothing, an entry, "]", a comma after either, or the end of a line
+        for piece in self.pieces:
+            rows = blocks[-1]
+            if piece == "[":
+                if len(before) == DEEPEST:
+                    raise InputError(TOO_DEEP, deepest=DEEPEST)
+                rows[-1].append(self.content((*before, sum(map(len, rows)))))
+                last = "]"
+            elif piece == "]":
+                if not before:
+                    raise InputError(
+                        "There is a “]” without a “[” before it. Write [[1,2],[3,4]] or simply “1 2; 3 4”."
+                    )
+                break
+            elif piece == ",":
+                if last not in ("entry", "]"):
+                    raise self._missing(before, rows)
+                last = "," if last == "entry" else "],"
+            elif piece in (";", "\n", "|"):
+                if piece == "\n" and (not last or len(before) > 1):
+                    continue
+                if piece == "|" and len(before) > 1:
+                    raise InputError("“|” separates heads; it does not belong inside a row.")
+                if last == ",":
+                    raise self._missing(before, rows)
+                if piece == ";" and not last:
+                    raise InputError(
+                        "{where}: there is a “;” but no row before it. Write the row, or take the “;” away.",
+                        where=self._place(before, rows),
+                    )
+                if piece == "|":
+                    blocks.append([[]])
+                    self.block += 1
+                else:
+                    rows.append([])
+                last = "\n" if piece == "\n" else ""
+            elif piece.strip():
+                rows[-1].extend(self._entries(piece))
+                last = "entry"
+        else:
+            if before:
+                raise InputError("A bracket “[” is not closed. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
+            if last == ",":
+                raise self._missing(before, rows)
+        return _collapsed(rows) if len(blocks) == 1 else [_as_rows(_collapsed(block)) for block in blocks]
+
+    def _entries(self, piece: str) -> list[str]:
+        words = entries_in(piece)
+        self.count += len(words)
+        if self.count > MOST_CELLS:
+            raise InputError(
+                "This matrix has more than {limit} cells. Give large ones as a .npy or .npz file.", limit=MOST_CELLS
+            )
+        return words
+
+    def _missing(self, before: tuple[int, ...], rows: list[list[Any]]) -> InputError:
+        return InputError(
+            "{where}: there is a comma but no number. Write the number, or take the comma away.",
+            where=self._place(before, rows),
+        )
+
+    def _place(self, before: tuple[int, ...], rows: list[list[Any]]) -> Message:
+        """The place of the next cell: its row and column, and its block where there are blocks."""
+        row = 1 + sum(map(bool, rows[:-1])) + sum(before[-1:])
+        column = len(rows[-1]) + 1
+        block = self.block + (before[-2] if len(before) == DEEPEST else 0)
+        return place_of((block, row, column) if block > 1 or len(before) == DEEPEST else (row, column))
+
+
+#: A structure sign, or a run of entries: these are parted by spaces, and by signs as `entries_in` has it.
+_PIECE = re.compile(r"[\[\];|\n,]|[^\[\];|\n,]+")
+
+
+def _pieces(text: str) -> list[str]:
+    """Structure signs and the runs of entries between them; round brackets keep commas and lines together."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "(" not in text:
+        return _PIECE.findall(text)
+    pieces: list[str] = []
+    together: list[str] = []
+    depth = 0
+    for piece in _PIECE.findall(_with_square_brackets(text)):
+        together.append(" " if piece == "\n" and depth else piece)
+        depth = max(depth + piece.count("(") - piece.count(")"), 0)
+        if depth == 0:
+            pieces.append("".join(together))
+            together = []
+    return [*pieces, "".join(together)] if together else pieces
+
+
+def _with_square_brackets(text: str) -> str:
+    """The text with [ ] for the round brackets that enclose a list, (1, 2) or (1 2; 3 4), not a number, like (1 + 2)/3."""
+    signs = list(text)
+    opened: list[int] = []
+    for end, sign in enumerate(text):
+        if sign == "(":
+            opened.append(end)
+        elif sign == ")" and opened:
+            start = opened.pop()
+            if len(opened) < DEEPEST and _stands_alone(signs, start, end) and _is_list(signs[start + 1 : end]):
+                signs[start], signs[end] = "[", "]"
+    return "".join(signs)
+
+
+def _stands_alone(signs: Sequence[str], start: int, end: int) -> bool:
+    """Whether nothing that belongs to a number stands before an opening bracket or after its closing one."""
+    before, after = start - 1, end + 1
+    while before >= 0 and signs[before] == " ":
+        before -= 1
+    while after < len(signs) and signs[after] == " ":
+        after += 1
+    return (before < 0 or signs[before] in "[](;|,\n") and (after == len(signs) or signs[after] in "[]();|,\n")
+
+
+def _is_list(inside: Sequence[str]) -> bool:
+    """Whether more than one entry stands in a pair of brackets; what is in brackets of its own is one."""
+    depth = 0
+    around: list[str] = []
+    for sign in inside:
+        if sign in "([" and depth == 0:
+            around.append("1")
+        depth += (sign in "([") - (sign in ")]")
+        if depth == 0 and sign not in ")]":
+            around.append(sign)
+    found = "".join(around)
+    return "," in found or ";" in found or len(entries_in(found)) > 1
+
+
+def _collapsed(rows: list[list[Any]]) -> Nested:
+    """A row of cells, a list of rows, or what stands in brackets of its own, one after another."""
+    filled = [row for row in rows if row]
+    if any(isinstance(element, list) for row in filled for element in row):
+        return [element for row in filled for element in row]
+    return filled[0] if len(filled) == 1 else filled
+
+
+def _as_rows(block: Nested) -> Nested:
+    """A block as a list of rows: out of brackets that hold nothing else, and a single row in some of its own."""
+    while len(block) == 1 and isinstance(block[0], list) and block[0] and isinstance(block[0][0], list):
+        block = block[0]
+    return block if block and isinstance(block[0], list) else [block]
+
+
+def place_of(at: tuple[int, ...]) -> Message:
+    row, column = (1, *at)[-2:] if at else (1, 1)
+    if len(at) == 3:
+        return Message("block {block}, row {row}, column {column}", block=at[0], row=row, column=column)
+    return Message("row {row}, column {column}", row=row, column=column)
+
+
+# --- From nested words or numbers to a matrix -------------------------------------------------------------------------
 
 
 def _cells(value: object, at: tuple[int, ...], read: Callable[[Any], Entry], blanks: bool) -> Any:
@@ -227,75 +467,43 @@ def brief(value: object) -> str:
         return "…"
 
 
-def with_blank_rows(nested: Nested) -> Nested:
-    """The same with every row or head that is only left blank (“?” alone in its place) as wide as the others."""
-    if not any(isinstance(part, list) for part in nested):
-        return nested
-    if not any(isinstance(row, list) for part in nested if isinstance(part, list) for row in part):
-        return _filled_up(nested, 0, _widest(nested))
-    heads = [head if isinstance(head, list) else [head] for head in nested]
-    count = max(len(head) for head in heads)
-    wide = max(_widest(head) for head in heads)
-    return [_filled_up(head, count, wide) for head in heads]
-
-
-def _widest(rows: Nested) -> int:
-    return max((len(row) if isinstance(row, list) else 1 for row in rows), default=1)
-
-
-def _filled_up(rows: Nested, count: int, wide: int) -> Nested:
-    """Rows of which those that are one blank are `wide`; a head that is one blank has `count` of them."""
-    if count and _is_blank(rows):
-        return [[BLANK] * wide] * count
-    return [[BLANK] * wide if _is_blank(row) else row for row in rows]
-
-
-def _is_blank(part: object) -> bool:
-    """Whether this is one blank and nothing else, in however many brackets."""
-    while isinstance(part, list) and len(part) == 1:
-        part = part[0]
-    return part is BLANK
-
-
 def _matrix(nested: Nested) -> Matrix:
-    if not nested or nested == [[]]:
+    """The matrix of nested entries; a row or head that is only left blank (“?” alone in its place) is as large as the others."""
+    if nested in ([], [[]]):
         raise InputError(EMPTY)
-    rows = as_rows(nested) if depth_of(nested) < 3 else nested
-    heads = rows if depth_of(rows) == 3 else [rows]
-    width: int | None = None
-    cells: list[Entry] = []
-    for number, head in enumerate(heads, start=1):
-        head = head if isinstance(head, list) else [head]
-        if not head or (len(heads) > 1 and head == [[]]):
-            raise InputError("Block {block} is empty. Write its rows, or take the “|” away.", block=number)
+    has_heads = any(isinstance(row, list) for part in nested if isinstance(part, list) for row in part)
+    heads = nested if has_heads else [nested if isinstance(nested[0], list) else [nested]]
+    count = max(map(len, heads))
+    wide = max((len(row) for head in heads for row in head if isinstance(row, list)), default=1)
+    heads = [[[BLANK]] * count if head in ([BLANK], [[BLANK]]) else head for head in heads]
+    heads = [[[BLANK] * wide if row == [BLANK] else row for row in head] for head in heads]
+    for block, head in enumerate(heads, start=1):
+        if len(heads) > 1 and head in ([], [[]]):
+            raise InputError("Block {block} is empty. Write its rows, or take the “|” away.", block=block)
         if len(head) != len(heads[0]):
             raise InputError(
                 "Block {block} has {count} rows, but block 1 has {expected}. Give every head the same number of rows.",
-                block=number,
+                block=block,
                 count=len(head),
                 expected=len(heads[0]),
             )
-        for r, row in enumerate(head, start=1):
+        for number, row in enumerate(head, start=1):
             if not isinstance(row, list) or any(isinstance(cell, list) for cell in row):
                 raise InputError("The brackets do not form rows. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
             if not row:
                 raise InputError(
                     "{where} is empty. Every row needs the same number of entries, at least one.",
-                    where=_row_name(r, number, len(heads)),
+                    where=_row_name(number, block, len(heads)),
                 )
-            if width is None:
-                width = len(row)
-            if len(row) != width:
+            if len(row) != len(heads[0][0]):
                 raise ShapeError(
                     "{where} has {count}, but row 1 has {expected}. Every row needs the same number of entries.",
-                    where=_row_name(r, number, len(heads)),
+                    where=_row_name(number, block, len(heads)),
                     count=counted(len(row), N_("1 entry"), N_("{count} entries")),
-                    expected=width,
+                    expected=len(heads[0][0]),
                 )
-            cells.extend(row)
-    assert width is not None
-    shape: tuple[int, ...] = (len(heads), len(heads[0]), width) if depth_of(rows) == 3 else (len(rows), width)
-    return from_cells(cells, shape)
+    shape = (len(heads), len(heads[0]), len(heads[0][0]))
+    return from_cells([cell for head in heads for row in head for cell in row], shape if has_heads else shape[1:])
 
 
 def _row_name(row: int, block: int, blocks: int) -> Message:

@@ -116,6 +116,7 @@ def notations(values: np.ndarray) -> dict[str, str]:
         "brackets": bracketed,
         "brackets on lines": bracketed.replace("],", "],\n"),
         "trailing commas": bracketed.replace("]", ",]"),
+        "a trailing comma": bracketed + ",",
         "MATLAB": "[" + plain + "]",
         "MATLAB with commas": "[" + "; ".join(", ".join(row) for row in rows) + "]",
         "NumPy print": printed,
