@@ -114,6 +114,7 @@ def mistakes_of(graph: Graph) -> list[tuple[str, str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_mistakes_of_blocks_are_named() -> None:
     named = set()
     for model, number in (("encoder_block", 0), ("encoder_block", 1), ("gpt", 1), ("gpt", 2), ("gpt", 4)):

@@ -24,7 +24,9 @@ def test_no_right_sheet_is_rejected(results) -> None:  # type: ignore[no-untyped
     assert rejected == []
 
 
-@pytest.mark.parametrize("family", SIZES)
+@pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=[pytest.mark.slow] * (name == "blocks")) for name in SIZES]
+)
 def test_mistakes_are_found_named_and_followed_through(family: str) -> None:
     _, count, least = SIZES[family]
     sums = totals(wrong_side(random.Random("wrong 20"), FAMILIES[family], count, family in BY_ID).tallies)
