@@ -1,19 +1,18 @@
 """attncli backward: the forward steps and every gradient."""
 
-from typing import Any
-
 from attncli.cli.forward import calculate
-from attncli.cli.options import GRADIENT, INPUTS, SHOWN, PlainCommand, command_of, shared
-from attncli.cli.output import Say
+from attncli.cli.options import GRADIENT, INPUTS, SHOWN, Command, shared
+from attncli.cli.output import Output, Words
 from attncli.core.message import N_
 
 
-def command(say: Say) -> PlainCommand:
-    """The command."""
-    help = N_("Show the forward steps and every gradient, back to the inputs.")
-    return command_of(say, "backward", help, backward, shared("problem", *INPUTS, *GRADIENT, "verify", *SHOWN))
-
-
-def backward(say: Say, **words: Any) -> int:
+def backward(out: Output, words: Words) -> int:
     """Calculate the steps and the gradients, and show them."""
-    return calculate(say, words, backward=True)
+    return calculate(out, words, backward=True)
+
+
+COMMAND = Command(
+    N_("Show the forward steps and every gradient, back to the inputs."),
+    backward,
+    shared("problem", *INPUTS, *GRADIENT, "verify", *SHOWN),
+)

@@ -1,10 +1,10 @@
 """attncli examples: list, show, run and verify the worked examples."""
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attncli.cli.options import SHOWN, PlainGroup, Word, command_of, example_ids, group_of, shared
-from attncli.cli.output import Output, Say, TypedLines, width
+from attncli.cli.options import SHOWN, Command, Group, Word, example_ids, shared
+from attncli.cli.output import Output, Say, TypedLines, Words, width
 from attncli.core.message import N_, InputError, Listed, placed
 from attncli.locale.fit import columns, definitions, wrap
 
@@ -13,50 +13,12 @@ if TYPE_CHECKING:
     from attncli.problems.problem import Problem, Run
 
 
-def command(say: Say) -> PlainGroup:
-    """The group of commands."""
-    name = {"name": Word("ID|FILE", N_("The id of a worked example, or a problem file."), example_ids)}
-    names = {
-        "names": Word(
-            "[ID|FILE]...",
-            N_("Ids of worked examples, or problem files (all examples, if none is given)."),
-            example_ids,
-        )
-    }
-    by_step = {"step_by_step": Word("--step-by-step", N_("One step a screen: Enter for the next one."))}
-    hint = {"hint": Word("--hint", N_("Show the hint too."))}
-    lang = shared("lang")
-    group = group_of(say, N_("Worked examples: exercises whose published numbers are recalculated."))
-    for command in (
-        command_of(say, "list", N_("List all worked examples."), listed, lang),
-        command_of(
-            say,
-            "show",
-            N_("Show an exercise without its solution: what is given, what is asked."),
-            show,
-            name | hint | lang,
-        ),
-        command_of(
-            say,
-            "run",
-            N_("Work through an exercise, compare it with the published numbers, and point out what to notice."),
-            run,
-            name | by_step | shared(*SHOWN),
-        ),
-        command_of(
-            say, "verify", N_("Recalculate every published digit; exit status 1 if any is off."), verify, names | lang
-        ),
-    ):
-        group.add_command(command)
-    return group  # fmt: skip
-
-
-def listed(say: Say, **words: Any) -> int:
+def listed(out: Output, words: Words) -> int:
     """Every id with its title, part by part, and a way through them."""
     from attncli.problems import library
     from attncli.render.text import localized
 
-    ids = library.ids()
+    say, ids = out.say, library.ids()
     longest = max(map(columns, ids))
     lines: list[str] = []
     for part, group in groupby(ids, library.part_of):
@@ -74,7 +36,7 @@ def listed(say: Say, **words: Any) -> int:
     return 0
 
 
-def show(say: Say, *, name: str, hint: bool, lang: str | None) -> int:
+def show(out: Output, words: Words) -> int:
     """The exercise without its solution."""
     from attncli.problems import library
     from attncli.problems.problem import run as calculated
@@ -82,28 +44,27 @@ def show(say: Say, *, name: str, hint: bool, lang: str | None) -> int:
     from attncli.problems.request import problem_named
     from attncli.render.exercise import page
 
-    problem = problem_named(name)
-    name = library.find(name) or name
+    problem = problem_named(words["name"])
+    name = library.find(words["name"]) or words["name"]
     with placed(name):
         asked = question_of(problem)
         result = calculated(problem, steps=asked.given)  # nothing but what is given
-    out = Output(say, {})
     view = out.view(result)
-    say.out(out.text(page(asked, name, view, hint=hint), view.language))
+    out.say.out(out.text(page(asked, name, view, hint=words["hint"]), view.language))
     return 0
 
 
-def run(say: Say, *, name: str, **words: Any) -> int:
+def run(out: Output, words: Words) -> int:
     """The exercise calculated, with its question, its printed numbers and what to notice; 1 if a number is off."""
     from attncli.problems.lesson import arithmetic_of_source, check_layout, lesson_of
     from attncli.problems.problem import run as calculated
     from attncli.problems.request import arithmetic_of, problem_named
     from attncli.problems.settings import layout_of
 
-    step_by_step, steps = words["step_by_step"], words["step"] or ()
+    step_by_step, steps = words["step_by_step"], words["step"]
     if step_by_step and (words["output"] is not None or words["format"] not in (None, "table")):
         raise InputError("--step-by-step is for the screen. Leave out -o and --format.")
-    problem = problem_named(name)
+    problem = problem_named(words["name"])
     check_layout(problem, layout_of(words["layout"]))
     options = arithmetic_of(words)
     if options["arithmetic"] == "floating":
@@ -111,9 +72,9 @@ def run(say: Say, *, name: str, **words: Any) -> int:
     result = calculated(problem, steps=steps, **options)
     lesson = lesson_of(problem, result.shown if steps else ())
     if step_by_step:
-        _one_after_another(Output(say, words), result, lesson)
+        _one_after_another(out, result, lesson)
     else:
-        Output(say, words).show(result, lesson)
+        out.show(result, lesson)
     return 0 if lesson.ok else 1
 
 
@@ -138,13 +99,14 @@ def _one_after_another(out: Output, result: "Run", lesson: "Lesson") -> None:
 _STOP = ("q", "quit", "退出")
 
 
-def verify(say: Say, *, names: list[str] | None, **words: Any) -> int:
+def verify(out: Output, words: Words) -> int:
     """Every printed digit recomputed: a line an example, and below it every number that does not follow."""
     from attncli.core.message import AttnError
     from attncli.problems import library
     from attncli.problems.published import check
     from attncli.problems.request import problem_named
 
+    say, names = out.say, words["names"]
     lines: list[str] = []
     remarks: list[str] = []
     results = wrong = 0
@@ -191,3 +153,28 @@ def _for_the_author(say: Say, problem: "Problem") -> list[str]:
     if not found:
         return []
     return ["", wrap(f"{problem.id}: {for_the_author(found).text(say.language)}", width())]
+
+
+_NAME = {"name": Word("ID|FILE", N_("The id of a worked example, or a problem file."), example_ids)}
+_COMMANDS = {
+    "list": Command(N_("List all worked examples."), listed, shared("lang")),
+    "show": Command(N_("Show an exercise without its solution: what is given, what is asked."), show, {
+        **_NAME,
+        "hint": Word("--hint", N_("Show the hint too.")),
+        **shared("lang"),
+    }),
+    "run": Command(N_("Work through an exercise, compare it with the published numbers, and point out what to notice."), run, {
+        **_NAME,
+        "step_by_step": Word("--step-by-step", N_("One step a screen: Enter for the next one.")),
+        **shared(*SHOWN),
+    }),
+    "verify": Command(N_("Recalculate every published digit; exit status 1 if any is off."), verify, {
+        "names": Word("[ID|FILE]...", N_("Ids of worked examples, or problem files (all examples, if none is given)."), example_ids),
+        **shared("lang"),
+    }),
+}  # fmt: skip
+COMMAND = Group(
+    N_("Worked examples: exercises whose published numbers are recalculated."),
+    lambda: list(_COMMANDS),
+    _COMMANDS.__getitem__,
+)

@@ -1,36 +1,29 @@
 """attncli forward: from the inputs to the result."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from attncli.cli.options import INPUTS, SHOWN, PlainCommand, command_of, shared
-from attncli.cli.output import Output, Say
+from attncli.cli.options import INPUTS, SHOWN, Command, shared
+from attncli.cli.output import Output, Words
 from attncli.core.message import N_, InputError
 
 
-def command(say: Say) -> PlainCommand:
-    """The command."""
-    help = N_("Show every step from the inputs to the result.")
-    return command_of(say, "forward", help, forward, shared("problem", *INPUTS, *SHOWN))
-
-
-def forward(say: Say, **words: Any) -> int:
+def forward(out: Output, words: Words) -> int:
     """Calculate the steps, and show them."""
-    return calculate(say, words, backward=False)
+    return calculate(out, words, backward=False)
 
 
-def calculate(say: Say, words: dict[str, Any], *, backward: bool) -> int:
+def calculate(out: Output, words: Words, *, backward: bool) -> int:
     """Run a problem and write it in the format that was asked for; 1 where --verify finds a gradient that is off."""
     from attncli.problems.request import arithmetic_of, calculated, problem_of
 
     options = arithmetic_of(words)
-    name, steps = words["problem"], words["step"] or ()
+    name, steps = words["problem"], words["step"]
     problem = problem_of(name, words)
     if not backward and not problem.has_gradient:
         _refuse_gradients(steps)
     check = bool(words.get("verify"))
     result = calculated(name, problem, words, backward=backward, steps=steps, check=check, **options)
-    Output(say, words).show(result)
+    out.show(result)
     return 1 if result.verification is not None and not result.verification.ok else 0
 
 
@@ -44,3 +37,6 @@ def _refuse_gradients(steps: Sequence[str]) -> None:
             ' --upstream MATRIX or --loss TEXT, like --loss "sum(O)".',
             step=step,
         )
+
+
+COMMAND = Command(N_("Show every step from the inputs to the result."), forward, shared("problem", *INPUTS, *SHOWN))

@@ -1,9 +1,9 @@
 """attncli generate: a trained GPT writes on."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attncli.cli.options import REPORT_FORMAT, PlainCommand, Word, command_of, shared
-from attncli.cli.output import REPORTS, Output, Say
+from attncli.cli.options import REPORT_FORMAT, Command, Word, shared
+from attncli.cli.output import REPORTS, Output, Words
 from attncli.core.message import N_, InputError, Message
 
 if TYPE_CHECKING:
@@ -11,25 +11,7 @@ if TYPE_CHECKING:
     from attncli.training.spec import TrainingState
 
 
-def command(say: Say) -> PlainCommand:
-    """The command."""
-    words = {
-        "file": Word("FILE", N_("A training that attncli train --save has written.")),
-        "prompt": Word("PROMPT", N_("The beginning, in tokens that the training knows.")),
-        "length": Word("--length N", N_("Tokens to write (default: 20, or 3 with --trace; fewer if the training looked at fewer together).")),
-        "temperature": Word("--temperature T", N_("0, the default, takes the likeliest token; 1 draws by the probabilities; more is bolder.")),
-        "top": Word("--top N", N_("Draw among the N likeliest only.")),
-        "seed": Word("--seed N", N_("Seed of the draw (default: 0).")),
-        "trace": Word("--trace", N_("Show the whole calculation of every token, with the cache.")),
-        "verify": Word("--verify", N_("Work everything out again without a cache, and compare.")),
-        **REPORT_FORMAT,
-        **shared("output", "force", "decimals", "full", "lang"),
-    }  # fmt: skip
-    help = N_("Let a saved training continue a text, token by token, with keys and values kept in a cache.")
-    return command_of(say, "generate", help, generate, words)
-
-
-def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
+def generate(out: Output, words: Words) -> int:
     """Write on from a prompt; the exit status is 1 where --verify finds a difference."""
     from attncli.problems.settings import whole_number
     from attncli.training import generate as writing
@@ -38,7 +20,6 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     trace = words["trace"]
     if not trace and (words["decimals"] is not None or words["full"]):
         raise InputError("--decimals and --full belong to --trace. Leave them out, or write --trace too.")
-    out = Output(say, words)
     chosen = out.format(REPORTS)
     if trace and chosen != "table":
         raise InputError("--trace shows tables only. Leave --format out, or leave --trace out.")
@@ -47,8 +28,8 @@ def generate(say: Say, *, file: str, prompt: str, **words: Any) -> int:
     decimals = whole_number("--decimals", words["decimals"], 0, 15)
     asked = writing.length_of(words["length"], trace=trace, verify=words["verify"])
     choice = writing.choice_of(words["temperature"], words["top"], words["seed"])
-    state = load(file)
-    ids = writing.prompt_ids(state, prompt)
+    state = load(words["file"])
+    ids = writing.prompt_ids(state, words["prompt"])
     length = writing.usual_length(state, ids, trace=trace) if asked is None else asked
     tokens = list(writing.written(state, ids, length, choice, keep=trace))
     worst = writing.difference(state, ids, tokens) if words["verify"] else None
@@ -77,3 +58,17 @@ def _trace(
         problem = token.run.problem.changed(title=in_every_language(title))
         out.show(token.run.changed(problem=problem, decimals=decimals))
         out.say.out("\n")
+
+
+COMMAND = Command(N_("Let a saved training continue a text, token by token, with keys and values kept in a cache."), generate, {
+    "file": Word("FILE", N_("A training that attncli train --save has written.")),
+    "prompt": Word("PROMPT", N_("The beginning, in tokens that the training knows.")),
+    "length": Word("--length N", N_("Tokens to write (default: 20, or 3 with --trace; fewer if the training looked at fewer together).")),
+    "temperature": Word("--temperature T", N_("0, the default, takes the likeliest token; 1 draws by the probabilities; more is bolder.")),
+    "top": Word("--top N", N_("Draw among the N likeliest only.")),
+    "seed": Word("--seed N", N_("Seed of the draw (default: 0).")),
+    "trace": Word("--trace", N_("Show the whole calculation of every token, with the cache.")),
+    "verify": Word("--verify", N_("Work everything out again without a cache, and compare.")),
+    **REPORT_FORMAT,
+    **shared("output", "force", "decimals", "full", "lang"),
+})  # fmt: skip

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli.options import PlainCommand, Word, command_of, example_ids, shared
-from attncli.cli.output import Output, Say, is_terminal
+from attncli.cli.options import Command, Word, example_ids, shared
+from attncli.cli.output import Output, Say, Words, is_terminal
 from attncli.core.message import N_, InputError
 
 if TYPE_CHECKING:
@@ -17,23 +17,7 @@ if TYPE_CHECKING:
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
 
 
-def command(say: Say) -> PlainCommand:
-    """The command."""
-    words = {
-        "exercise": Word("PROBLEM|WORKSHEETS", N_("A problem file, the id of a worked example, or a folder of worksheets."), example_ids),
-        "sheets": Word("SUBMISSIONS...", N_("A folder of sheets, .jsonl or .csv files, or - for JSON Lines on standard input.")),
-        "format": Word("--format NAME", N_("table, jsonl, csv, gradescope or junit; by default as -o ends, else table.")),
-        **shared("output", "force"),
-        "feedback": Word("--feedback DIR", N_("Also write each student's feedback there, as Markdown.")),
-        **shared("map_"),
-        "jobs": Word("-j, --jobs N", N_("Number of processes that mark side by side (default: 1).")),
-        "dask": Word("--dask ADDRESS", N_("Mark on a Dask cluster (needs the extra attncli[dask]).")),
-        **shared("layout", "lang"),
-    }  # fmt: skip
-    return command_of(say, "grade", N_("Mark a class: a result a sheet, and the picture of the class."), grade, words)
-
-
-def grade(say: Say, **words: Any) -> int:
+def grade(out: Output, words: Words) -> int:
     """Mark a class and write the results; the exit status is 0 whatever the marks are, 2 where we failed at a sheet."""
     from attncli.core.outputs import CLASS, check_output
     from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Printers
@@ -44,8 +28,7 @@ def grade(say: Say, **words: Any) -> int:
     from attncli.render.classroom import page
     from attncli.worksheets import folder
 
-    exercise, sheets, output = words["exercise"], words["sheets"], words["output"]
-    out = Output(say, words)
+    say, exercise, sheets, output = out.say, words["exercise"], words["sheets"], words["output"]
     chosen = out.format(FORMATS, _ENDINGS)
     if chosen == "gradescope" and output is None:
         raise InputError("Gradescope's results are one file a student. Give a folder: -o results")
@@ -62,7 +45,7 @@ def grade(say: Say, **words: Any) -> int:
     stdin = io.BytesIO() if sys.stdin is None else sys.stdin.buffer
     order = Order(
         problem, tuple(sheets), stdin, say.language, chosen, layout_of(words["layout"]), output, words["feedback"], inputs,
-        mapping(words["map_"] or (), problem), processes, words["dask"], words["force"], problems, owners,
+        mapping(words["map_"], problem), processes, words["dask"], words["force"], problems, owners,
     )  # fmt: skip
     with ExitStack() as stack:
         # Lines that run over the screen by themselves show how far it is.
@@ -106,3 +89,16 @@ def _progress(stack: ExitStack) -> Callable[..., Any]:
     from attncli.render.live import counting
 
     return lambda results, done, total: counting(results, sys.stderr, stack, done, total())
+
+
+COMMAND = Command(N_("Mark a class: a result a sheet, and the picture of the class."), grade, {
+    "exercise": Word("PROBLEM|WORKSHEETS", N_("A problem file, the id of a worked example, or a folder of worksheets."), example_ids),
+    "sheets": Word("SUBMISSIONS...", N_("A folder of sheets, .jsonl or .csv files, or - for JSON Lines on standard input.")),
+    "format": Word("--format NAME", N_("table, jsonl, csv, gradescope or junit; by default as -o ends, else table.")),
+    **shared("output", "force"),
+    "feedback": Word("--feedback DIR", N_("Also write each student's feedback there, as Markdown.")),
+    **shared("map_"),
+    "jobs": Word("-j, --jobs N", N_("Number of processes that mark side by side (default: 1).")),
+    "dask": Word("--dask ADDRESS", N_("Mark on a Dask cluster (needs the extra attncli[dask]).")),
+    **shared("layout", "lang"),
+})  # fmt: skip

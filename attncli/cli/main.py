@@ -10,14 +10,14 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 import typer
 
 from attncli import __version__
-from attncli.cli.options import SHARED, HelpInstead, PlainCommand, PlainGroup, where_to_look
+from attncli.cli.options import SHARED, Command, Group, HelpInstead, PlainGroup, where_to_look
 from attncli.cli.output import ClosedOutput, OutputClosedError, OutputError, Say, width
-from attncli.core.message import AttnError, Message, closest, of_system
+from attncli.core.message import N_, AttnError, Message, closest, of_system
 from attncli.locale.fit import definitions, wrap
 
 #: Commands in the order of the help page; each is a file of this name.
@@ -91,25 +91,20 @@ def _run(words: list[str], say: Say) -> int:
         return say.error(_not_read(error))
 
 
-class Commands(PlainGroup):
-    """Commands that are imported only when they are used."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> PlainCommand | PlainGroup | None:
-        return _command(cmd_name, ctx.obj) if cmd_name in COMMANDS else None
-
-
-def application(say: Say) -> Commands:
+def application(say: Say) -> PlainGroup:
     """The command line in one language."""
+    commands = Group(
+        N_("Transformer attention by hand: every step, every gradient, with its arithmetic."),
+        lambda: COMMANDS,
+        _command,
+    )
     app = typer.Typer(
-        cls=Commands,
+        cls=commands.typer_class(),
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=True,
         context_settings={"help_option_names": ["-h", "--help"], "obj": say},
-        help=say.text("Transformer attention by hand: every step, every gradient, with its arithmetic."),
+        help=say.text(commands.help),
     )
     debugged = say.text("After a fault of attncli itself, show where in its code.")
 
@@ -126,11 +121,11 @@ def application(say: Say) -> Commands:
         if ctx.invoked_subcommand is None:
             say.out(_greeting(say))
 
-    return cast(Commands, typer.main.get_command(app))
+    return cast(PlainGroup, typer.main.get_command(app))
 
 
-def _command(name: str, say: Say) -> PlainCommand | PlainGroup:
-    found: PlainCommand | PlainGroup = importlib.import_module(f"attncli.cli.{name}").command(say)
+def _command(name: str) -> Command | Group:
+    found: Command | Group = importlib.import_module(f"attncli.cli.{name}").COMMAND
     return found
 
 
@@ -190,13 +185,14 @@ def _wrong_option(error: typer.TyperException) -> Message:
 
 
 def _commands_with(option: str) -> Iterator[str]:
-    """The commands that have this option."""
+    """The commands that have this option; the experiments of the lab are not looked at, for they load NumPy."""
     for name in COMMANDS:
-        command = _command(name, Say("en"))
-        parts = getattr(command, "commands", None)
-        for path, one in {f"{name} {part}": one for part, one in parts.items()}.items() if parts else [(name, command)]:
-            if any(option in parameter.opts for parameter in one.params):
-                yield path
+        found = _command(name)
+        parts = [""] if isinstance(found, Command) else found.names() if name != "lab" else []
+        for part in parts:
+            command = found.part(part) if isinstance(found, Group) else found
+            if isinstance(command, Command) and any(option in word.options for word in command.words.values()):
+                yield f"{name} {part}".strip()
 
 
 def _fault(error: BaseException, words: Sequence[str]) -> Message:

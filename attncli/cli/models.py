@@ -3,8 +3,8 @@
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from attncli.cli.options import PlainCommand, Word, command_of, model_names, shared
-from attncli.cli.output import Say, width
+from attncli.cli.options import Command, Word, model_names, shared
+from attncli.cli.output import Output, Say, Words, width
 from attncli.core.message import N_
 from attncli.locale.fit import definitions, wrap
 
@@ -17,14 +17,9 @@ _MOST_STEPS = 40
 _MOST_EXAMPLES = 6
 
 
-def command(say: Say) -> PlainCommand:
-    """The command."""
-    words = {"name": Word("[NAME]", N_("A model: its inputs, settings and steps."), model_names), **shared("lang")}
-    return command_of(say, "models", N_("List the models, or show what one takes and its steps."), models, words)
-
-
-def models(say: Say, *, name: str | None, lang: str | None) -> int:
+def models(out: Output, words: Words) -> int:
     """List them, or describe one."""
+    name, say = words["name"], out.say
     say.out(_listing(say) if name is None else _described(say, name))
     return 0
 
@@ -92,3 +87,10 @@ def _setting(say: Say, setting: "Setting") -> str:
     text = say.text(setting.text)
     unsaid = [choice for choice in setting.choices if choice not in text]
     return f"{text} ({', '.join(setting.choices)})" if unsaid else text
+
+
+COMMAND = Command(
+    N_("List the models, or show what one takes and its steps."),
+    models,
+    {"name": Word("[NAME]", N_("A model: its inputs, settings and steps."), model_names), **shared("lang")},
+)

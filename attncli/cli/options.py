@@ -1,4 +1,4 @@
-"""The words of a command: its options, how they are read, its help page, and what a shell may complete."""
+"""Commands and their words: how they are read, their help pages, and what a shell may complete."""
 
 # Annotations are real objects here (no `from __future__ import annotations`): Typer reads them.
 import inspect
@@ -8,13 +8,13 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from attncli.cli.output import WIDTH, Say, width
+from attncli.cli.output import WIDTH, Output, Say, Words, width
 from attncli.core.message import N_, InputError, Message, closest
 from attncli.core.record import Record
 from attncli.locale.fit import columns, definitions, wrap
 
 #: What a shell may offer for a word, from what stands before it.
-Complete = Callable[[typer.Context], Iterable[str]]
+Complete = Callable[[Words], Iterable[str]]
 
 # Commands.
 
@@ -151,13 +151,17 @@ class Word(Record):
         return not self.metavar
 
     @property
+    def is_list(self) -> bool:
+        return self.many or self.spec.endswith("...")
+
+    @property
     def is_required(self) -> bool:
         return not self.is_option and not all(word.startswith("[") for word in self.spec.split())
 
     def parameter(self, name: str, say: Say) -> inspect.Parameter:
         """The parameter of a function that Typer reads this from."""
         said: dict[str, Any] = {"help": say.text(self.help), "autocompletion": _offered(self.complete)}
-        kind: Any = list[str] if self.many or self.spec.endswith("...") else str
+        kind: Any = list[str] if self.is_list else str
         default: Any = self.default
         if self.is_flag:
             kind, info, default = bool, typer.Option(*self.options, **said), False
@@ -170,37 +174,72 @@ class Word(Record):
         return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def command_of(say: Say, name: str, help: str, run: Callable[..., int], words: Mapping[str, Word]) -> PlainCommand:
-    """The command `name`, which calls `run(say, **words)`."""
+class Command(Record):
+    """A command: what it is for, what it does with its words (the exit status comes back), and which words there are."""
 
-    def command(**given: Any) -> int:
-        return run(say, **given)
+    help: str
+    run: Callable[[Output, Words], int]
+    words: Mapping[str, Word]
 
-    parameters = [word.parameter(name, say) for name, word in words.items()]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(name, cls=PlainCommand, help=say.text(help))(command)
-    return cast(PlainCommand, typer.main.get_command(app))
+    def made(self, name: str, say: Say) -> PlainCommand:
+        """The command in one language, as Typer has it."""
 
+        def command(**given: Any) -> int:
+            words = {name: given[name] or () if word.is_list else given[name] for name, word in self.words.items()}
+            return self.run(Output(say, words), words)
 
-def group_of(say: Say, help: str, cls: type[PlainGroup] = PlainGroup) -> PlainGroup:
-    """A group of commands, which are added to it or found by its class."""
-    app = typer.Typer(cls=cls, rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=say.text(help))
-
-    @app.callback()
-    def start(lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text(SHARED["lang"].help))) -> None:
-        """--lang may stand before the command's name, too; the language was found before the words were read."""
-
-    return cast(PlainGroup, typer.main.get_command(app))
+        parameters = [word.parameter(name, say) for name, word in self.words.items()]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        app = typer.Typer(rich_markup_mode=None, add_completion=False)
+        app.command(name, cls=PlainCommand, help=say.text(self.help))(command)
+        return cast(PlainCommand, typer.main.get_command(app))
 
 
-def as_typed(words: Mapping[str, Word], given: Mapping[str, Any]) -> list[str]:
+class Group(Record):
+    """Commands under one name, each looked up only when it is asked for: some load NumPy.
+
+    Parameters
+    ----------
+    names : those there are; `part`: the one of a name
+    """
+
+    help: str
+    names: Callable[[], Sequence[str]]
+    part: "Callable[[str], Command | Group]"
+
+    def typer_class(self) -> type[PlainGroup]:
+        """The class by which Typer finds the commands."""
+        group = self
+
+        class Parts(PlainGroup):
+            def list_commands(self, ctx: Any) -> list[str]:
+                return list(group.names())
+
+            def get_command(self, ctx: Any, cmd_name: str) -> PlainCommand | PlainGroup | None:
+                return group.part(cmd_name).made(cmd_name, ctx.obj) if cmd_name in group.names() else None
+
+        return Parts
+
+    def made(self, name: str, say: Say) -> PlainGroup:
+        """The group in one language, as Typer has it."""
+        app = typer.Typer(
+            cls=self.typer_class(), rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=say.text(self.help),
+        )  # fmt: skip
+
+        @app.callback()
+        def start(lang: str = typer.Option("", "--lang", metavar="en|zh", help=say.text(SHARED["lang"].help))) -> None:
+            """--lang may stand before the command's name, too; the language was found before the words were read."""
+
+        return cast(PlainGroup, typer.main.get_command(app))
+
+
+def as_typed(words: Mapping[str, Word], given: Words) -> list[str]:
     """What somebody types who gives these values to these words."""
     typed: list[str] = []
     for name, word in words.items():
         value = given.get(name)
-        for one in value if isinstance(value, list) else [value]:
+        for one in (value or ()) if word.is_list else [value]:
             if one not in (None, False, word.default):
                 typed += [*word.options[:1], *([] if word.is_flag else [one])]
     return typed
@@ -215,37 +254,37 @@ def _offered(complete: Complete | None) -> Callable[..., list[str]] | None:
         return None
 
     def offered(ctx: typer.Context, incomplete: str) -> list[str]:
-        return [word for word in complete(ctx) if word.startswith(incomplete)]
+        return [word for word in complete(ctx.params) if word.startswith(incomplete)]
 
     return offered
 
 
-def example_ids(ctx: typer.Context) -> Iterable[str]:
+def example_ids(words: Words) -> Iterable[str]:
     """Ids of the worked examples."""
     from attncli.problems import library
 
     return library.ids()
 
 
-def model_names(ctx: typer.Context) -> Iterable[str]:
+def model_names(words: Words) -> Iterable[str]:
     """Names of the models."""
     from attncli import models
 
     return models.names()
 
 
-def _format_names(ctx: typer.Context) -> Iterable[str]:
+def _format_names(words: Words) -> Iterable[str]:
     from attncli import render
 
     return render.formats()
 
 
-def step_ids(ctx: typer.Context) -> Iterable[str]:
+def step_ids(words: Words) -> Iterable[str]:
     """Step ids of the problem that is named on the line, else those that attention and its relatives have."""
     from attncli.core.message import AttnError
     from attncli.problems.request import problem_named
 
-    problem = ctx.params.get("problem") or ctx.params.get("exercise")
+    problem = words.get("problem") or words.get("exercise")
     try:
         return problem_named(problem).graph().steps if problem else _USUAL
     except AttnError:

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from attncli.core.message import InputError, Language, Message, unknown
 from attncli.core.outputs import RUN, check_output, write_whole
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from attncli.problems.problem import Run
     from attncli.render.document import Block
     from attncli.render.view import View
+
+#: What was given to a command, by the names of its words: text, a list of texts, or whether a flag stands there.
+Words: TypeAlias = Mapping[str, Any]
 
 # Words.
 
@@ -248,7 +251,7 @@ class Output:
     words : of the command, by parameter name; of these format, output, force, expand and full are read
     """
 
-    def __init__(self, say: Say, words: Mapping[str, Any]) -> None:
+    def __init__(self, say: Say, words: Words) -> None:
         self.say = say
         self.words = words
         self.target: str | None = words.get("output")
@@ -329,6 +332,15 @@ class Output:
             raise InputError("{format} is not for a screen. Give a file: -o trace.{format}", format=format)
         self.write(content, RUN)
 
+    def page(self, blocks: Iterable[Block], format: str, *, coloured: bool = True) -> str:
+        """Blocks as Markdown, or as a table."""
+        if format != "markdown":
+            return self.text(blocks, coloured=coloured)
+        from attncli.render.document import say_in
+        from attncli.render.markdown import as_markdown
+
+        return as_markdown(blocks, say_in(self.language))
+
     def write_report(self, report: Report, format: str = "table") -> None:
         """Write what an experiment, a training or a continuation has found."""
         from attncli.core.outputs import REPORT
@@ -339,13 +351,8 @@ class Output:
             text = data.report_json(report, self.language)
         elif format == "csv":
             text = data.report_csv(report, self.language)
-        elif format == "markdown":
-            from attncli.render.document import say_in
-            from attncli.render.markdown import as_markdown
-
-            text = as_markdown(page(report), say_in(self.language))
         else:
-            text = self.text(page(report), coloured=False)
+            text = self.page(page(report), format, coloured=False)
         self.write(text, REPORT)
 
     def write(self, content: str | bytes, kind: str, example: str = "trace.md") -> None:

@@ -2,14 +2,12 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import typer
-
-from attncli.cli.options import PlainCommand, Word, command_of, shared
-from attncli.cli.output import Output, Say, TypedLines
+from attncli.cli.options import Command, Word, shared
+from attncli.cli.output import Output, TypedLines, Words
 from attncli.core.message import N_, InputError
 
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from attncli.practice.session import Session
 
 #: Words that may stand where an exercise is named, and what else each of them takes.
-_ALSO: Mapping[str, tuple[str, ...]] = {
+_ALSO = {
     "status": ("student", "log"),
     "report": ("format",),
     "forget": ("student", "log", "yes"),
@@ -26,25 +24,7 @@ _ALSO: Mapping[str, tuple[str, ...]] = {
 _SESSION = ("stage", "from_scratch", "seed", "count", "student", "log")
 
 
-def command(say: Say) -> PlainCommand:
-    """The command."""
-    words = {
-        "words": Word("[RECIPE|EXAMPLE|SKILL]", N_("What to practise; without it, what is best for you next. Or: status, report, forget."), _names, many=True),
-        "stage": Word("--stage 1..4", N_("How much is yours: 1 the last line only, 4 everything.")),
-        "from_scratch": Word("--from-scratch", N_("Everything is yours, like --stage 4.")),
-        "seed": Word("--seed N", N_("Number of the first set of numbers; the next ones follow.")),
-        "count": Word("--count N", N_("How many exercises (default: 1 for a worked example; otherwise until you quit).")),
-        "student": Word("--student NAME", N_("Who is practising, if several people share a log.")),
-        "log": Word("--log FILE", N_("The practice log, if it is not in your data folder.")),
-        "format": Word("--format NAME", N_("Format of the report: table, csv or jsonl.")),
-        "yes": Word("--yes", N_("Delete without asking.")),
-        **shared("lang"),
-    }  # fmt: skip
-    help = N_("Practise: one line after another, marked at once, and what went wrong comes back. Also: practice status, practice report LOG..., practice forget.")  # fmt: skip
-    return command_of(say, "practice", help, practice, words)
-
-
-def _names(ctx: typer.Context) -> Iterable[str]:
+def _names(words: Words) -> Iterable[str]:
     """Recipes, skills and worked examples, for the shell."""
     from attncli.practice.skills import SKILLS
     from attncli.problems import library
@@ -53,38 +33,38 @@ def _names(ctx: typer.Context) -> Iterable[str]:
     return (*_ALSO, *recipes.names(), *SKILLS, *library.ids())
 
 
-def practice(say: Say, **given: Any) -> int:
+def practice(out: Output, words: Words) -> int:
     """Practise, or look at what was practised."""
-    name, *more = given["words"] or [""]
+    name, *more = words["words"] or [""]
     takes = _ALSO.get(name, _SESSION)
     for parameter in (*_SESSION, "format", "yes"):
-        if given[parameter] not in (None, False) and parameter not in takes:
+        if words[parameter] not in (None, False) and parameter not in takes:
             raise InputError(
                 "{option} does not go with {command}. See attncli practice --help.",
                 option=f"--{parameter.replace('_', '-')}",
                 command=f"practice {name}".strip(),
             )
     if name == "report":
-        return _report(say, more, given)
+        return _report(out, more, words)
     if more:
         raise InputError("“{word}” is one exercise too many. Practise one at a time.", word=more[0][:60])
     if name == "status":
-        return _status(say, given)
+        return _status(out, words)
     if name == "forget":
-        return _forget(say, given)
-    return _practise(say, name, given)
+        return _forget(out, words)
+    return _practise(out, name, words)
 
 
-def _place(given: Mapping[str, Any]) -> Path:
+def _place(words: Words) -> Path:
     from attncli.practice.log import default_path
 
-    if given["log"] == "":
+    if words["log"] == "":
         raise InputError("--log “”: the name is empty. Give a file name, like {example}.", example="practice.jsonl")
-    return Path(given["log"]) if given["log"] is not None else default_path(os.environ)
+    return Path(words["log"]) if words["log"] is not None else default_path(os.environ)
 
 
-def _student(given: Mapping[str, Any]) -> str:
-    name = (given["student"] or "").strip()
+def _student(words: Words) -> str:
+    name = (words["student"] or "").strip()
     if not name.isprintable() or len(name) > 200:
         raise InputError(
             "--student: “{name}” cannot be used as a name. Write up to 200 characters, none of them invisible.",
@@ -96,7 +76,7 @@ def _student(given: Mapping[str, Any]) -> str:
 # A session.
 
 
-def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
+def _practise(out: Output, name: str, words: Words) -> int:
     from attncli.practice.log import Writer
     from attncli.practice.progress import Progress
     from attncli.practice.schedule import chooser
@@ -104,60 +84,58 @@ def _practise(say: Say, name: str, given: Mapping[str, Any]) -> int:
     from attncli.practice.skills import LAST_STAGE
     from attncli.problems.settings import LARGEST_SEED, whole_number
 
-    stage = whole_number("--stage", given["stage"], 1, LAST_STAGE)
-    if given["from_scratch"]:
+    stage = whole_number("--stage", words["stage"], 1, LAST_STAGE)
+    if words["from_scratch"]:
         if stage is not None:
             raise InputError("--from-scratch already means --stage 4. Keep one of the two.")
         stage = LAST_STAGE
-    seed = whole_number("--seed", given["seed"], 0, LARGEST_SEED)
-    count = whole_number("--count", given["count"], 1, 1000)
-    student = _student(given)
-    place = _place(given)
+    seed = whole_number("--seed", words["seed"], 0, LARGEST_SEED)
+    count = whole_number("--count", words["count"], 1, 1000)
+    student = _student(words)
+    place = _place(words)
     choose, is_example = chooser(name, stage, 1 if seed is None else seed)
     state = Progress.of(place, student)
-    ask = TypedLines(say)
+    ask = TypedLines(out.say)
     write = Writer(place)
     session = Session(choose, state, write, time.time, 1 if is_example and count is None else count)
-    _show(say, session, session.start())
+    _show(out, session, session.start())
     while not session.ended:
         assert session.exercise is not None
         line = ask(session.exercise.prompt)
-        _show(say, session, session.take("quit" if line is None else line))
+        _show(out, session, session.take("quit" if line is None else line))
     return 0
 
 
-def _show(say: Say, session: "Session", parts: Iterator["Reply"]) -> None:
+def _show(out: Output, session: "Session", parts: Iterator["Reply"]) -> None:
     """Show what a session says, each part as it comes."""
     from attncli.practice.replies import Sentence
     from attncli.render.exercise import part_blocks
 
-    out = Output(say, {})
     for part in parts:
         assert session.exercise is not None
         before = "\n" if isinstance(part, Sentence) and part.kind == "title" else ""
         shown = out.text(part_blocks(part, session.exercise, out.language))
         if shown.strip() or before:
-            say.out(before + shown)
+            out.say.out(before + shown)
 
 
 # What was practised.
 
 
-def _status(say: Say, given: Mapping[str, Any]) -> int:
+def _status(out: Output, words: Words) -> int:
     from attncli.practice.progress import Progress, status
 
-    place = _place(given)
-    Output(say, {}).write_report(status(Progress.of(place, _student(given)), time.time(), str(place)))
+    place = _place(words)
+    out.write_report(status(Progress.of(place, _student(words)), time.time(), str(place)))
     return 0
 
 
-def _report(say: Say, files: list[str], given: Mapping[str, Any]) -> int:
+def _report(out: Output, files: list[str], words: Words) -> int:
     from attncli.practice.log import read_all
     from attncli.practice.progress import by_student, csv_text, jsonl_text, report, rows
 
     if not files:
         raise InputError("Name the practice logs: attncli practice report LOG...")
-    out = Output(say, given)
     chosen = out.format(("table", "csv", "jsonl"))
     entries = read_all([Path(file) for file in files])
     now = time.time()
@@ -165,27 +143,41 @@ def _report(say: Say, files: list[str], given: Mapping[str, Any]) -> int:
         out.write_report(report(entries, now))
     else:
         found = rows(by_student(entries).values(), now)
-        say.out(csv_text(found) if chosen == "csv" else jsonl_text(found))
+        out.say.out(csv_text(found) if chosen == "csv" else jsonl_text(found))
     return 0
 
 
-def _forget(say: Say, given: Mapping[str, Any]) -> int:
+def _forget(out: Output, words: Words) -> int:
     from attncli.practice.log import forget, read
 
-    place = _place(given)
-    student = _student(given) or None
+    place = _place(words)
+    student = _student(words) or None
     if not place.exists():
-        say.out(say.text("There is nothing to delete: {path} does not exist.", path=str(place)) + "\n")
+        out.say.out(out.say.text("There is nothing to delete: {path} does not exist.", path=str(place)) + "\n")
         return 0
     entries = [entry for entry in read(place) if student is None or entry.student == student]
-    if not given["yes"]:
-        question = say.text(
+    if not words["yes"]:
+        question = out.say.text(
             "Delete {count} entries of {path}? They cannot be brought back. Type yes: ",
             count=len(entries),
             path=str(place),
         )
-        if (TypedLines(say)(question) or "").strip().casefold() not in ("yes", "y", "是"):
-            say.out(say.text("Nothing was deleted.") + "\n")
+        if (TypedLines(out.say)(question) or "").strip().casefold() not in ("yes", "y", "是"):
+            out.say.out(out.say.text("Nothing was deleted.") + "\n")
             return 0
-    say.out(say.text("Entries deleted: {count}.", count=forget(place, student)) + "\n")
+    out.say.out(out.say.text("Entries deleted: {count}.", count=forget(place, student)) + "\n")
     return 0
+
+
+COMMAND = Command(N_("Practise: one line after another, marked at once, and what went wrong comes back. Also: practice status, practice report LOG..., practice forget."), practice, {
+    "words": Word("[RECIPE|EXAMPLE|SKILL]", N_("What to practise; without it, what is best for you next. Or: status, report, forget."), _names, many=True),
+    "stage": Word("--stage 1..4", N_("How much is yours: 1 the last line only, 4 everything.")),
+    "from_scratch": Word("--from-scratch", N_("Everything is yours, like --stage 4.")),
+    "seed": Word("--seed N", N_("Number of the first set of numbers; the next ones follow.")),
+    "count": Word("--count N", N_("How many exercises (default: 1 for a worked example; otherwise until you quit).")),
+    "student": Word("--student NAME", N_("Who is practising, if several people share a log.")),
+    "log": Word("--log FILE", N_("The practice log, if it is not in your data folder.")),
+    "format": Word("--format NAME", N_("Format of the report: table, csv or jsonl.")),
+    "yes": Word("--yes", N_("Delete without asking.")),
+    **shared("lang"),
+})  # fmt: skip

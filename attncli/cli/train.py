@@ -3,13 +3,12 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attncli.cli.options import SHOWN, PlainCommand, Word, command_of, shared
-from attncli.cli.output import REPORTS, Output, Say, inputs_of, write_file
+from attncli.cli.options import SHOWN, Command, Word, shared
+from attncli.cli.output import REPORTS, Output, Say, Words, inputs_of, write_file
 from attncli.core.message import N_, InputError, Message
 
 if TYPE_CHECKING:
@@ -24,45 +23,12 @@ _ONE = N_("Training step {step}")
 _ONLY_STEP = ("expand", "decimals", "carry", "layout", "full")
 
 
-def command(say: Say) -> PlainCommand:
-    """The command."""
-    words = {
-        "text": Word("[TEXT]", N_("The text, @FILE, or - for standard input; a saved training brings its own.")),
-        "steps": Word("--steps N", N_("How many updates to make (default: 500).")),
-        "eta": Word("--eta NUMBER", N_("The learning rate η (default: 0.05 for adam, 0.2 for sgd).")),
-        "optimizer": Word("--optimizer adam|sgd", N_("How the numbers are updated (default: adam).")),
-        "split": Word("--split characters|words", N_("How the text is cut into tokens (default: characters).")),
-        "context": Word("--context N", N_("Tokens that are looked at together (default: 32, or the length of the text if it is shorter).")),
-        "d_model": Word("--d-model N", N_("Numbers in a token's vector (default: 4).")),
-        "d_k": Word("--d-k N", N_("Width of a head's queries and keys (default: 2).")),
-        "d_v": Word("--d-v N", N_("Width of a head's values (default: 2).")),
-        "heads": Word("--heads N", N_("Number of heads (default: 1).")),
-        "kv_heads": Word("--kv-heads N", N_("Number of heads of keys and values (default: as many as heads).")),
-        "layers": Word("--layers N", N_("Number of blocks; with 0, the default, there is causal attention and nothing else.")),
-        "d_ff": Word("--d-ff N", N_("Width of the feed-forward sublayer of a block (0: no such sublayer).")),
-        "positions": Word("--positions none|sinusoidal|learned", N_("What is added to the embeddings (default: sinusoidal; with --rotary: none).")),
-        "rotary": Word("--rotary", N_("Turn queries and keys by their positions.")),
-        "norm": Word("--norm pre|post", N_("Where the norms of a block are placed (default: pre).")),
-        "normalisation": Word("--normalisation layer|rms|none", N_("Which norm (default: layer).")),
-        "activation": Word("--activation NAME", N_("The activation of the feed-forward sublayer: relu, gelu, gelu_tanh, silu or swiglu (default: gelu).")),
-        "tied": Word("--tied", N_("Use the embedding table for the logits too.")),
-        "seed": Word("--seed N", N_("Seed of the first random numbers (default: 0).")),
-        "at": Word("--step K", N_("Show step K in full, every number of it, instead of the whole training.")),
-        "load": Word("--load FILE", N_("Go on with a saved training.")),
-        "save": Word("--save FILE", N_("Save the training (.npz) when it is done.")),
-        **shared(*(name for name in SHOWN if name not in ("step", "exact"))),
-    }  # fmt: skip
-    help = N_("Train a small GPT on a text and show what it learned: the loss, the next token, who looks at whom, a continuation.")  # fmt: skip
-    return command_of(say, "train", help, train, words)
-
-
-def train(say: Say, **words: Any) -> int:
+def train(out: Output, words: Words) -> int:
     """Train, and show what came of it; where it was stopped, what came of it until then."""
     from attncli.problems.settings import whole_number
     from attncli.training.spec import MOST_STEPS, STEPS
     from attncli.training.trainer import Trainer
 
-    out = Output(say, words)
     at = whole_number("--step", words["at"], 1, MOST_STEPS)
     if at is None:
         _refuse_options_of_a_step(words)
@@ -74,19 +40,19 @@ def train(say: Say, **words: Any) -> int:
     steps = whole_number("--steps", words["steps"], 0, MOST_STEPS)
     steps = STEPS if steps is None else steps
     last = trainer.step + steps
-    stop = _go_on(say, trainer, steps)
+    stop = _go_on(out.say, trainer, steps)
     from attncli.training.report import report
 
     found = report(trainer)  # which refuses numbers that are none, before they are saved
     if words["save"] is not None:
-        _save(say, words, trainer.state)
+        _save(out.say, words, trainer.state)
     out.write_report(found, chosen)
     if stop.asked:
-        say.error(_stopped(trainer, last, words["save"]))
+        out.say.error(_stopped(trainer, last, words["save"]))
     return stop.status
 
 
-def _state(words: Mapping[str, Any]) -> "TrainingState":
+def _state(words: Words) -> "TrainingState":
     """A new training, or a saved one to go on with."""
     from attncli.training.spec import begun, continued
 
@@ -118,7 +84,7 @@ def _stopped(trainer: "Trainer", last: int, saved: str | None) -> Message:
     )
 
 
-def _refuse_options_of_a_step(words: Mapping[str, Any]) -> None:
+def _refuse_options_of_a_step(words: Words) -> None:
     given = [name for name in _ONLY_STEP if words[name] not in (None, False)]
     if given:
         raise InputError("--{option} belongs to a single step. Write --step K with it, like --step 1.", option=given[0])
@@ -204,8 +170,36 @@ def _is_device(name: str) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _save(say: Say, words: Mapping[str, Any], state: "TrainingState") -> None:
+def _save(say: Say, words: Words, state: "TrainingState") -> None:
     from attncli.core.outputs import TRAINING
     from attncli.training.saved import as_bytes
 
     write_file(say, words["save"], as_bytes(state), TRAINING, "--save", _EXAMPLE, force=words["force"])
+
+
+COMMAND = Command(N_("Train a small GPT on a text and show what it learned: the loss, the next token, who looks at whom, a continuation."), train, {
+    "text": Word("[TEXT]", N_("The text, @FILE, or - for standard input; a saved training brings its own.")),
+    "steps": Word("--steps N", N_("How many updates to make (default: 500).")),
+    "eta": Word("--eta NUMBER", N_("The learning rate η (default: 0.05 for adam, 0.2 for sgd).")),
+    "optimizer": Word("--optimizer adam|sgd", N_("How the numbers are updated (default: adam).")),
+    "split": Word("--split characters|words", N_("How the text is cut into tokens (default: characters).")),
+    "context": Word("--context N", N_("Tokens that are looked at together (default: 32, or the length of the text if it is shorter).")),
+    "d_model": Word("--d-model N", N_("Numbers in a token's vector (default: 4).")),
+    "d_k": Word("--d-k N", N_("Width of a head's queries and keys (default: 2).")),
+    "d_v": Word("--d-v N", N_("Width of a head's values (default: 2).")),
+    "heads": Word("--heads N", N_("Number of heads (default: 1).")),
+    "kv_heads": Word("--kv-heads N", N_("Number of heads of keys and values (default: as many as heads).")),
+    "layers": Word("--layers N", N_("Number of blocks; with 0, the default, there is causal attention and nothing else.")),
+    "d_ff": Word("--d-ff N", N_("Width of the feed-forward sublayer of a block (0: no such sublayer).")),
+    "positions": Word("--positions none|sinusoidal|learned", N_("What is added to the embeddings (default: sinusoidal; with --rotary: none).")),
+    "rotary": Word("--rotary", N_("Turn queries and keys by their positions.")),
+    "norm": Word("--norm pre|post", N_("Where the norms of a block are placed (default: pre).")),
+    "normalisation": Word("--normalisation layer|rms|none", N_("Which norm (default: layer).")),
+    "activation": Word("--activation NAME", N_("The activation of the feed-forward sublayer: relu, gelu, gelu_tanh, silu or swiglu (default: gelu).")),
+    "tied": Word("--tied", N_("Use the embedding table for the logits too.")),
+    "seed": Word("--seed N", N_("Seed of the first random numbers (default: 0).")),
+    "at": Word("--step K", N_("Show step K in full, every number of it, instead of the whole training.")),
+    "load": Word("--load FILE", N_("Go on with a saved training.")),
+    "save": Word("--save FILE", N_("Save the training (.npz) when it is done.")),
+    **shared(*(name for name in SHOWN if name not in ("step", "exact"))),
+})  # fmt: skip

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attncli.cli.options import PlainCommand, Word, command_of, example_ids, shared
-from attncli.cli.output import Output, Say, is_terminal, width
+from attncli.cli.options import Command, Word, example_ids, shared
+from attncli.cli.output import Output, Say, Words, is_terminal, width
 from attncli.core.message import N_, InputError, Message, unknown
 from attncli.locale.fit import columns, definitions, wrap
 
@@ -19,27 +19,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[a-zA-Z][\w-]*")
 
 
-def command(say: Say) -> PlainCommand:
-    """The command."""
-    words = {
-        "what": Word("[PROBLEM|EXAMPLE|RECIPE]", N_("A problem file, the id of a worked example, or a recipe (--list shows them)."), example_ids),
-        "output": Word("-o, --output FILE|FOLDER", N_("Where to write: .html (to print), .tex, .md, .txt or .toml (an empty sheet); for variants a folder.")),
-        "key": Word("--key", N_("The answer key instead: what belongs in every box, how far apart right answers may be, and what each mistake would have given.")),
-        "variants": Word("--variants N", N_("Number of sheets, with different numbers and equal effort.")),
-        "students": Word("--students FILE.csv", N_("A sheet for every name in the column student; the same name gets the same sheet again.")),
-        "seed": Word("--seed TEXT", N_("Seed of the numbers: the same seed gives the same numbers (default: 1).")),
-        "decimals": Word("--decimals D", N_("Decimals to write.")),
-        "ask": Word("--ask ID", N_("Ask for this step only (can be given several times)."), many=True),
-        "explain": Word("--explain", N_("Say which mistakes the numbers of a recipe tell apart.")),
-        "list_": Word("--list", N_("List the recipes.")),
-        "jobs": Word("-j, --jobs N", N_("Number of processes that make the sheets side by side (default: 1).")),
-        **shared("force", "lang"),
-    }  # fmt: skip
-    help = N_("Print an exercise with boxes to fill in, its answer key, or variants for a whole class.")
-    return command_of(say, "worksheet", help, worksheet, words)
-
-
-def worksheet(say: Say, **words: Any) -> int:
+def worksheet(out: Output, words: Words) -> int:
     """Write a worksheet, a key, or variants; or say what the recipes are and what they tell apart."""
     from attncli.problems import library
     from attncli.problems.request import problem_named
@@ -47,7 +27,7 @@ def worksheet(say: Say, **words: Any) -> int:
 
     what = words["what"]
     if words["list_"]:
-        say.out(_listing(say))
+        out.say.out(_listing(out.say))
         return 0
     if what is None:
         raise InputError(
@@ -62,19 +42,19 @@ def worksheet(say: Say, **words: Any) -> int:
             )  # fmt: skip
         if _WORD.fullmatch(what) and library.find(what) is None and not Path(what).exists():
             raise unknown(Message("The recipe or worked example"), what, [*recipes.names(), *library.ids()])
-        return _single(say, problem_named(what), words)
+        return _single(out, problem_named(what), words)
     if words["variants"] is not None and words["students"] is not None:
         raise InputError(
             "--variants and --students: give one of them; with --students there is a sheet for every name."
         )
-    order = _order(say, what, words)
+    order = _order(out.say, what, words)
     if words["explain"]:
-        say.out(_explained(say, order))
+        out.say.out(_explained(out.say, order))
         return 0
     if not order.variants and not order.students:
         problem, _ = _first(order).drawn()
-        return _single(say, problem, words)
-    return _set(say, order, words)
+        return _single(out, problem, words)
+    return _set(out, order, words)
 
 
 def _first(order: "SetOrder") -> "Job":
@@ -82,7 +62,7 @@ def _first(order: "SetOrder") -> "Job":
     return order.changed(variants=1, students=()).sheets()[0]
 
 
-def _order(say: Say, recipe: str, words: dict[str, Any]) -> "SetOrder":
+def _order(say: Say, recipe: str, words: Words) -> "SetOrder":
     from attncli.problems.settings import whole_number
     from attncli.worksheets.folder import MOST_VARIANTS, SetOrder, students_of
 
@@ -92,12 +72,12 @@ def _order(say: Say, recipe: str, words: dict[str, Any]) -> "SetOrder":
         whole_number("--variants", words["variants"], 1, MOST_VARIANTS) or 0,
         () if words["students"] is None else students_of(words["students"]),
         whole_number("--decimals", words["decimals"], 1, 6),
-        tuple(words["ask"] or ()),
+        tuple(words["ask"]),
         say.language.code,
     )
 
 
-def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
+def _single(out: Output, problem: "Problem", words: Words) -> int:
     """One worksheet or key, on the screen or in a file."""
     from attncli.core.outputs import SHEET
     from attncli.marking.mark import marker_of
@@ -107,7 +87,6 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
     from attncli.worksheets.folder import answers_text
     from attncli.worksheets.key import key_of, powers_of
 
-    out = Output(say, words)
     target = out.target
     ending = ".txt" if target is None else Path(target).suffix.lower()
     if ending not in (*SHEETS, ".toml"):
@@ -129,7 +108,7 @@ def _single(say: Say, problem: "Problem", words: dict[str, Any]) -> int:
     return 0
 
 
-def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
+def _set(out: Output, order: "SetOrder", words: Words) -> int:
     """A folder of variants."""
     import shlex
 
@@ -156,7 +135,7 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
             coming = counting(coming, sys.stderr, stack, 0, len(order.sheets()))
         sheets = write(folder, order, coming, sheet_printer)
     hidden = {f"{proof.step}: {proof.id}" for one in sheets for proof in one.proofs if not proof.is_alone}
-    t, where = say.text, words["output"]
+    t, where = out.say.text, words["output"]
     made = t("Sheets in {folder}: {count}. Print sheets.html; the answer key is teacher/key.html.", folder=where, count=len(sheets))  # fmt: skip
     # A command stays on one line, to be copied.
     lines = [wrap(made, width()), t("To mark: attncli grade {folder} ANSWERS", folder=shlex.quote(where))]
@@ -165,7 +144,7 @@ def _set(say: Say, order: "SetOrder", words: dict[str, Any]) -> int:
         lines.append(
             wrap(t("Not told apart on every sheet (teacher/certificate.json): {names}.", names=names), width())
         )
-    say.out("".join(f"{line}\n" for line in lines))
+    out.say.out("".join(f"{line}\n" for line in lines))
     return 0
 
 
@@ -194,3 +173,19 @@ def _explained(say: Say, order: "SetOrder") -> str:
         if entries:
             lines += ["", titles[name], *(wrap(entry, width(), "  ", "    ") for entry in entries)]
     return "\n".join(lines[1:]) + "\n"
+
+
+COMMAND = Command(N_("Print an exercise with boxes to fill in, its answer key, or variants for a whole class."), worksheet, {
+    "what": Word("[PROBLEM|EXAMPLE|RECIPE]", N_("A problem file, the id of a worked example, or a recipe (--list shows them)."), example_ids),
+    "output": Word("-o, --output FILE|FOLDER", N_("Where to write: .html (to print), .tex, .md, .txt or .toml (an empty sheet); for variants a folder.")),
+    "key": Word("--key", N_("The answer key instead: what belongs in every box, how far apart right answers may be, and what each mistake would have given.")),
+    "variants": Word("--variants N", N_("Number of sheets, with different numbers and equal effort.")),
+    "students": Word("--students FILE.csv", N_("A sheet for every name in the column student; the same name gets the same sheet again.")),
+    "seed": Word("--seed TEXT", N_("Seed of the numbers: the same seed gives the same numbers (default: 1).")),
+    "decimals": Word("--decimals D", N_("Decimals to write.")),
+    "ask": Word("--ask ID", N_("Ask for this step only (can be given several times)."), many=True),
+    "explain": Word("--explain", N_("Say which mistakes the numbers of a recipe tell apart.")),
+    "list_": Word("--list", N_("List the recipes.")),
+    "jobs": Word("-j, --jobs N", N_("Number of processes that make the sheets side by side (default: 1).")),
+    **shared("force", "lang"),
+})  # fmt: skip
