@@ -1,7 +1,8 @@
 """The number systems a graph can be evaluated in.
 
 One small set of functions, four meanings: `floating` (float64), `hand` (rounds after every
-step), `interval` (guaranteed bounds) and `exact` (SymPy). An op is written once, with these.
+step), `interval` (guaranteed bounds) and `exact` (SymPy). An op is written once, with these; so what it calculates can
+be written down as well (`Written` in `attncli.core.terms`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from attncli.core.graph import Graph, Op, Step, default_symbol, gradient_id, gra
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
-from attncli.core.terms import Term, at
 
 
 class Seed(Record):
@@ -40,7 +39,6 @@ SUM_PATHS = Op(
     compute=_sum,
     axes=lambda params: ", ".join(["i j"] * params["count"]) + " -> i j",
     formula=lambda params, columns: " + ".join(f"#{i}" for i in range(1, params["count"] + 1)),
-    terms=lambda step, index, values: Term("sum", *(at(values, path, index) for path in step.inputs)),
     why=N_(
         "Several paths lead from here to the loss. A small change travels along all of them, so their gradients add."
     ),

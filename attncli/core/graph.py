@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from attncli.core.axes import Axis, join_axes, show_shape, wrong_axis_count, wro
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import InputError, LimitError, Message, NoSuchRow, ShapeError, unknown
 from attncli.core.record import Record
-from attncli.core.terms import Index, Term, Values
+from attncli.core.terms import WRITTEN, Cells, Index, Term, Values, cells_of
 
 Params: TypeAlias = Mapping[str, Any]
 
@@ -36,26 +37,26 @@ class Op(Record):
     Parameters
     ----------
     name : what it is called
-    compute : (arithmetic, *operands, **params) -> value
     axes : "i k, j k -> i j": letters that stand for the last axes of each operand and of the result; a leading
         head axis goes through; "1" is an axis of length 1, "a+b" and "a*b" join two, "=name:param" is a new one
         whose length is a parameter; a step may give these two other names; a last operand with "?" may be missing
+    compute : (arithmetic, *operands, **params) -> value; in the arithmetic of terms, what stands behind every cell
     formula : LaTeX with operand places #1, #2 as TeX has them, or (params and notes, columns) -> LaTeX; `columns`: with tokens as
         columns
-    terms : (step, index, values) -> the arithmetic of one cell
     why : what it does and why, for a step that says nothing more special
     backward : one rule an operand, None for a constant; an empty tuple: no operand has one of its own
     numbers : (params and notes) -> the formula with the numbers put in, where that says more
+    terms : (step, index) -> the arithmetic of one cell, where a step has no operands to say it of
     """
 
     name: str
-    compute: Callable[..., Value]
     axes: str | Callable[[Params], str]
+    compute: Callable[..., Value]
     formula: str | Callable[[Params, bool], str]
-    terms: Callable[[Step, Index, Values], Term]
     why: str
     backward: tuple[Rule | None, ...] = ()
     numbers: Callable[[Params], str] | None = None
+    terms: Callable[[Step, Index], Term] | None = None
 
 
 class Swap(Record):
@@ -125,6 +126,17 @@ class Step(Record):
     def numbers(self) -> str | None:
         """The formula with the numbers put in, where that says more."""
         return self.op.numbers({**self.params, **self.notes}) if self.op.numbers is not None else None
+
+    def terms(self, values: Values) -> Cells:
+        """The arithmetic behind every cell, from the numbers of an evaluation.
+
+        They choose rows and say what is hidden; beyond that a cell is calculated in the same way whatever they are, so
+        that a page or a spreadsheet can calculate it anew from others.
+        """
+        if self.op.terms is not None:
+            return Cells(tuple(axis.size for axis in self.axes), partial(self.op.terms, self))
+        cells: Cells = self.op.compute(WRITTEN, *(cells_of(name, values[name]) for name in self.inputs), **self.params)
+        return cells
 
 
 #: Of a step: id, what computes it, operands, parameters.

@@ -1,16 +1,22 @@
 """The arithmetic behind one cell, as a small expression tree.
 
 `1×1 + 2×0` is a sum of products of two cells each. Renderers put the numbers in; `why` opens
-the cells it refers to, one after another, back to the inputs.
+the cells it refers to, one after another, back to the inputs. No op says it by hand: it is what the op calculates, in
+an arithmetic of terms (`Written`).
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from attncli.arithmetic import Value
-from attncli.core.matrix import Matrix
+import numpy as np
+
+from attncli.arithmetic import Indices, Value
+from attncli.arithmetic.floating import FLOATING
+from attncli.core.matrix import BoolArray, FloatArray, Matrix
 
 Index: TypeAlias = tuple[int, ...]
 
@@ -31,9 +37,6 @@ class Term:
     Kinds: "cell" (step id, index), "number" (a float), "text" (a word), and over further terms
     "sum", "product", "difference", "quotient", "negative", "exp", "ln", "power", "root", "tanh", "erf", "sin", "cos", "max",
     "positive" (1 of what is above 0, else 0). A difference of −∞ and −∞ is −∞: what is hidden stays hidden.
-
-    A term says what is calculated whatever the numbers are: it depends on the step and the place, never on a value, so
-    that a page or a spreadsheet can calculate it anew from other numbers.
     """
 
     __slots__ = ("kind", "parts")
@@ -109,82 +112,114 @@ def number(value: float) -> Term:
     return Term("number", float(value))
 
 
-def at(values: Values, step_id: str, index: Sequence[int]) -> Term:
-    """The cell of `step_id` at `index`, counted from the last axis; an axis of length 1 is spread."""
-    shape = values[step_id].shape
-    own = tuple(index)[len(index) - len(shape) :]
-    return cell(step_id, tuple(0 if size == 1 else i for i, size in zip(own, shape, strict=True)))
+# --- A calculation written down instead of carried out ------------------------------------------------------------------
 
 
-def along(values: Values, step_id: str, index: Index, axis: int) -> list[Term]:
-    """The cells of `step_id` at `index` all along one axis, which is counted from the end."""
-    before, after = index[: len(index) + axis], index[len(index) + axis + 1 :]
-    return [at(values, step_id, (*before, place, *after)) for place in range(values[step_id].shape[axis])]
+class Cells:
+    """An array of terms, each written down when its place is asked for.
 
-
-# --- Calculations entry by entry, written down instead of carried out --------------------------------------------------
-
-
-def _function(kind: str) -> staticmethod[[Term], Term]:
-    return staticmethod(lambda a: Term(kind, a))
-
-
-class Written:
-    """The part of an `Arithmetic` that works entry by entry, on the term of one cell in the place of numbers.
-
-    What an op of this kind calculates is what stands on the screen: the same function, once with numbers and once with
-    terms. Products of products and sums of sums are written in a row, a number before the cell that it multiplies;
-    a · (1/b) is a/b, 0 − a is −a, a + 0 is a, −1 · 0.5 is −0.5.
+    Attributes
+    ----------
+    shape : of the array
+    numbers : of an operand, what stands in its cells: ids choose rows, and what is hidden takes no part
     """
 
-    def constant(self, matrix: Matrix) -> Term:
-        match next(matrix.each()):
-            case ("sqrt", ("num", str(under))):
-                return Term("root", number(float(under)))
-        return number(matrix.values.item())
+    __slots__ = ("_written", "numbers", "shape")
 
-    def round_step(self, value: Term) -> Term:
-        return value
+    def __init__(self, shape: tuple[int, ...], written: Callable[[Index], Term], numbers: Value = None) -> None:
+        self.shape = shape
+        self.numbers = numbers
+        self._written = written
 
-    def round_intermediate(self, value: Term) -> Term:
-        return value
+    def __getitem__(self, index: Index) -> Term:
+        """The term at a place, counted from the last axis; an axis of length 1 is the same all along."""
+        if len(index) != len(self.shape) or 1 in self.shape:
+            own = index[len(index) - len(self.shape) :]
+            index = tuple([0 if size == 1 else i for i, size in zip(own, self.shape, strict=True)])
+        return self._written(index)
 
-    def add(self, a: Term, b: Term) -> Term:
-        return a if _is_number(b, 0.0) else Term("sum", *_in_a_row("sum", a), *_in_a_row("sum", b))
-
-    def subtract(self, a: Term, b: Term) -> Term:
-        return Term("negative", b) if _is_number(a, 0.0) else Term("difference", a, b)
-
-    def multiply(self, a: Term, b: Term) -> Term:
-        if b.kind == "quotient" and _is_number(b.parts[0], 1.0):
-            return Term("quotient", a, b.parts[1])
-        first, *others = _in_a_row("product", b)
-        if first.kind == "number" and _is_number(a, -1.0):
-            return Term("product", number(-first.value), *others)
-        if first.kind == "number" and a.kind == "cell":
-            return Term("product", first, a, *others)
-        return Term("product", *_in_a_row("product", a), first, *others)
-
-    def divide(self, a: Term, b: Term) -> Term:
-        return Term("quotient", a, b)
-
-    exp, log, sqrt = _function("exp"), _function("ln"), _function("root")
-    tanh, erf, sin, cos = _function("tanh"), _function("erf"), _function("sin"), _function("cos")
-    is_positive = _function("positive")
-
-    def positive(self, a: Term) -> Term:
-        return Term("max", a, number(0.0))
-
-    def repeat(self, a: Term, count: int, axis: int) -> Term:
-        """A number that is repeated along its line is the same at every place of it."""
-        return a
-
-    def hidden(self, a: Term) -> bool:
-        """Terms know of themselves what becomes of −∞."""
-        return False
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
 
-WRITTEN = Written()
+def cells_of(step_id: str, numbers: Value) -> Cells:
+    """The cells of a step or an input, from which others are calculated."""
+    return Cells(numbers.shape, lambda index: cell(step_id, index), numbers)
+
+
+def _entrywise(function: Callable[..., Term]) -> Callable[..., Cells]:
+    """What is done to the terms at each place."""
+
+    def method(self: Written, *operands: Cells) -> Cells:
+        shape = np.broadcast_shapes(*(a.shape for a in operands))
+        return Cells(shape, lambda index: function(*(a[index] for a in operands)))
+
+    return method
+
+
+def _kind(kind: str) -> Callable[..., Cells]:
+    return _entrywise(lambda *parts: Term(kind, *parts))
+
+
+def _moving(function: Callable[..., Value]) -> Callable[..., Cells]:
+    """What only moves numbers about: done to their places, which are counted."""
+
+    def method(self: Written, a: Cells, *where: Any) -> Cells:
+        places = function(_places(a), *where)
+        return Cells(places.shape, lambda index: a[_place(places[index], a.shape)])
+
+    return method
+
+
+def _places(a: Cells) -> Indices:
+    return np.arange(math.prod(a.shape)).reshape(a.shape)
+
+
+def _place(number: int, shape: tuple[int, ...]) -> Index:
+    return tuple(map(int, np.unravel_index(number, shape)))
+
+
+def _along(together: Callable[[list[Term]], Term]) -> Callable[..., Cells]:
+    """What is made of all terms along an axis, or along several."""
+
+    def method(self: Written, a: Cells, axis: int | tuple[int, ...]) -> Cells:
+        axes = {each % a.ndim for each in ([axis] if isinstance(axis, int) else axis)}
+
+        def written(index: Index) -> Term:
+            lines = [range(size) if i in axes else (index[i],) for i, size in enumerate(a.shape)]
+            return together([a[place] for place in itertools.product(*lines)])
+
+        return Cells(tuple(1 if i in axes else size for i, size in enumerate(a.shape)), written)
+
+    return method
+
+
+def _total(parts: list[Term]) -> Term:
+    """A sum, without what is 0 whatever the numbers are."""
+    parts = [part for part in parts if not _is_number(part, 0.0)]
+    return Term("sum", *parts) if parts else number(0.0)
+
+
+def _sum(a: Term, b: Term) -> Term:
+    return a if _is_number(b, 0.0) else Term("sum", *_in_a_row("sum", a), *_in_a_row("sum", b))
+
+
+def _difference(a: Term, b: Term) -> Term:
+    if _is_number(a, 0.0):
+        return Term("negative", b.terms[0] if b.kind == "sum" and len(b.parts) == 1 else b)
+    return Term("difference", a, b)
+
+
+def _product(a: Term, b: Term) -> Term:
+    if b.kind == "quotient" and _is_number(b.parts[0], 1.0):
+        return Term("quotient", a, b.parts[1])
+    first, *others = _in_a_row("product", b)
+    if first.kind == "number" and _is_number(a, -1.0):
+        return Term("product", number(-first.value), *others)
+    if first.kind == "number" and a.kind == "cell":
+        return Term("product", first, a, *others)
+    return Term("product", *_in_a_row("product", a), first, *others)
 
 
 def _is_number(term: TermPart, value: float) -> bool:
@@ -194,3 +229,74 @@ def _is_number(term: TermPart, value: float) -> bool:
 def _in_a_row(kind: str, term: Term) -> list[Term]:
     """What a sum or a product is made of; any other term is by itself."""
     return term.terms if term.kind == kind else [term]
+
+
+class Written:
+    """The `Arithmetic` of terms: what an op calculates is what stands on the screen.
+
+    Products of products and sums of sums are written in a row, a number before the cell that it multiplies;
+    a · (1/b) is a/b, 0 − a is −a, a + 0 is a, −1 · 0.5 is −0.5.
+    """
+
+    name = "written"
+
+    add, subtract, multiply, divide = _entrywise(_sum), _entrywise(_difference), _entrywise(_product), _kind("quotient")
+    exp, log, sqrt, tanh, erf, sin, cos = map(_kind, ("exp", "ln", "root", "tanh", "erf", "sin", "cos"))
+    positive, is_positive = _entrywise(lambda a: Term("max", a, number(0.0))), _kind("positive")
+    sum, max = _along(_total), _along(lambda parts: Term("max", *parts))
+    swapaxes, take, slice = _moving(FLOATING.swapaxes), _moving(FLOATING.take), _moving(FLOATING.slice)
+    repeat, reshape = _moving(FLOATING.repeat), _moving(FLOATING.reshape)
+
+    def constant(self, matrix: Matrix) -> Cells:
+        match matrix.entries:
+            case (("sqrt", ("num", str(under))),):
+                return Cells(matrix.shape, lambda index: Term("root", number(float(under))))
+        return Cells(matrix.shape, lambda index: number(matrix.values[index]))
+
+    def round_step(self, value: Cells) -> Cells:
+        return value
+
+    round_intermediate = round_step
+
+    def matmul(self, a: Cells, b: Cells) -> Cells:
+        def written(index: Index) -> Term:
+            *heads, i, j = index
+            return _total([_product(a[(*heads, i, k)], b[(*heads, k, j)]) for k in range(a.shape[-1])])
+
+        heads = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return Cells((*heads, a.shape[-2], b.shape[-1]), written)
+
+    def scatter_add(self, a: Cells, rows: Indices, count: int) -> Cells:
+        def written(index: Index) -> Term:
+            *head, row, column = index
+            return _total([a[(*head, int(i), column)] for i in np.flatnonzero(rows == row)])
+
+        return Cells((*a.shape[:-2], count, a.shape[-1]), written)
+
+    def concatenate(self, parts: Sequence[Cells], axis: int) -> Cells:
+        owner = np.concatenate([np.full(part.shape, i) for i, part in enumerate(parts)], axis)
+        places = np.concatenate([_places(part) for part in parts], axis)
+
+        def written(index: Index) -> Term:
+            part = parts[int(owner[index])]
+            return part[_place(places[index], part.shape)]
+
+        return Cells(places.shape, written)
+
+    def where(self, condition: BoolArray, a: Cells, b: Cells) -> Cells:
+        marks = np.broadcast_to(condition, np.broadcast_shapes(condition.shape, a.shape, b.shape))
+
+        def written(index: Index) -> Term:
+            # Terms know of themselves that −∞ less −∞ stays hidden.
+            return a[index] if marks[index] and not _is_number(a[index], -math.inf) else b[index]
+
+        return Cells(marks.shape, written)
+
+    def hidden(self, a: Cells) -> BoolArray:
+        return np.isneginf(self.plain(a))
+
+    def plain(self, a: Cells) -> FloatArray:
+        return np.asarray(a.numbers, dtype=np.float64)
+
+
+WRITTEN = Written()

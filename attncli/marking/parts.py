@@ -43,7 +43,7 @@ def parts_wrong(graph: Graph, chain: Chain, step_id: str, line: Line, rules: Rul
     said = []
     for index in np.argwhere(wrong):
         place = tuple(int(i) for i in index)
-        term = step.op.terms(step, place, values)
+        term = step.terms(values)[place]
         if term.kind != "sum" or not 1 < len(term.parts) <= _MOST:
             return ()
         found = next(_slips(term, values, place, float(line.values[0][place]), half), None)

@@ -10,7 +10,6 @@ from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Op, Params, Step, Swap, gradient_id, part_of
 from attncli.core.message import N_
 from attncli.core.record import Record
-from attncli.core.terms import Index, Term, Values
 from attncli.ops.elementwise import IDENTITY
 
 #: What is calculated instead, by step id.
@@ -84,11 +83,7 @@ def instead(step: Step, compute: Callable[..., Value], *inputs: str, **params: A
     Of more than one operation, it settles every line that a person writes down in between. Operands may all have one
     more axis in front, of sheets side by side: the result is then the stack of what each would come to.
     """
-    return {step.id: Swap(Op("instead", compute, "", "", _no_terms, ""), inputs, params)}
-
-
-def _no_terms(step: Step, index: Index, values: Values) -> Term:
-    return Term("text", "?")
+    return {step.id: Swap(Op("instead", "", compute, "", ""), inputs, params)}
 
 
 def with_operands(step: Step, op: Op, inputs: Sequence[str], params: Params) -> dict[str, Swap]:

@@ -1,7 +1,6 @@
 """Entry by entry: what happens to a number does not depend on its neighbours.
 
-An op of this kind is said once, by the function that calculates it: the same function writes down the arithmetic of a
-cell (`WRITTEN`). Its slope, and what a step of training makes of a number, stand beside it.
+A curve's slope, and what a step of training makes of a number, stand beside it.
 """
 
 from __future__ import annotations
@@ -16,25 +15,6 @@ from attncli.core.graph import Graph, Op, Params, Rule, Step, part_of
 from attncli.core.matrix import EXACT, Expression, Matrix, as_matrix
 from attncli.core.message import N_
 from attncli.core.record import Record
-from attncli.core.terms import WRITTEN, Index, Term, Values, at
-
-
-def entrywise(
-    name: str,
-    axes: str | Callable[[Params], str],
-    compute: Callable[..., Value],
-    formula: str | Callable[[Params, bool], str],
-    why: str,
-    *backward: Rule | None,
-    numbers: Callable[[Params], str] | None = None,
-) -> Op:
-    """An op whose every cell is calculated from the cells at its place, by `compute`."""
-
-    def terms(step: Step, index: Index, values: Values) -> Term:
-        term: Term = compute(WRITTEN, *(at(values, operand, index) for operand in step.inputs), **step.params)
-        return term
-
-    return Op(name, compute, axes, formula, terms, why, backward, numbers)
 
 
 def numeral(xp: Arithmetic, value: float) -> Value:
@@ -69,7 +49,7 @@ def unchanged(why: str = "") -> Rule:
     return lambda graph, step, upstream, target: graph.apply(IDENTITY, target, upstream, why=why or None)
 
 
-IDENTITY = entrywise("identity", "i j -> i j", lambda xp, a: a, "#1", N_("The gradient passes unchanged."), unchanged())
+IDENTITY = Op("identity", "i j -> i j", lambda xp, a: a, "#1", N_("The gradient passes unchanged."), (unchanged(),))
 
 
 # --- sums and products ------------------------------------------------------------------------------------------------
@@ -77,7 +57,7 @@ IDENTITY = entrywise("identity", "i j -> i j", lambda xp, a: a, "#1", N_("The gr
 
 def sum_of_two(name: str, why: str, *rules: Rule | None) -> Op:
     """a + b under a name of its own."""
-    return entrywise(name, "i j, i j -> i j", lambda xp, a, b: xp.add(a, b), "#1 + #2", why, *rules)
+    return Op(name, "i j, i j -> i j", lambda xp, a, b: xp.add(a, b), "#1 + #2", why, rules)
 
 
 TO_BOTH = unchanged(
@@ -103,14 +83,16 @@ MASK = sum_of_two(
     None,
 )
 
-MULTIPLY: Op = entrywise(
+MULTIPLY: Op = Op(
     "multiply",
     "i j, i j -> i j",
     lambda xp, a, b: xp.multiply(a, b),
     r"#1 \odot #2",
     N_("Multiply entry by entry, not row by column."),
-    lambda graph, step, upstream, target: graph.apply(MULTIPLY, target, upstream, step.inputs[1]),
-    lambda graph, step, upstream, target: graph.apply(MULTIPLY, target, upstream, step.inputs[0]),
+    (
+        lambda graph, step, upstream, target: graph.apply(MULTIPLY, target, upstream, step.inputs[1]),
+        lambda graph, step, upstream, target: graph.apply(MULTIPLY, target, upstream, step.inputs[0]),
+    ),
 )
 
 
@@ -147,13 +129,13 @@ def _scale_numbers(params: Params) -> str:
     return _scaled_by(params, str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}")
 
 
-SCALE: Op = entrywise(
+SCALE: Op = Op(
     "scale",
     "i j -> i j",
     _scaled,
     _scale_formula,
     N_("Every entry gets the same factor. A factor on the way forward is the same factor on the way back."),
-    lambda graph, step, upstream, target: graph.apply(SCALE, target, upstream, notes=step.notes, **step.params),
+    (lambda graph, step, upstream, target: graph.apply(SCALE, target, upstream, notes=step.notes, **step.params),),
     numbers=_scale_numbers,
 )
 
@@ -165,13 +147,13 @@ def _exp_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     graph.apply(MULTIPLY, target, upstream, step.id, why=N_("The slope of e^x is e^x itself."))
 
 
-EXP = entrywise(
+EXP = Op(
     "exp",
     "i j -> i j",
     lambda xp, a: xp.exp(a),
     "e^{#1}",
     N_("e^x makes every entry positive and keeps their order. e^0 = 1, and e^−∞ = 0 for what is hidden."),
-    _exp_gradient,
+    (_exp_gradient,),
 )
 
 
@@ -285,15 +267,15 @@ def _activation_gradient(graph: Graph, step: Step, upstream: str, target: str) -
     graph.apply(MULTIPLY, target, upstream, slope, why=why)
 
 
-ACTIVATION = entrywise(
+ACTIVATION = Op(
     "activation",
     "i j -> i j",
     lambda xp, a, *, kind: CURVES[kind].value(xp, a),
     lambda params, columns: CURVES[params["kind"]].formula,
     N_("Every entry goes through the same curve. Without it, two matrices in a row could do no more than one."),
-    _activation_gradient,
+    (_activation_gradient,),
 )
-ACTIVATION_SLOPE = entrywise(
+ACTIVATION_SLOPE = Op(
     "activation_slope",
     "i j -> i j",
     lambda xp, a, *, kind: CURVES[kind].slope(xp, a),
@@ -324,16 +306,16 @@ def _softcap_gradient(graph: Graph, step: Step, upstream: str, target: str) -> N
     graph.apply(MULTIPLY, target, upstream, slope, why=why)
 
 
-SOFTCAP = entrywise(
+SOFTCAP = Op(
     "softcap",
     "i j -> i j",
     _softcap,
     r"c \tanh(#1 / c)",
     N_("Large scores are bent softly towards the cap; small ones hardly change."),
-    _softcap_gradient,
+    (_softcap_gradient,),
     numbers=lambda params: rf"{size(params, 'cap'):g} \tanh(#1 / {size(params, 'cap'):g})",
 )
-CAP_SLOPE = entrywise(
+CAP_SLOPE = Op(
     "cap_slope",
     "i j -> i j",
     _cap_slope,
@@ -344,14 +326,16 @@ CAP_SLOPE = entrywise(
 
 # --- a step of training -----------------------------------------------------------------------------------------------
 
-UPDATE = entrywise(
+UPDATE = Op(
     "update",
     "i j, i j -> i j",
     lambda xp, a, gradient, *, eta: xp.subtract(a, xp.multiply(xp.constant(eta), gradient)),
     r"#1 - \eta \, #2",
     N_("The gradient points uphill, so a small step the other way (η is the step size) makes the loss smaller."),
-    unchanged(),
-    lambda graph, step, upstream, target: graph.apply(SCALE, target, upstream, factor=step.params["eta"].negated()),
+    (
+        unchanged(),
+        lambda graph, step, upstream, target: graph.apply(SCALE, target, upstream, factor=step.params["eta"].negated()),
+    ),
     numbers=lambda params: rf"#1 - {in_formula(size(params, 'eta'))} \cdot #2",
 )
 
@@ -387,7 +371,7 @@ def _adam_numbers(params: Params) -> str:
     return rf"#1 - {eta} \, \frac{{#2}}{{\sqrt{{#3}} + {eps}}}"
 
 
-MOVING_AVERAGE = entrywise(
+MOVING_AVERAGE = Op(
     "moving_average",
     "i j, i j -> i j",
     _moving_average,
@@ -396,14 +380,14 @@ MOVING_AVERAGE = entrywise(
     numbers=_moving_average_numbers,
 )
 #: Divided by 1 − βᵗ.
-UNBIASED = entrywise(
+UNBIASED = Op(
     "unbiased",
     "i j, 1 1 -> i j",
     lambda xp, a, correction: xp.divide(a, correction),
     r"\frac{#1}{#2}",
     N_("The running mean began at 0 and is too small at first; this makes up for it."),
 )
-ADAM_UPDATE = entrywise(
+ADAM_UPDATE = Op(
     "adam_update",
     "i j, i j, i j -> i j",
     _adam_update,

@@ -8,7 +8,7 @@ from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.core.graph import Graph, Op, Step
 from attncli.core.matrix import BoolArray, FloatArray, as_matrix
 from attncli.core.message import N_, NoSuchRow
-from attncli.core.terms import Index, Term, Values, at, number
+from attncli.core.terms import Term
 
 #: How near to a whole number an id is.
 _NEAR = 0.25
@@ -24,7 +24,7 @@ ENCODE = Op(
     compute=_encode,
     axes="-> =token:count",
     formula=r"\operatorname{id}(\text{token})",
-    terms=lambda step, index, values: Term("text", step.notes["tokens"][index[0]]),
+    terms=lambda step, index: Term("text", step.notes["tokens"][index[0]]),
     why=N_("A computer cannot multiply words. Each token gets its number in the vocabulary, counted from 0."),
 )
 
@@ -66,11 +66,6 @@ def _no_such_row(numbers: FloatArray, wrong: BoolArray, count: int) -> NoSuchRow
     return error
 
 
-def _rows_written(values: Values, ids: str) -> list[int]:
-    """The rows that the written ids name, for the arithmetic of a cell."""
-    return [round(float(value)) for value in np.ravel(values[ids])]
-
-
 # --- rows out of a table, and added into it ---------------------------------------------------------------------------
 
 
@@ -81,12 +76,6 @@ def _look_up(xp: Arithmetic, table: Value, ids: Value) -> Value:
         behind = xp.constant(as_matrix(np.full((*table.shape[:-2], 1, table.shape[-1]), np.nan)))
         table = xp.concatenate([table, behind], -2)
     return xp.take(table, rows)
-
-
-def _look_up_terms(step: Step, index: Index, values: Values) -> Term:
-    table, ids = step.inputs
-    *head, i, j = index
-    return at(values, table, (*head, _rows_written(values, ids)[i], j))
 
 
 def _look_up_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
@@ -100,7 +89,6 @@ LOOK_UP = Op(
     compute=_look_up,
     axes="v d, n -> n d",
     formula=lambda params, columns: "#1[:, #2]" if columns else "#1[#2]",
-    terms=_look_up_terms,
     why=N_("Each id names a {row} of the table; that {row} becomes the token's vector."),
     backward=(_look_up_gradient, None),
 )
@@ -118,20 +106,11 @@ def added_up(xp: Arithmetic, added: Value, rows: Indices, count: int) -> Value:
     return xp.slice(xp.scatter_add(added, rows, count + 1), -2, 0, count)
 
 
-def _scatter_add_terms(step: Step, index: Index, values: Values) -> Term:
-    *head, v, j = index
-    tokens = [i for i, row in enumerate(_rows_written(values, step.inputs[1])) if row == v]
-    if not tokens:
-        return number(0.0)
-    return Term("sum", *(at(values, step.inputs[0], (*head, i, j)) for i in tokens))
-
-
 SCATTER_ADD = Op(
     name="scatter_add",
     compute=_scatter_add,
     axes="n d, n -> =vocabulary:count d",
     formula=r"\sum_{i:\, #2_i = v} (#1)_i",
-    terms=_scatter_add_terms,
     why=N_(
         "Each token sends its gradient back to the {row} it was looked up from. A repeated token adds, it never overwrites;"
         " a {row} nobody looked up gets 0."

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.message import N_
-from attncli.core.terms import Index, Term, Values, at, cell, number
 from attncli.ops.elementwise import numeral
 
 #: The axis of the queries of all heads side by side, whose width is often taken for d_k.
@@ -25,35 +24,17 @@ def joined(xp: Arithmetic, first: Value, second: Value, axis: int) -> Value:
     return xp.concatenate([first, second], axis)
 
 
-def moved(index: Index, along: int, by: int) -> Index:
-    """A place, `by` further along an axis that is counted from the end."""
-    place = list(index)
-    place[along] += by
-    return tuple(place)
-
-
 def slice_along(along: int, name: str, axes: str, formula: Callable[[Params, bool], str], why: str) -> Op:
     """Some consecutive rows or columns: places start … start+length−1 of the axis `along`."""
 
     def compute(xp: Arithmetic, a: Value, *, start: int, length: int) -> Value:
         return xp.slice(a, along, start, start + length)
 
-    def terms(step: Step, index: Index, values: Values) -> Term:
-        return at(values, step.inputs[0], moved(index, along, step.params["start"]))
-
-    return Op(name, compute, axes, formula, terms, why)
+    return Op(name, axes, compute, formula, why)
 
 
 def join_along(along: int, name: str, axes: str, formula: Callable[[Params, bool], str], why: str, transpose: Op) -> Op:
     """All of the first operand, then all of the second, along the axis `along`; `transpose` cuts them apart."""
-
-    def compute(xp: Arithmetic, first: Value, second: Value) -> Value:
-        return joined(xp, first, second, along)
-
-    def terms(step: Step, index: Index, values: Values) -> Term:
-        first, second = step.inputs
-        before = values[first].shape[along]
-        return at(values, first, index) if index[along] < before else at(values, second, moved(index, along, -before))
 
     def cut(position: int) -> Rule:
         def gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
@@ -63,7 +44,7 @@ def join_along(along: int, name: str, axes: str, formula: Callable[[Params, bool
 
         return gradient
 
-    return Op(name, compute, axes, formula, terms, why, (cut(0), cut(1)))
+    return Op(name, axes, lambda xp, first, second: joined(xp, first, second, along), formula, why, (cut(0), cut(1)))
 
 
 def _rows_formula(params: Params, columns: bool) -> str:
@@ -122,11 +103,6 @@ def _split(xp: Arithmetic, a: Value, *, heads: int, width: int) -> Value:
     return xp.swapaxes(xp.reshape(a, (*a.shape[:-1], heads, width)), -3, -2)
 
 
-def _split_terms(step: Step, index: Index, values: Values) -> Term:
-    h, i, j = index
-    return at(values, step.inputs[0], (i, h * step.params["width"] + j))
-
-
 def _split_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     axis = graph.axes(step.inputs[0])[-1]
     heads, width = step.params["heads"], step.params["width"]
@@ -138,7 +114,6 @@ SPLIT_HEADS = Op(
     compute=_split,
     axes="n w -> =head:heads n =d:width",
     formula=r"\operatorname{split}(#1)",
-    terms=_split_terms,
     why=N_("Every {row} is cut into equal pieces, one for each head."),
     backward=(_split_gradient,),
 )
@@ -148,12 +123,6 @@ def _merge(xp: Arithmetic, a: Value, *, heads: int, width: int) -> Value:
     """Columns h·width … (h+1)·width−1 of row i: row i of head h of a (head n width), as (n heads·width)."""
     rows_first = xp.swapaxes(a, -3, -2)
     return xp.reshape(rows_first, (*rows_first.shape[:-2], heads * width))
-
-
-def _merge_terms(step: Step, index: Index, values: Values) -> Term:
-    i, j = index
-    width = step.params["width"]
-    return at(values, step.inputs[0], (j // width, i, j % width))
 
 
 def _merge_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
@@ -166,7 +135,6 @@ MERGE_HEADS = Op(
     compute=_merge,
     axes="h n d -> n h*d",
     formula=r"\operatorname{concat}(#1)",
-    terms=_merge_terms,
     why=N_("The pieces of a {row} are put side by side again, head 1 first."),
     backward=(_merge_gradient,),
 )
@@ -180,11 +148,6 @@ def _repeat(xp: Arithmetic, a: Value, *, group: int, heads: int) -> Value:
     return xp.repeat(a, group, -3)
 
 
-def _repeat_terms(step: Step, index: Index, values: Values) -> Term:
-    h, i, j = index
-    return at(values, step.inputs[0], (h // step.params["group"], i, j))
-
-
 def _repeat_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     axis = graph.axes(step.inputs[0])[0]
     graph.apply(SUM_KV_GROUPS, target, upstream, group=step.params["group"], heads=axis.size, axes=(axis.name,))
@@ -195,7 +158,6 @@ REPEAT_KV = Op(
     compute=_repeat,
     axes="g n d -> =head:heads n d",
     formula=r"\operatorname{repeat}(#1)",
-    terms=_repeat_terms,
     why=N_("Neighbouring query heads share one head of keys and values, so it is repeated for each of them."),
     backward=(_repeat_gradient,),
 )
@@ -208,12 +170,6 @@ def _sum_groups(xp: Arithmetic, a: Value, *, group: int, heads: int) -> Value:
     return xp.reshape(xp.sum(grouped, -2), (*more, heads, rows, width))
 
 
-def _sum_groups_terms(step: Step, index: Index, values: Values) -> Term:
-    h, i, j = index
-    group = step.params["group"]
-    return Term("sum", *(at(values, step.inputs[0], (h * group + g, i, j)) for g in range(group)))
-
-
 def _sum_groups_gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
     graph.apply(REPEAT_KV, target, upstream, group=step.params["group"], heads=graph.shape(step.inputs[0])[0])
 
@@ -223,7 +179,6 @@ SUM_KV_GROUPS = Op(
     compute=_sum_groups,
     axes="h n d -> =kv_head:heads n d",
     formula=r"\sum_{\text{group}} #1",
-    terms=_sum_groups_terms,
     why=N_("A shared head worked for several query heads, so it receives the sum of their gradients."),
     backward=(_sum_groups_gradient,),
 )
@@ -239,18 +194,11 @@ def _head_mean(xp: Arithmetic, a: Value) -> Value:
     return xp.divide(xp.reshape(total, (*total.shape[:-3], *total.shape[-2:])), numeral(xp, heads))
 
 
-def _head_mean_terms(step: Step, index: Index, values: Values) -> Term:
-    source = step.inputs[0]
-    heads = values[source].shape[-3]
-    return Term("quotient", Term("sum", *(cell(source, (h, *index)) for h in range(heads))), number(heads))
-
-
 HEAD_MEAN = Op(
     name="head_mean",
     compute=_head_mean,
     axes="h i j -> i j",
     formula=r"\frac{1}{H} \sum_h #1",
-    terms=_head_mean_terms,
     why=N_(
         "The heads' weights averaged, as many libraries return them. This is only to look at: the output is not computed from it."
     ),
@@ -273,8 +221,5 @@ TO_HEADS: Op = Op(
     compute=_to_heads,
     axes="i j -> =head:heads i j",
     formula=r"\frac{1}{H} #1",
-    terms=lambda step, index, values: Term(
-        "quotient", cell(step.inputs[0], tuple(index[1:])), number(step.params["heads"])
-    ),
     why=N_("Each head makes up 1/H of the mean, so it gets 1/H of the mean's gradient."),
 )

@@ -8,11 +8,10 @@ from functools import reduce
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Indices, Value
-from attncli.core.graph import Op, Params, Step
+from attncli.core.graph import Op, Params
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_
-from attncli.core.terms import Index, Term, Values, along, at, number
-from attncli.ops.elementwise import entrywise, numeral
+from attncli.ops.elementwise import numeral
 
 
 def total(xp: Arithmetic, a: Value, ndim: int) -> Value:
@@ -39,23 +38,11 @@ def _mean_square(xp: Arithmetic, a: Value, *, ndim: int = 2) -> Value:
     return xp.divide(_square_sum(xp, a, ndim=ndim), numeral(xp, np.prod(a.shape[-ndim:])))
 
 
-def _square_sum_terms(step: Step, index: Index, values: Values) -> Term:
-    source = step.inputs[0]
-    cells = [at(values, source, place) for place in np.ndindex(values[source].shape)]
-    return Term("sum", *(Term("product", entry, entry) for entry in cells))
-
-
-def _mean_square_terms(step: Step, index: Index, values: Values) -> Term:
-    squares = _square_sum_terms(step, index, values)
-    return Term("quotient", squares, number(len(squares.parts)))
-
-
 SQUARE_SUM = Op(
     name="square_sum",
     compute=_square_sum,
     axes=lambda params: _of_everything(1, params),
     formula=r"\sum #1^2",
-    terms=_square_sum_terms,
     why=N_("Square every entry, so that signs do not cancel, and add up."),
 )
 MEAN_SQUARE = Op(
@@ -63,7 +50,6 @@ MEAN_SQUARE = Op(
     compute=_mean_square,
     axes=lambda params: _of_everything(1, params),
     formula=r"\frac{1}{N} \sum #1^2",
-    terms=_mean_square_terms,
     why=N_("Square every entry, so that signs do not cancel, and take the mean."),
 )
 
@@ -73,13 +59,8 @@ MEAN_SQUARE = Op(
 
 def _weighted_sum(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2) -> Value:
     """Σ a ⊙ coefficients, of `ndim` axes, as a 1×1 array."""
-    return total(xp, xp.multiply(a, coefficients), ndim)
-
-
-def _weighted_sum_terms(step: Step, index: Index, values: Values) -> Term:
-    a, coefficients = step.inputs
-    used = [tuple(map(int, place)) for place in np.argwhere(np.asarray(values[coefficients], dtype=np.float64) != 0)]
-    return Term("sum", *(Term("product", at(values, coefficients, i), at(values, a, i)) for i in used))
+    used = np.asarray(xp.plain(coefficients)) != 0
+    return total(xp, xp.where(used, xp.multiply(coefficients, a), numeral(xp, 0.0)), ndim)
 
 
 WEIGHTED_SUM = Op(
@@ -87,7 +68,6 @@ WEIGHTED_SUM = Op(
     compute=_weighted_sum,
     axes=lambda params: _of_everything(2, params),
     formula=lambda params, columns: str(params.get("written") or r"\sum #2 \odot #1"),
-    terms=_weighted_sum_terms,
     why=N_("The loss: one number that says how far off we are."),
 )
 
@@ -112,7 +92,7 @@ def signed_sum(parts: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-WEIGHTED_TOTAL = entrywise(
+WEIGHTED_TOTAL = Op(
     "weighted_total",
     lambda params: ", ".join(["i j"] * len(params["factors"])) + " -> i j",
     _weighted_total,
@@ -126,10 +106,9 @@ WEIGHTED_TOTAL = entrywise(
 
 def _log_loss(xp: Arithmetic, a: Value, y: Value, *, ndim: int = 2, rows: bool = False) -> Value:
     """−Σ y ln a over the entries where y is not 0: of everything (1 1), or of each row (… i 1)."""
-    counted = np.asarray(xp.plain(y)) != 0
-    zero = numeral(xp, 0.0)
+    factors, log, zero = np.asarray(xp.plain(y)), xp.log(a), numeral(xp, 0.0)
     # Where nothing counts, ln 0 must not meet the 0 in front of it.
-    each = xp.where(counted, xp.multiply(y, xp.log(a)), zero)
+    each = xp.where(factors == 0, zero, xp.where(factors == 1, log, xp.multiply(y, log)))
     return xp.subtract(zero, xp.sum(each, -1) if rows else total(xp, each, ndim))
 
 
@@ -138,24 +117,11 @@ def _log_loss_formula(params: Params, columns: bool) -> str:
     return params.get("written") or usual
 
 
-def _log_loss_terms(step: Step, index: Index, values: Values) -> Term:
-    a, y = step.inputs
-    places = [tuple(map(int, place)) for place in np.argwhere(values[y])]
-    if step.params.get("rows"):
-        places = [place for place in places if place[:-1] == tuple(index[:-1])]
-    parts = []
-    for place in places:
-        log = Term("ln", at(values, a, place))
-        parts.append(log if float(values[y][place]) == 1.0 else Term("product", at(values, y, place), log))
-    return Term("negative", parts[0] if len(parts) == 1 else Term("sum", *parts))
-
-
 LOG_LOSS = Op(
     name="log_loss",
     compute=_log_loss,
     axes=lambda params: "i j, i j -> i 1" if params.get("rows") else _of_everything(2, params),
     formula=_log_loss_formula,
-    terms=_log_loss_terms,
     why=N_("Minus the logarithm of a probability: 0 where it is 1, and larger the nearer it is to 0."),
 )
 
@@ -167,19 +133,11 @@ def _log_slope(xp: Arithmetic, a: Value, y: Value) -> Value:
     return xp.where(counted, xp.subtract(zero, xp.divide(y, xp.where(counted, a, one))), zero)
 
 
-def _log_slope_terms(step: Step, index: Index, values: Values) -> Term:
-    a, y = step.inputs
-    if not values[y][tuple(index)]:
-        return number(0.0)
-    return Term("negative", Term("quotient", at(values, y, index), at(values, a, index)))
-
-
 LOG_SLOPE = Op(
     name="log_slope",
     compute=_log_slope,
     axes="i j, i j -> i j",
     formula=r"-\frac{#2}{#1}",
-    terms=_log_slope_terms,
     why=N_(
         "The slope of −ln a is −1/a: the smaller the probability, the harder it is pulled up. Entries that the loss does not"
         " ask for get gradient 0."
@@ -202,22 +160,14 @@ def _with_target(y: FloatArray, count: int) -> Indices:
     return np.argsort(without, axis=-1, kind="stable")[..., :count]
 
 
-def _pick_terms(step: Step, index: Index, values: Values) -> Term:
-    p, y = step.inputs
-    row = int(_with_target(values[y], step.params["count"])[index[0]])
-    pairs = zip(along(values, p, (row, 0), -1), along(values, y, (row, 0), -1), strict=True)
-    return Term("sum", *(Term("product", *pair) for pair in pairs))
-
-
 PICK = Op(
     name="pick",
     compute=_pick,
     axes="i j, i j -> =counted:count 1",
     formula=r"\sum_j #1 \odot #2",
-    terms=_pick_terms,
     why=N_("Each {row} of Y holds a single 1, at the target: only the probability of the target is left."),
 )
-NEGATIVE_LOG = entrywise(
+NEGATIVE_LOG = Op(
     "negative_log",
     "i j -> i j",
     lambda xp, a: xp.subtract(numeral(xp, 0.0), xp.log(a)),  # 0 − ln 1 is 0; −1 · 0 would be −0
@@ -232,18 +182,11 @@ def _average(xp: Arithmetic, a: Value, *, mean: bool) -> Value:
     return xp.divide(added, numeral(xp, a.shape[-2])) if mean else added
 
 
-def _average_terms(step: Step, index: Index, values: Values) -> Term:
-    cells = along(values, step.inputs[0], index, -2)
-    added = Term("sum", *cells)
-    return Term("quotient", added, number(len(cells))) if step.params["mean"] else added
-
-
 AVERAGE = Op(
     name="average",
     compute=_average,
     axes="i 1 -> 1 1",
     formula=lambda params, columns: r"\frac{1}{N} \sum #1" if params["mean"] else r"\sum #1",
-    terms=_average_terms,
     why=N_("One number for the whole sequence: the loss."),
 )
 
@@ -257,18 +200,11 @@ def _class_error(xp: Arithmetic, p: Value, y: Value, *, some: bool = False) -> V
     return xp.where(counted, error, numeral(xp, 0.0))
 
 
-def _class_error_terms(step: Step, index: Index, values: Values) -> Term:
-    if step.params.get("some") and not np.any(values[step.inputs[1]][index[0]]):
-        return number(0.0)
-    return Term("difference", *(at(values, operand, index) for operand in step.inputs))
-
-
 CLASS_ERROR = Op(
     name="class_error",
     compute=_class_error,
     axes="i j, i j -> i j",
     formula="#1 - #2",
-    terms=_class_error_terms,
     why=N_(
         "Softmax and the logarithm after it together have a simple slope: the probability, "
         "minus 1 at the target. So a step downhill lowers every wrong class and raises the "
@@ -277,7 +213,7 @@ CLASS_ERROR = Op(
 )
 
 
-BATCH_SHARE = entrywise(
+BATCH_SHARE = Op(
     "batch_share",
     "i j -> i j",
     lambda xp, a, *, count: xp.divide(a, numeral(xp, count)),

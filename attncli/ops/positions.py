@@ -10,8 +10,8 @@ from attncli.arithmetic import Arithmetic, Indices, Value
 from attncli.core.graph import Graph, Op, Params, Step
 from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import N_
-from attncli.core.terms import Index, Term, Values, at, number
-from attncli.ops.elementwise import TO_BOTH, entrywise, size, sum_of_two
+from attncli.core.terms import Index, Term, number
+from attncli.ops.elementwise import TO_BOTH, size, sum_of_two
 from attncli.ops.layout import joined
 
 # --- angles -----------------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def _angle_numbers(params: Params) -> str:
     return rf"\frac{{{above}}}{{{size(params, 'base'):g}^{{{exponent}}}}}"
 
 
-def _angle_terms(step: Step, index: Index, values: Values) -> Term:
+def _angle_terms(step: Step, index: Index) -> Term:
     p, i = index
     params = step.params
     powers, over = usual_exponents(params)
@@ -117,8 +117,8 @@ ANGLE = Op(
         " every later one more slowly."
     ),
 )
-SINE = entrywise("sine", "i j -> i j", lambda xp, a: xp.sin(a), r"\sin #1", N_("The sine of every angle."))
-COSINE = entrywise("cosine", "i j -> i j", lambda xp, a: xp.cos(a), r"\cos #1", N_("The cosine of every angle."))
+SINE = Op("sine", "i j -> i j", lambda xp, a: xp.sin(a), r"\sin #1", N_("The sine of every angle."))
+COSINE = Op("cosine", "i j -> i j", lambda xp, a: xp.cos(a), r"\cos #1", N_("The cosine of every angle."))
 
 
 # --- the position code ------------------------------------------------------------------------------------------------
@@ -150,20 +150,12 @@ def _sinusoid_formula(params: Params, columns: bool) -> str:
     return r"\sin(#1), \cos(#1), \ldots"
 
 
-def _sinusoid_terms(step: Step, index: Index, values: Values) -> Term:
-    source = step.inputs[0]
-    pairs = values[source].shape[-1]
-    place = int(_order(step.params["width"], pairs, step.params["arrangement"])[index[-1]])
-    return Term("cos" if place >= pairs else "sin", at(values, source, (*index[:-1], place % pairs)))
-
-
 #: Vaswani et al., arXiv 1706.03762, section 3.5.
 SINUSOID = Op(
     name="sinusoid",
     compute=_sinusoid,
     axes="n p -> n =d_model:width",
     formula=_sinusoid_formula,
-    terms=_sinusoid_terms,
     why=N_(
         "Each angle gives two numbers, its sine and its cosine, like the hands of a clock: together they say where a hand"
         " stands, and moving on by k positions turns each hand by its own fixed angle, wherever one starts."
@@ -191,7 +183,7 @@ def _rotate(xp: Arithmetic, a: Value, cos: Value, sin: Value, *, pairing: str, r
     if reverse:
         rotated = [xp.add(x_cos, y_sin), xp.subtract(y_cos, x_sin)]
     else:
-        rotated = [xp.subtract(x_cos, y_sin), xp.add(x_sin, y_cos)]
+        rotated = [xp.subtract(x_cos, y_sin), xp.add(y_cos, x_sin)]
     whole = columns_of(xp, xp.concatenate(rotated, -1), np.argsort(np.concatenate(_places(pairs, pairing))))
     if 2 * pairs == a.shape[-1]:
         return whole
@@ -209,22 +201,6 @@ def _rotate_formula(params: Params, columns: bool) -> str:
     return rf"R_{{{angle}}} \, #1 \ (#2, #3)"
 
 
-def _rotate_terms(step: Step, index: Index, values: Values) -> Term:
-    a, cos, sin = step.inputs
-    *head, row, column = index
-    pairs = values[cos].shape[-1]
-    if column >= 2 * pairs:
-        return at(values, a, index)
-    first, second = _places(pairs, step.params["pairing"])
-    pair = int(np.argmax((first == column) | (second == column)))
-    is_first = bool(first[pair] == column)
-    own = Term("product", at(values, a, index), at(values, cos, (row, pair)))
-    partner = int(second[pair] if is_first else first[pair])
-    across = Term("product", at(values, a, (*head, row, partner)), at(values, sin, (row, pair)))
-    minus = is_first != bool(step.params.get("reverse"))
-    return Term("difference" if minus else "sum", own, across)
-
-
 def _rotate_back(graph: Graph, step: Step, upstream: str, target: str) -> None:
     """A rotation is undone by turning back, and that is its transpose."""
     back = not step.params.get("reverse", False)
@@ -238,7 +214,6 @@ ROTATE = Op(
     compute=_rotate,
     axes="n d, n p, n p -> n d",
     formula=_rotate_formula,
-    terms=_rotate_terms,
     why=N_(
         "Each pair (x, y) is turned by its angle: (x cos θ − y sin θ, x sin θ + y cos θ). Its length does not change."
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.message import N_, Message
-from attncli.core.terms import Index, Term, Values, at
 from attncli.ops.rows import COLUMN_SUM
 
 
@@ -29,21 +28,6 @@ def _formula(params: Params, columns: bool) -> str:
     second = r"#2^{\top}" if params.get("transpose_b") else "#2"
     # With tokens as columns every matrix is transposed, and (A B)ᵀ = Bᵀ Aᵀ: the order turns, the marks stay.
     return f"{second} {first}" if columns else f"{first} {second}"
-
-
-def _products(step: Step, index: Index, values: Values) -> list[Term]:
-    """The products that are added up."""
-    a, b = step.inputs[:2]
-    *head, i, j = index
-    a_transposed, b_transposed = step.params.get("transpose_a"), step.params.get("transpose_b")
-    return [
-        Term(
-            "product",
-            at(values, a, (*head, k, i) if a_transposed else (*head, i, k)),
-            at(values, b, (*head, j, k) if b_transposed else (*head, k, j)),
-        )
-        for k in range(values[a].shape[-2 if a_transposed else -1])
-    ]
 
 
 def factor_gradients(
@@ -93,7 +77,6 @@ PRODUCT: Op = Op(
     compute=_product,
     axes=_axes,
     formula=_formula,
-    terms=lambda step, index, values: Term("sum", *_products(step, index, values)),
     why=N_("Row times column: multiply entry by entry and add up."),
     backward=(_to_factor(0), _to_factor(1)),
 )
@@ -104,16 +87,11 @@ def _affine(xp: Arithmetic, a: Value, w: Value, b: Value, **transposed: bool) ->
     return xp.add(_product(xp, a, w, **transposed), b)
 
 
-def _affine_terms(step: Step, index: Index, values: Values) -> Term:
-    return Term("sum", *_products(step, index, values), at(values, step.inputs[2], index))
-
-
 AFFINE = Op(
     name="affine",
     compute=_affine,
     axes=lambda params: "i k, j k, 1 j -> i j" if params.get("transpose_b") else "i k, k j, 1 j -> i j",
     formula=lambda params, columns: f"{_formula(params, columns)} + #3",
-    terms=_affine_terms,
     why=N_("Row times column, and the bias is added to every {row}."),
     backward=(*PRODUCT.backward, lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream)),
 )

@@ -8,8 +8,7 @@ from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Op, Params, Rule, Step
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
-from attncli.core.terms import Index, Term, Values, along, at, number
-from attncli.ops.elementwise import IDENTITY, MULTIPLY, SCALE, entrywise, in_formula, literal, numeral, size, unchanged
+from attncli.ops.elementwise import IDENTITY, MULTIPLY, SCALE, in_formula, numeral, size, unchanged
 
 
 def _over_width(op: Op, graph: Graph, step: Step, upstream: str, target: str) -> None:
@@ -25,18 +24,17 @@ ROW_SUM = Op(
     compute=lambda xp, a: xp.sum(a, -1),
     axes="i j -> i 1",
     formula=r"\sum_j #1",
-    terms=lambda step, index, values: Term("sum", *along(values, step.inputs[0], index, -1)),
     why=N_("Add up each {row}."),
     backward=(lambda graph, step, upstream, target: _over_width(BROADCAST, graph, step, upstream, target),),
 )
 #: A column (… i 1) repeated `width` times (… i j).
-BROADCAST: Op = entrywise(
+BROADCAST: Op = Op(
     "broadcast",
     "i 1 -> i =j:width",
     lambda xp, a, *, width: xp.repeat(a, width, -1),
     lambda params, columns: r"\mathbf{1} \, #1" if columns else r"#1 \mathbf{1}^{\top}",
     N_("Every entry of a {row} counts once in its sum, so each gets the sum's gradient in full."),
-    lambda graph, step, upstream, target: graph.apply(ROW_SUM, target, upstream),
+    (lambda graph, step, upstream, target: graph.apply(ROW_SUM, target, upstream),),
 )
 
 ROW_MAX = Op(
@@ -44,7 +42,6 @@ ROW_MAX = Op(
     compute=lambda xp, a: xp.max(a, -1),
     axes="i j -> i 1",
     formula=r"\max_j #1",
-    terms=lambda step, index, values: Term("max", *along(values, step.inputs[0], index, -1)),
     why=N_(
         "The largest score in each {row} that is not masked. Subtracting it first keeps e^x "
         "from overflowing and does not change the weights."
@@ -57,7 +54,6 @@ COLUMN_SUM = Op(
     compute=lambda xp, a: xp.sum(a, -2),
     axes="i j -> 1 j",
     formula=lambda params, columns: r"\sum_j #1" if columns else r"\sum_i #1",
-    terms=lambda step, index, values: Term("sum", *along(values, step.inputs[0], index, -2)),
     why=N_("Every {row} used the same numbers, so the gradients of all {rows} are added."),
 )
 
@@ -70,27 +66,22 @@ def row_mean(xp: Arithmetic, a: Value) -> Value:
     return xp.divide(xp.sum(a, -1), numeral(xp, a.shape[-1]))
 
 
-def _over_row(cells: list[Term]) -> Term:
-    return Term("quotient", Term("sum", *cells), number(len(cells)))
-
-
 ROW_MEAN = Op(
     name="row_mean",
     compute=row_mean,
     axes="i j -> i 1",
     formula=lambda params, columns: r"\frac{1}{d} \sum_i #1" if columns else r"\frac{1}{d} \sum_j #1",
-    terms=lambda step, index, values: _over_row(along(values, step.inputs[0], index, -1)),
     why=N_("The mean of each {row}: its entries added up, divided by how many there are."),
     backward=(lambda graph, step, upstream, target: _over_width(SHARE_MEAN, graph, step, upstream, target),),
 )
 #: A column (… i 1) over `width`, repeated as often (… i width).
-SHARE_MEAN: Op = entrywise(
+SHARE_MEAN: Op = Op(
     "share_mean",
     "i 1 -> i =j:width",
     lambda xp, a, *, width: xp.repeat(xp.divide(a, numeral(xp, width)), width, -1),
     lambda params, columns: r"\frac{1}{d} \mathbf{1} \, #1" if columns else r"\frac{1}{d} #1 \mathbf{1}^{\top}",
     N_("Every entry of a {row} moves the mean by 1/d of its own change, so each gets 1/d of the mean's gradient."),
-    lambda graph, step, upstream, target: graph.apply(ROW_MEAN, target, upstream),
+    (lambda graph, step, upstream, target: graph.apply(ROW_MEAN, target, upstream),),
 )
 
 
@@ -101,9 +92,6 @@ ROW_MEAN_SQUARE = Op(
     compute=lambda xp, a: row_mean(xp, xp.multiply(a, a)),
     axes="i j -> i 1",
     formula=lambda params, columns: r"\frac{1}{d} \sum_i #1^2" if columns else r"\frac{1}{d} \sum_j #1^2",
-    terms=lambda step, index, values: _over_row(
-        [Term("product", entry, entry) for entry in along(values, step.inputs[0], index, -1)]
-    ),
     why=N_("Square every entry, so that signs do not cancel, and take the mean of each {row}."),
     backward=(lambda graph, step, upstream, target: graph.apply(SHARE_SQUARE, target, step.inputs[0], upstream),),
 )
@@ -111,15 +99,8 @@ ROW_MEAN_SQUARE = Op(
 
 def _share_square(xp: Arithmetic, a: Value, gradient: Value) -> Value:
     """(2/d) · a · gradient: a (… i d), gradient (… i 1)."""
-    width = a.shape[-1]
-    share = literal(2.0 / width, ("/", ("num", "2"), ("num", str(width))))
-    return xp.multiply(xp.multiply(xp.constant(share), a), gradient)
-
-
-def _share_square_terms(step: Step, index: Index, values: Values) -> Term:
-    a, gradient = step.inputs
-    share = Term("quotient", number(2.0), number(values[a].shape[-1]))
-    return Term("product", share, at(values, a, index), at(values, gradient, index))
+    share = xp.divide(numeral(xp, 2.0), numeral(xp, a.shape[-1]))
+    return xp.multiply(xp.multiply(share, a), gradient)
 
 
 SHARE_SQUARE: Op = Op(
@@ -127,7 +108,6 @@ SHARE_SQUARE: Op = Op(
     compute=_share_square,
     axes="i j, i 1 -> i j",
     formula=r"\frac{2}{d} #1 \odot #2",
-    terms=_share_square_terms,
     why=N_("The slope of x² is 2x, and the mean takes 1/d of it."),
 )
 
@@ -157,14 +137,16 @@ def _to_subtrahend(graph: Graph, step: Step, upstream: str, target: str) -> None
     graph.apply(SCALE, target, total, factor=as_matrix(-1.0), why=why)
 
 
-SUBTRACT = entrywise(
+SUBTRACT = Op(
     "subtract",
     lambda params: "i j, i 1 -> i j" if params.get("column") else "i j, i j -> i j",
     _difference,
     "#1 - #2",
     N_("Subtract, entry by entry."),
-    unchanged(N_("If what is subtracted from grows by 1, so does the difference: the gradient passes unchanged.")),
-    _to_subtrahend,
+    (
+        unchanged(N_("If what is subtracted from grows by 1, so does the difference: the gradient passes unchanged.")),
+        _to_subtrahend,
+    ),
 )
 CENTRE = SUBTRACT.changed(name="centre", why=N_("Each {row} minus its mean, so that it is centred on 0."))
 
@@ -178,14 +160,6 @@ def _share(xp: Arithmetic, a: Value, b: Value, scores: Value | None = None) -> V
     if scores is None:
         return share
     return xp.where(np.all(xp.hidden(scores), -1, keepdims=True), numeral(xp, 0.0), share)
-
-
-def _share_terms(step: Step, index: Index, values: Values) -> Term:
-    """a / b; where nothing is visible, the 0 that stands in for 0/0."""
-    a, b, *hiding = step.inputs
-    if hiding and all(float(score) == -np.inf for score in values[hiding[0]][tuple(index[:-1])]):
-        return number(0.0)
-    return Term("quotient", at(values, a, index), at(values, b, index))
 
 
 def _to_dividend(graph: Graph, step: Step, upstream: str, target: str) -> None:
@@ -213,7 +187,6 @@ DIVIDE = Op(
     compute=_share,
     axes="i j, i 1, i k ? -> i j",
     formula=r"\frac{#1}{#2}",
-    terms=_share_terms,
     why=N_("Each entry as a share of its {row}, so before rounding every {row} adds up to exactly 1."),
     backward=(_to_dividend, _to_divisor, None),
 )
@@ -225,13 +198,13 @@ STANDARDISE = DIVIDE.changed(
 # --- what a row is divided by, and the logarithm of its sum -----------------------------------------------------------
 
 #: Of a column: ∂ ln a/∂a = 1/a.
-LOGARITHM = entrywise(
+LOGARITHM = Op(
     "logarithm",
     "i 1 -> i 1",
     lambda xp, a: xp.log(a),
     r"\ln #1",
     N_("The natural logarithm, to the base e: it undoes e^x."),
-    lambda graph, step, upstream, target: graph.apply(DIVIDE, target, upstream, step.inputs[0]),
+    (lambda graph, step, upstream, target: graph.apply(DIVIDE, target, upstream, step.inputs[0]),),
 )
 
 
@@ -245,13 +218,13 @@ def _by_root(halved: str, why: str, symbol: str | None = None) -> Rule:
     return gradient
 
 
-ROOT = entrywise(
+ROOT = Op(
     "root",
     "i 1 -> i 1",
     lambda xp, a: xp.sqrt(a),
     r"\sqrt{#1}",
     N_("The square root brings a variance back to the unit of the numbers themselves: the standard deviation."),
-    _by_root("", N_("The slope of √x is 1/(2√x).")),
+    (_by_root("", N_("The slope of √x is 1/(2√x).")),),
 )
 
 
@@ -260,26 +233,28 @@ def _root_eps_numbers(params: Params) -> str:
     return rf"\sqrt{{#1 + {in_formula(eps)}}}" if eps else r"\sqrt{#1}"
 
 
-ROOT_EPS = entrywise(
+ROOT_EPS = Op(
     "root_eps",
     "i 1 -> i 1",
     lambda xp, a, *, eps: xp.sqrt(xp.add(a, xp.constant(eps))),
     lambda params, columns: r"\sqrt{#1 + \varepsilon}" if size(params, "eps") else r"\sqrt{#1}",
     N_("The square root brings a variance back to the unit of the numbers themselves; ε keeps it away from 0."),
-    _by_root(
-        N_("The slope of √x is 1/(2√x): first the half …"),
-        N_("… then divided by the root itself, which the way forward has worked out already."),
-        "h",
+    (
+        _by_root(
+            N_("The slope of √x is 1/(2√x): first the half …"),
+            N_("… then divided by the root itself, which the way forward has worked out already."),
+            "h",
+        ),
     ),
     numbers=_root_eps_numbers,
 )
-ADD_EPS = entrywise(
+ADD_EPS = Op(
     "add_eps",
     "i 1 -> i 1",
     lambda xp, a, *, eps: xp.add(a, xp.constant(eps)),
     r"#1 + \varepsilon",
     N_("ε is added after the root here, not under it: another convention, and other digits."),
-    unchanged(N_("ε is a constant: the gradient passes unchanged.")),
+    (unchanged(N_("ε is a constant: the gradient passes unchanged.")),),
     numbers=lambda params: f"#1 + {in_formula(size(params, 'eps'))}",
 )
 
@@ -318,13 +293,11 @@ def _to_first_vector(graph: Graph, step: Step, upstream: str, target: str) -> No
     graph.apply(COLUMN_SUM, target, upstream)
 
 
-SCALE_SHIFT = entrywise(
+SCALE_SHIFT = Op(
     "scale_shift",
     lambda params: f"i j{', 1 j' * (params['gamma'] + params['beta'])} -> i j",
     _scale_shift,
     _scale_shift_formula,
     N_("Each {column} gets its own factor and its own shift, which are learned and the same for every {row}."),
-    _to_rows,
-    _to_first_vector,
-    lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream),
+    (_to_rows, _to_first_vector, lambda graph, step, upstream, target: graph.apply(COLUMN_SUM, target, upstream)),
 )

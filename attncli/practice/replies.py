@@ -124,7 +124,7 @@ class Ladder(Record):
         wrong = self.mark.cells[0] if self.mark is not None and self.mark.cells else ()
         if len(wrong) == len(shape) and all(1 <= i <= size for i, size in zip(wrong, shape, strict=True)):
             index = tuple(i - 1 for i in wrong)
-        term = step.op.terms(step, index, self.values)
+        term = step.terms(self.values)[index]
         opened = self._opened(term)
         is_short = len(list(opened.cells())) <= _MOST_CELLS
         return CellArithmetic(self.line, index, opened if is_short else term, self.on_screen)
@@ -136,7 +136,7 @@ class Ladder(Record):
             step = self.graph.steps.get(step_id)
             if step is None or step_id in self.on_screen:
                 return cell(step_id, index)
-            return self._largest(step.op.terms(step, index, self.values).with_cells(arithmetic))
+            return self._largest(step.terms(self.values)[index].with_cells(arithmetic))
 
         return term.with_cells(arithmetic)
 

@@ -282,7 +282,6 @@ def _is_calculated_with(run: Run, input_id: str) -> bool:
 
 
 def _names(run: Run, step: Step, input_id: str) -> bool:
-    values = run.trace.numbers
-    shape = values[step.id].shape
-    cells = (name for index in np.ndindex(*shape) for name, _ in step.op.terms(step, index, values).cells())
+    terms = step.terms(run.trace.numbers)
+    cells = (name for index in np.ndindex(*terms.shape) for name, _ in terms[index].cells())
     return input_id in cells

@@ -113,9 +113,9 @@ def cell_term(
         below = graph.steps.get(step_id)
         if below is None or below.op.name not in OPENED or step_id in written:
             return cell(step_id, index)
-        return below.op.terms(below, index, values).with_cells(opened)
+        return below.terms(values)[index].with_cells(opened)
 
-    term = step.op.terms(step, index, values)
+    term = step.terms(values)[index]
     return term.with_cells(opened) if step.is_attention and not by_hand else term
 
 

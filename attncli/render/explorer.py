@@ -295,8 +295,8 @@ class Explorer(Fragment):
             "values": plain(np.asarray(values, dtype=np.float64).ravel()),
         }
         if isinstance(node, Step):
-            numbers = run.trace.numbers
-            found["terms"] = [self.encoded(node.op.terms(node, index, numbers)) for index in np.ndindex(*values.shape)]
+            terms = node.terms(run.trace.numbers)
+            found["terms"] = [self.encoded(terms[index]) for index in np.ndindex(*values.shape)]
             found["operands"] = [id for id in dict.fromkeys(node.inputs) if id in self.first]
             if node.is_attention:
                 found["weights"] = True

@@ -85,7 +85,7 @@ class _Tree:
             return
         self.opened.add((step_id, index))
         step = self.graph.steps[step_id]
-        for cell in dict.fromkeys(step.op.terms(step, index, self.view.run.trace.numbers).cells()):
+        for cell in dict.fromkeys(step.terms(self.view.run.trace.numbers)[index].cells()):
             self.lines += 1
             if self.lines > MOST_LINES:
                 return

@@ -185,7 +185,7 @@ class Workbook:
         """The formula of a number, or None for one that is given."""
         if item.step is None:
             return None
-        term = item.step.op.terms(item.step, index, self.view.run.trace.numbers)
+        term = item.step.terms(self.view.run.trace.numbers)[index]
         if term.kind == "text":
             return None
         text = self.written(term)

@@ -300,8 +300,9 @@ _CALCULATED = frozenset({"exp", "ln", "power", "root", "tanh", "erf", "sin", "co
 def effort(graph: Graph, values: Mapping[str, Value]) -> int:
     """Multiplications, divisions and powers of a whole calculation; those with 0 and ±1 cost nothing."""
     return sum(
-        _work(step.op.terms(step, index, values), values)
+        _work(terms[index], values)
         for step in graph.steps.values()
+        for terms in [step.terms(values)]
         for index in itertools.product(*map(range, graph.shape(step.id)))
     )
 
