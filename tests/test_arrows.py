@@ -119,7 +119,6 @@ PRINTERS = (
     "explorer",
     "svg",
     "data",
-    "results",
     "xlsx",
     "live",
     "chart",

@@ -27,7 +27,7 @@ def check(out: Output, words: Words) -> int:
     marked = marker.mark(sheets.mapped(sheet, sheets.mapping(words["map_"], problem)), layout)
     how = "hint" if words["hint"] else "all" if reveal else "first"
     if chosen == "json":
-        from attncli.render.results import marks_json
+        from attncli.render.data import marks_json
 
         right = marker.expected(marked) if reveal else None
         text = marks_json(marked, out.language, right=right, undetectable=marker.undetectable()) + "\n"

@@ -16,9 +16,9 @@ def _variants(words: Words) -> Iterable[str]:
 
 def _presets(words: Words) -> Iterable[str]:
     """Names of published models, for the shell."""
-    from attncli.cost import presets
+    from attncli.cost import published
 
-    return presets.names()
+    return published.names()
 
 
 def compare(out: Output, words: Words) -> int:

@@ -24,7 +24,7 @@ def grade(out: Output, words: Words) -> int:
     from attncli.marking.sheets import mapping
     from attncli.problems.request import problem_of
     from attncli.problems.settings import layout_of, whole_number
-    from attncli.render import markdown, results
+    from attncli.render import data, markdown
     from attncli.render.classroom import page
     from attncli.worksheets import folder
 
@@ -51,7 +51,7 @@ def grade(out: Output, words: Words) -> int:
         # Lines that run over the screen by themselves show how far it is.
         over_the_screen = chosen in STREAMED and output is None and is_terminal(sys.stdout)
         watched = _progress(stack) if is_terminal(sys.stderr) and not over_the_screen else None
-        printers = Printers(results.writer, markdown.feedback, markdown.unreadable, markdown.remark)
+        printers = Printers(data.writer, markdown.feedback, markdown.unreadable, markdown.remark)
         grading = Grading(order, printers, say.error, watched)
         _say_strange_columns(say, sheets, grading.grader)
         picture = grading.run(say.out)

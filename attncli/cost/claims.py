@@ -20,13 +20,10 @@ from attncli.problems.problem import Problem
 
 
 class Finding(Record):
-    """One model's number for a claim.
+    """One model's number for a claim, which holds within the bounds that are claimed.
 
     Parameters
     ----------
-    model : its name
-    ratio : what is divided by what
-    claimed : the number that is claimed, or the bounds within which it still is
     reading : what exactly is compared, where a claim can be read in several ways
     where : sizes at which the claim holds
     """
@@ -44,13 +41,7 @@ class Finding(Record):
 
 
 class Claim(Record):
-    """A claim, and what was found.
-
-    Parameters
-    ----------
-    text : the claim
-    verdict : what to think of it
-    """
+    """A claim, what was found, and what to think of it."""
 
     id: str
     text: Message
@@ -160,7 +151,7 @@ def _readings(sizes: Sizes) -> Iterator[tuple[Message, Ratio, Message]]:
         rotary = Message("the same with the rotary part, which is cached too")
         width = Fraction(FOLD * (RANK + sizes.d_rope), 2)
         yield rotary, Ratio(both, product(total(rank, s.d_rope))), _at_width(width)
-    wide = Size("·".join(factor.symbol for factor in keys.factors), keys.value)
+    wide = Size(keys.symbols, keys.value)
     weights = Ratio(keys.times(s.d_model), product(rank, total(s.d_model, wide)))
     square = Message("a factor of {fold} for a square matrix of width {width}", fold=FOLD, width=2 * FOLD * RANK)
     yield Message("the weights W_K, as two factors"), weights, square
@@ -210,26 +201,18 @@ def latent_as_groups(name: str, sizes: Sizes) -> LatentAsGroups:
 TOKENS, D_MODEL, HEADS, KV_HEADS, D_HEAD = 5, 12, 4, 2, 3
 
 
-class SameHeads(Record):
-    """The largest difference between `multi_head` with these kv_heads and the heads computed one by one."""
-
-    variant: str
-    kv_heads: int
-    difference: float
-
-
 class SameWeights(Record):
-    """Variants on the same weights.
+    """Variants on the same weights: the largest differences between their outputs.
 
     Parameters
     ----------
-    rows : for kv_heads = 1, in between, and heads
-    absorbed : the largest difference between MLA with keys and values rebuilt and with W_UK and W_UV absorbed
-    apart : the largest difference between MQA and MHA themselves, so that a difference of 0 says something
+    rows : by variant, of `multi_head` with so many heads of keys and values, and the heads computed one by one
+    absorbed : of MLA with keys and values rebuilt, and with W_UK and W_UV absorbed
+    apart : of MQA and MHA themselves, so that a difference of 0 says something
     seed : of the weights
     """
 
-    rows: tuple[SameHeads, ...]
+    rows: tuple[tuple[str, int, float], ...]
     absorbed: float
     apart: float
     seed: int
@@ -241,7 +224,7 @@ def on_same_weights(seed: int = 0) -> SameWeights:
     cases = {"mqa": 1, "gqa": KV_HEADS, "mha": HEADS}
     outputs = {variant: together(weights, kv_heads) for variant, kv_heads in cases.items()}
     rows = tuple(
-        SameHeads(variant, kv_heads, largest_difference(outputs[variant], one_by_one(weights, kv_heads)))
+        (variant, kv_heads, largest_difference(outputs[variant], one_by_one(weights, kv_heads)))
         for variant, kv_heads in cases.items()
     )
     return SameWeights(rows, _absorbed(seed), largest_difference(outputs["mqa"], outputs["mha"]), seed)

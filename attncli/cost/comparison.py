@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from attncli.core.message import InputError, Message, placed, unknown
 from attncli.core.record import Record
-from attncli.cost import presets
+from attncli.cost import published
 from attncli.cost.claims import Claim, LatentAsGroups, SameWeights, claims, latent_as_groups, on_same_weights
-from attncli.cost.count import VARIANTS, Assumed, Count, GivenSizes, Sizes, complete, count
-from attncli.cost.presets import Preset
+from attncli.cost.count import DIMENSIONS, VARIANTS, Assumed, Count, GivenSizes, Sizes, complete, count
+from attncli.cost.published import Preset
 from attncli.problems.request import Stdin
 from attncli.problems.settings import whole_number
 
@@ -20,11 +20,6 @@ _MOST_FILES = 20
 #: Where nothing is said.
 PRESET = "llama-2-7b"
 
-#: Least and most of every size: large enough for any model, small enough for numbers a person can read.
-_BOUNDS = {
-    "d_model": (1, 1_000_000), "heads": (1, 100_000), "kv_heads": (1, 100_000), "d_head": (1, 1_000_000), "d_c": (1, 1_000_000),
-    "d_c_q": (0, 1_000_000), "d_rope": (0, 1_000_000), "layers": (1, 100_000), "context": (1, 100_000_000), "window": (0, 100_000_000),
-}  # fmt: skip
 #: Sizes that make an attention of one's own; the others can also be changed in a published one.
 _OWN = ("d_model", "heads", "d_head")
 _DTYPES = {
@@ -32,27 +27,24 @@ _DTYPES = {
 }  # fmt: skip
 
 
+#: In the place of a published model where the sizes are one's own.
+_NONE = Preset("", "", "", {}, "")
+
+
 class ComparedModel(Record):
     """A model's sizes and where they come from.
 
     Parameters
     ----------
-    name, title : of the preset; "" for own sizes
-    source, config : the address of its config.json, and the entries taken from there
     sizes : complete
     given : sizes that were given by hand
-    assumed : sizes that nobody gave
-    variant : the attention it uses; "" for own sizes
+    assumed : sizes that nobody gave, and the rule each was taken by
     """
 
-    name: str
-    title: str
-    source: str
-    config: Mapping[str, int]
+    preset: Preset
     sizes: Sizes
     given: tuple[str, ...]
-    assumed: tuple[Assumed, ...]
-    variant: str = ""
+    assumed: Assumed
 
 
 class VariantCount(Record):
@@ -65,7 +57,7 @@ class VariantCount(Record):
     @property
     def own(self) -> bool:
         """Whether this is what the model uses."""
-        return self.count.variant == self.model.variant and not set(self.model.given) - _NOT_THE_MODEL
+        return self.count.variant == self.model.preset.variant and not set(self.model.given) - _NOT_THE_MODEL
 
     @property
     def cache_share(self) -> Fraction:
@@ -74,7 +66,7 @@ class VariantCount(Record):
 
     def share(self, part: str) -> Fraction | None:
         """A part as a share of MHA's: "absorbed" is MLA's other way to a "decode". None where there is no such part."""
-        if not getattr(self.count, part):
+        if part not in self.count.parts:
             return None
         return Fraction(self.count.total(part), self.baseline.total("decode" if part == "absorbed" else part))
 
@@ -109,7 +101,7 @@ class Comparison(Record):
 def variants_of(words: Sequence[str]) -> tuple[str, ...]:
     """The variants in the order they were named, each once."""
     for word in words:
-        if word.casefold() in presets.names():
+        if word.casefold() in published.names():
             raise InputError(
                 "“{name}” is a model. Write it as: attncli compare --preset {preset}", name=word, preset=word.casefold()
             )
@@ -123,8 +115,8 @@ def variants_of(words: Sequence[str]) -> tuple[str, ...]:
 def sizes_of(words: Mapping[str, Any]) -> GivenSizes:
     """The sizes that were given, by name."""
     given: dict[str, int | Fraction] = {}
-    for name, (least, most) in _BOUNDS.items():
-        number = whole_number(f"--{name.replace('_', '-')}", words[name], least, most)
+    for name, size in DIMENSIONS.items():
+        number = whole_number(f"--{name.replace('_', '-')}", words[name], size.least, size.most) if size.most else None
         if number is not None:
             given[name] = number
     if words["bytes"] is not None:
@@ -164,43 +156,35 @@ def models_of(names: Sequence[str], files: Sequence[str], given: GivenSizes) -> 
     """
     words = list(dict.fromkeys(word.strip().casefold() for name in names for word in name.split(",")))
     if not words and not files and any(name in given for name in _OWN):
-        sizes, assumed = complete(given)
-        return [ComparedModel("", "", "", {}, sizes, tuple(given), assumed)]
-    models = [published(presets.get(word), given) for word in words or ([] if files else [PRESET])]
+        return [completed(_NONE, given)]
+    models = [completed(published.get(word), given) for word in words or ([] if files else [PRESET])]
     models += _configured(files, given)
     if len(models) == 1 or "context" in given:
         return models
-    context, shortest = min(model.sizes.context for model in models), Assumed("context", "shortest")
+    context = min(model.sizes.context for model in models)
     return [
-        model.changed(sizes=model.sizes.changed(context=context), assumed=(*model.assumed, shortest))
+        model.changed(sizes=model.sizes.changed(context=context), assumed={**model.assumed, "context": "shortest"})
         for model in models
     ]
 
 
-def published(preset: Preset, given: GivenSizes) -> ComparedModel:
+def completed(preset: Preset, given: GivenSizes) -> ComparedModel:
     """A published model, with the sizes that were given by hand in the place of its own."""
     sizes, assumed = complete({**preset.sizes(), **given})
-    return ComparedModel(
-        preset.name, preset.title, preset.source, preset.config, sizes, tuple(given), assumed, preset.variant
-    )
+    return ComparedModel(preset, sizes, tuple(given), assumed)
 
 
-def _configured(files: Sequence[str], given: GivenSizes) -> list[ComparedModel]:
-    if not files:
-        return []
-    from attncli.cost.config import configured  # which brings pydantic with it
-
+def _configured(files: Sequence[str], given: GivenSizes) -> Iterator[ComparedModel]:
     if len(files) > _MOST_FILES:
         raise InputError(
             "--config: {count} files are too many. Give at most {most}.", count=len(files), most=_MOST_FILES
         )
-    stdin, models = Stdin(), []
+    stdin = Stdin()
     for file in dict.fromkeys(files):
         with placed("--config"):
-            preset = configured(file, given, stdin)
+            preset = published.configured(file, given, stdin)
         with placed(f"--config {preset.source}"):
-            models.append(published(preset, given))
-    return models
+            yield completed(preset, given)
 
 
 def comparison(models: Sequence[ComparedModel], variants: Sequence[str]) -> Comparison:
@@ -208,10 +192,10 @@ def comparison(models: Sequence[ComparedModel], variants: Sequence[str]) -> Comp
     entries = [
         VariantCount(model, count(variant, model.sizes), count("mha", model.sizes))
         for model in models
-        for variant in variants or (VARIANTS if len(models) == 1 else (model.variant,))
+        for variant in variants or (VARIANTS if len(models) == 1 else (model.preset.variant,))
     ]
     named = {
-        variant: [(entry.model.name, entry.model.sizes) for entry in entries if entry.count.variant == variant]
+        variant: [(entry.model.preset.name, entry.model.sizes) for entry in entries if entry.count.variant == variant]
         for variant in VARIANTS
     }
     latent = tuple(latent_as_groups(name, sizes) for name, sizes in named["mla"])

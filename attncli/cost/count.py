@@ -12,10 +12,38 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from attncli.core.message import InputError, ShapeError
+from attncli.core.message import N_, InputError, ShapeError
 from attncli.core.record import Record
 
 VARIANTS = ("mha", "mqa", "gqa", "mla")
+
+
+class Dimension(Record):
+    """What a size is called, by a letter (its option where it has none) and in words; the bounds of a whole number."""
+
+    letter: str
+    words: str = ""
+    least: int = 0
+    most: int = 0
+
+
+#: By the fields of `Sizes`, in the order they are shown. The letters are those of the DeepSeek-V2 paper; the bounds are wide
+#: enough for any model, and leave numbers a person can read.
+DIMENSIONS: Mapping[str, Dimension] = {
+    "d_model": Dimension("d_model", N_("width of a token {size}"), 1, 1_000_000),
+    "heads": Dimension("n_h", N_("heads {size}"), 1, 100_000),
+    "kv_heads": Dimension("n_g", N_("groups of GQA {size}"), 1, 100_000),
+    "d_head": Dimension("d_h", N_("width of a head {size}"), 1, 1_000_000),
+    "d_c": Dimension("d_c", N_("latent of MLA {size}"), 1, 1_000_000),
+    "d_c_q": Dimension("d_c'", N_("latent of its queries {size}"), 0, 1_000_000),
+    "d_rope": Dimension("d_h^R", N_("its rotary part {size}"), 0, 1_000_000),
+    "layers": Dimension("l", N_("layers {size}"), 1, 100_000),
+    "context": Dimension("n", N_("context {size}"), 1, 100_000_000),
+    "window": Dimension("w", N_("window {size}"), 0, 100_000_000),
+    "bytes": Dimension("--bytes", N_("bytes per number {size}")),
+    "bias": Dimension("--bias"),
+    "causal": Dimension("--prefill"),
+}
 
 
 class Sizes(Record):
@@ -61,13 +89,6 @@ class Sizes(Record):
         return seen * (seen + 1) // 2 + (n - seen) * seen if self.causal else n * n
 
 
-class Assumed(Record):
-    """A size that was not given, and the rule it was taken by: "quarter", "latent", "rotary", "plain", "shortest"."""
-
-    name: str
-    rule: str
-
-
 #: DeepSeek-V2 caches a latent of 4 head widths and a rotary part of half a head width (arXiv 2405.04434, table 1).
 LATENT = Fraction(4)
 ROTARY = Fraction(1, 2)
@@ -78,10 +99,12 @@ GROUPS = WIDTHS / 2
 
 #: Sizes that are given, by the names of the fields of `Sizes`.
 GivenSizes = Mapping[str, int | Fraction]
+#: Sizes that nobody gave, and the rule each was taken by: "quarter", "latent", "rotary", "plain", "shortest".
+Assumed = Mapping[str, str]
 
 
-def complete(given: GivenSizes) -> tuple[Sizes, tuple[Assumed, ...]]:
-    """All sizes from those that are given: d_model and heads at least.
+def complete(given: GivenSizes) -> tuple[Sizes, Assumed]:
+    """All sizes from those that are given: d_model and heads at least; and which of them were assumed.
 
     Raises
     ------
@@ -95,14 +118,13 @@ def complete(given: GivenSizes) -> tuple[Sizes, tuple[Assumed, ...]]:
                 option=option,
             )
     found: dict[str, Any] = dict(given)
-    assumed = []
+    assumed = {}
     if "d_head" not in found:
         found["d_head"] = _head_width(found["d_model"], found["heads"])
     for name, rule, value in _usual(found["heads"], found["d_head"]):
         if name not in found:
-            found[name] = value
-            assumed.append(Assumed(name, rule))
-    return _checked(Sizes(**found)), tuple(assumed)
+            found[name], assumed[name] = value, rule
+    return _checked(Sizes(**found)), assumed
 
 
 def _head_width(d_model: int, heads: int) -> int:
@@ -163,6 +185,17 @@ class Product(Record):
     def value(self) -> int:
         return prod(factor.value for factor in self.factors)
 
+    @property
+    def symbols(self) -> str:
+        """2·n_h·d_h·l"""
+        return "·".join(factor.symbol for factor in self.factors)
+
+    @property
+    def numbers(self) -> str:
+        """2·32·128·32"""
+        terms = (f"({' + '.join(map(str, factor.terms))})" if factor.terms else factor.value for factor in self.factors)
+        return "·".join(map(str, terms))
+
     def times(self, factor: Size) -> Product:
         """The product with a further factor in front."""
         return Product((factor, *self.factors))
@@ -196,22 +229,20 @@ TWO = Size("2", 2)
 
 
 class Symbols:
-    """The sizes as factors, under the letters of the DeepSeek-V2 paper."""
+    """The sizes as factors, under their letters."""
 
     def __init__(self, sizes: Sizes) -> None:
-        self.d_model = Size("d_model", sizes.d_model)
-        self.heads = Size("n_h", sizes.heads)
-        self.d_head = Size("d_h", sizes.d_head)
-        self.d_c = Size("d_c", sizes.d_c)
-        self.d_c_q = Size("d_c'", sizes.d_c_q)
-        self.d_rope = Size("d_h^R", sizes.d_rope)
-        self.layers = Size("l", sizes.layers)
-        self.tokens = Size("n", sizes.context)
+        def size(name: str) -> Size:
+            return Size(DIMENSIONS[name].letter, getattr(sizes, name))
+
+        self.d_model, self.heads, self.d_head, self.layers = map(size, ("d_model", "heads", "d_head", "layers"))
+        self.d_c, self.d_c_q, self.d_rope = map(size, ("d_c", "d_c_q", "d_rope"))
+        self.tokens = size("context")
         # With a window, a decoded token sees only what lies in it.
         self.seen = Size("w", sizes.cached) if sizes.cached < sizes.context else self.tokens
         self.pairs = Size(_pairs_symbol(sizes), sizes.pairs)
         #: Heads of keys and values; nothing to multiply by where there is one.
-        self.groups = {"mha": (self.heads,), "mqa": (), "gqa": (Size("n_g", sizes.kv_heads),)}
+        self.groups = {"mha": (self.heads,), "mqa": (), "gqa": (size("kv_heads"),)}
 
 
 def _pairs_symbol(sizes: Sizes) -> str:
@@ -220,11 +251,8 @@ def _pairs_symbol(sizes: Sizes) -> str:
     return "n(n+1)/2" if sizes.cached == sizes.context else "(w(w+1)/2 + (n−w)·w)"
 
 
-class CountLine(Record):
-    """One part of a count: the weights or the product it belongs to, and how many."""
-
-    name: str
-    count: Product
+#: How many, by the weights or the product they belong to.
+Products = Mapping[str, Product]
 
 
 class Count(Record):
@@ -234,24 +262,20 @@ class Count(Record):
     ----------
     variant : "mha", "mqa", "gqa" or "mla"
     sizes : what it was counted from
-    weights, prefill, decode : lines of one layer: parameters; multiply-adds for the whole context at once; for its
-        last token alone, with the others in the cache
-    absorbed : the same last token where W_UK and W_UV stay with the query and the output (MLA)
+    parts : of one layer: "weights", the parameters; multiply-adds: "prefill", for the whole context at once; "decode", for its
+        last token alone, with the others in the cache; of MLA also "absorbed", the same where W_UK and W_UV stay with the
+        query and the output
     cache : elements per token, over all layers
     """
 
     variant: str
     sizes: Sizes
-    weights: tuple[CountLine, ...]
-    prefill: tuple[CountLine, ...]
-    decode: tuple[CountLine, ...]
-    absorbed: tuple[CountLine, ...]
+    parts: Mapping[str, Products]
     cache: Product
 
     def total(self, part: str) -> int:
-        """Over all layers: "weights", "prefill", "decode" or "absorbed"."""
-        lines: tuple[CountLine, ...] = getattr(self, part)
-        return self.sizes.layers * sum(line.count.value for line in lines)
+        """A part over all layers."""
+        return self.sizes.layers * sum(count.value for count in self.parts[part].values())
 
     @property
     def cache_bytes(self) -> Fraction:
@@ -274,18 +298,15 @@ def _shared(variant: str, sizes: Sizes) -> Count:
     s = Symbols(sizes)
     queries, groups = (s.heads, s.d_head), (*s.groups[variant], s.d_head)
     widths = {"Q": queries, "K": groups, "V": groups}
-    matrices = [CountLine(f"W_{name}", product(s.d_model, *width)) for name, width in widths.items()]
-    matrices.append(CountLine("W_O", product(*queries, s.d_model)))
-    biases = [CountLine(f"b_{name}", product(*width)) for name, width in {**widths, "O": (s.d_model,)}.items()]
-    return Count(
-        variant,
-        sizes,
-        (*matrices, *(biases if sizes.bias else ())),
-        _with_attention(_times(matrices, s.tokens), s.pairs, s.heads, s.d_head, s.d_head),
-        _with_attention(matrices, s.seen, s.heads, s.d_head, s.d_head),
-        (),
-        product(TWO, *groups, s.layers),
-    )
+    matrices = {f"W_{name}": product(s.d_model, *width) for name, width in widths.items()}
+    matrices["W_O"] = product(*queries, s.d_model)
+    biases = {f"b_{name}": product(*width) for name, width in {**widths, "O": (s.d_model,)}.items()}
+    parts = {
+        "weights": {**matrices, **(biases if sizes.bias else {})},
+        "prefill": _with_attention(_times(matrices, s.tokens), s.pairs, s.heads, s.d_head, s.d_head),
+        "decode": _with_attention(matrices, s.seen, s.heads, s.d_head, s.d_head),
+    }
+    return Count(variant, sizes, parts, product(TWO, *groups, s.layers))
 
 
 def _latent(sizes: Sizes) -> Count:
@@ -293,35 +314,32 @@ def _latent(sizes: Sizes) -> Count:
     s = Symbols(sizes)
     rotary = [s.d_rope] if sizes.d_rope else []
     source = s.d_c_q if sizes.d_c_q else s.d_model
-    down = [
-        *([CountLine("W_DQ", product(s.d_model, s.d_c_q))] if sizes.d_c_q else []),
-        CountLine("W_UQ", product(source, s.heads, s.d_head)),
-        *(CountLine("W_QR", product(source, s.heads, one)) for one in rotary),
-        CountLine("W_DKV", product(s.d_model, s.d_c)),
-        *(CountLine("W_KR", product(s.d_model, one)) for one in rotary),
-    ]
-    up = [CountLine(name, product(s.d_c, s.heads, s.d_head)) for name in ("W_UK", "W_UV")]
-    out = CountLine("W_O", product(s.heads, s.d_head, s.d_model))
+    down = {
+        **({"W_DQ": product(s.d_model, s.d_c_q)} if sizes.d_c_q else {}),
+        "W_UQ": product(source, s.heads, s.d_head),
+        **({"W_QR": product(source, s.heads, s.d_rope)} if rotary else {}),
+        "W_DKV": product(s.d_model, s.d_c),
+        **({"W_KR": product(s.d_model, s.d_rope)} if rotary else {}),
+    }
+    up = {name: product(s.d_c, s.heads, s.d_head) for name in ("W_UK", "W_UV")}
+    out = {"W_O": product(s.heads, s.d_head, s.d_model)}
     key, latent_key = total(s.d_head, *rotary), total(s.d_c, *rotary)
-    weights = [*down, *up, out]
-    return Count(
-        "mla",
-        sizes,
-        tuple(weights),
-        _with_attention(_times(weights, s.tokens), s.pairs, s.heads, key, s.d_head),
-        _with_attention([*down, *_times(up, s.seen), out], s.seen, s.heads, key, s.d_head),
-        _with_attention(weights, s.seen, s.heads, latent_key, s.d_c),
-        product(latent_key, s.layers),
-    )
+    weights = {**down, **up, **out}
+    parts = {
+        "weights": weights,
+        "prefill": _with_attention(_times(weights, s.tokens), s.pairs, s.heads, key, s.d_head),
+        "decode": _with_attention({**down, **_times(up, s.seen), **out}, s.seen, s.heads, key, s.d_head),
+        "absorbed": _with_attention(weights, s.seen, s.heads, latent_key, s.d_c),
+    }
+    return Count("mla", sizes, parts, product(latent_key, s.layers))
 
 
-def _times(lines: list[CountLine], factor: Size) -> list[CountLine]:
-    return [CountLine(line.name, line.count.times(factor)) for line in lines]
+def _times(counts: Products, factor: Size) -> Products:
+    return {name: count.times(factor) for name, count in counts.items()}
 
 
-def _with_attention(
-    projections: list[CountLine], pairs: Size, heads: Size, key: Size, value: Size
-) -> tuple[CountLine, ...]:
+def _with_attention(projections: Products, pairs: Size, heads: Size, key: Size, value: Size) -> Products:
     """The projections, with scores and weighted values before the last one, W_O."""
-    scores, values = CountLine("Q K^T", product(pairs, heads, key)), CountLine("A V", product(pairs, heads, value))
-    return (*projections[:-1], scores, values, projections[-1])
+    before = {name: count for name, count in projections.items() if name != "W_O"}
+    attention = {"Q K^T": product(pairs, heads, key), "A V": product(pairs, heads, value)}
+    return {**before, **attention, "W_O": projections["W_O"]}

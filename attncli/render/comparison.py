@@ -8,38 +8,11 @@ from fractions import Fraction
 from attncli.core.message import N_, Listed, Message
 from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
-from attncli.cost.count import GROUPS, LATENT, ROTARY, WIDTHS, Assumed, CountLine, Product, Ratio
+from attncli.cost.count import DIMENSIONS, GROUPS, LATENT, ROTARY, WIDTHS, Product, Ratio
 from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Said, Tabular, TabularColumn
 from attncli.render.text import figure, filled
 
-
-def page(comparison: Comparison, *, expand: bool = False) -> Iterator[Block]:
-    """From top to bottom, every number worked out before the reader's eyes; with `expand` also every product."""
-    yield from _Page(comparison).blocks(expand=expand)
-
-
 NAMES = {"mha": "MHA", "mqa": "MQA", "gqa": "GQA", "mla": "MLA"}
-
-#: The letter of a size, or the option where it has none.
-LETTERS = {
-    "d_model": "d_model", "heads": "n_h", "kv_heads": "n_g", "d_head": "d_h", "d_c": "d_c", "d_c_q": "d_c'", "d_rope": "d_h^R",
-    "layers": "l", "context": "n", "bytes": "--bytes", "window": "w", "bias": "--bias", "causal": "--prefill",
-}  # fmt: skip
-
-#: Sizes in words, in the order they are shown.
-WORDS = {
-    "d_model": N_("width of a token {size}"),
-    "heads": N_("heads {size}"),
-    "kv_heads": N_("groups of GQA {size}"),
-    "d_head": N_("width of a head {size}"),
-    "d_c": N_("latent of MLA {size}"),
-    "d_c_q": N_("latent of its queries {size}"),
-    "d_rope": N_("its rotary part {size}"),
-    "layers": N_("layers {size}"),
-    "context": N_("context {size}"),
-    "window": N_("window {size}"),
-    "bytes": N_("bytes per number {size}"),
-}
 
 #: Sizes that nobody gave, and why they are what they are.
 ASSUMED = {
@@ -100,35 +73,23 @@ def share(part: Fraction) -> str:
     return f"{number(part)}×" if part >= 10 else f"{number(100 * part)} %"
 
 
-def symbols(product: Product) -> str:
-    """2·n_h·d_h·l"""
-    return "·".join(factor.symbol for factor in product.factors)
-
-
-def numbers(product: Product) -> str:
-    """2·32·128·32"""
-    return "·".join(
-        f"({' + '.join(map(str, factor.terms))})" if factor.terms else str(factor.value) for factor in product.factors
-    )
-
-
 def equation(product: Product) -> str:
     """2·n_h·d_h·l = 2·32·128·32 = 262,144"""
     if len(product.factors) == 1 and not product.factors[0].terms:
-        return f"{symbols(product)} = {exact(product.value)}"
-    return f"{symbols(product)} = {numbers(product)} = {exact(product.value)}"
+        return f"{product.symbols} = {exact(product.value)}"
+    return f"{product.symbols} = {product.numbers} = {exact(product.value)}"
 
 
-def quotient(ratio: Ratio, *, symbols: bool = True) -> str:
+def in_numbers(ratio: Ratio) -> str:
+    """262,144 / 8,192 = 32"""
+    return f"{exact(ratio.above.value)} / {exact(ratio.below.value)} = {number(ratio.value)}"
+
+
+def quotient(ratio: Ratio) -> str:
     """2·n_h·d_h·l / (2·d_h·l) = 262,144 / 8,192 = 32"""
-    values = f"{exact(ratio.above.value)} / {exact(ratio.below.value)} = {number(ratio.value)}"
-    return f"{_over(ratio)} = {values}" if symbols else values
-
-
-def _over(ratio: Ratio) -> str:
-    above, below = symbols(ratio.above), symbols(ratio.below)
-    alone = len(ratio.below.factors) == 1
-    return f"{above} / {below if alone else f'({below})'}"
+    below = ratio.below.symbols
+    below = below if len(ratio.below.factors) == 1 else f"({below})"
+    return f"{ratio.above.symbols} / {below} = {in_numbers(ratio)}"
 
 
 def counted(comparison: Comparison) -> Iterator[Message]:
@@ -173,6 +134,11 @@ def _pairs(windowed: set[bool]) -> Iterator[Message]:
         )
 
 
+def page(comparison: Comparison, *, expand: bool = False) -> Iterator[Block]:
+    """From top to bottom, every number worked out before the reader's eyes; with `expand` also every product."""
+    yield from _Page(comparison).blocks(expand=expand)
+
+
 class _Page:
     """A comparison from top to bottom."""
 
@@ -202,25 +168,23 @@ class _Page:
 
     def title(self) -> Message:
         variants = " · ".join(NAMES[variant] for variant in self.comparison.variants)
-        models = [model.title for model in self.comparison.models if model.title]
+        models = [model.preset.title for model in self.comparison.models if model.preset.title]
         if not models:
             return Message("{variants} at your sizes", variants=variants)
         return Message("{variants} at the sizes of {models}", variants=variants, models=Listed(models))
 
     def _sizes(self, model: ComparedModel) -> Message:
         """Its sizes in words and letters; a star marks those that nobody gave."""
-        assumed = {one.name for one in self._assumed(model)}
-        found = []
-        for name, words in WORDS.items():
+        assumed, found = self._assumed(model), []
+        for name, size in DIMENSIONS.items():
             value = getattr(model.sizes, name)
-            if not self._matters(name, model) or (name == "window" and not value):
-                continue
-            letter = "" if name == "bytes" else f"{LETTERS[name]}="
-            found.append(Message(words, size=f"{letter}{number(value)}{'*' if name in assumed else ''}"))
-        return _after(model.title, Listed(found)) if model.title else Listed(found)
+            if size.words and self._matters(name, model) and (value or name != "window"):
+                letter = "" if name == "bytes" else f"{size.letter}="
+                found.append(Message(size.words, size=f"{letter}{number(value)}{'*' if name in assumed else ''}"))
+        return _after(model.preset.title, Listed(found)) if model.preset.title else Listed(found)
 
-    def _assumed(self, model: ComparedModel) -> list[Assumed]:
-        return [one for one in model.assumed if self._matters(one.name, model)]
+    def _assumed(self, model: ComparedModel) -> list[str]:
+        return [name for name in model.assumed if self._matters(name, model)]
 
     def _used(self) -> Iterator[Block]:
         """Which of the columns is the model's own: not to be told by bold type alone."""
@@ -228,47 +192,39 @@ class _Page:
             return
         for entry in self.comparison.entries:
             if entry.own:
-                used = Message("{model} itself uses {variant}.", model=entry.model.title, variant=self._head(entry)[-1])
+                used = Message(
+                    "{model} itself uses {variant}.", model=entry.model.preset.title, variant=self._head(entry)[-1]
+                )
                 yield Paragraph(used, tone="aside")
 
     def _sources(self) -> Iterator[Block]:
         """Where the sizes come from, and why those are what they are that nobody gave."""
-        if not any(model.source or self._assumed(model) for model in self.comparison.models):
+        if not any(model.preset.source or self._assumed(model) for model in self.comparison.models):
             return
         yield Heading(Message("Where the sizes come from"))
         for model in self.comparison.models:
-            if model.source:
-                entries = ", ".join(f"{key} {value}" for key, value in model.config.items())
-                yield Paragraph(_after(model.title, model.source), tone="aside")
+            if model.preset.source:
+                entries = ", ".join(f"{key} {value}" for key, value in model.preset.config.items())
+                yield Paragraph(_after(model.preset.title, model.preset.source), tone="aside")
                 yield Paragraph(entries, tone="aside")
-            if model.source and model.given:
-                given = Listed(LETTERS[name] for name in model.given)
+            if model.preset.source and model.given:
+                given = Listed(DIMENSIONS[name].letter for name in model.given)
                 yield Paragraph(Message("Given by you instead: {sizes}.", sizes=given), tone="aside")
-            assumed = [self._reason(model, one) for one in self._assumed(model)]
+            assumed = [_reason(model, name) for name in self._assumed(model)]
             if assumed:
                 what = Message("* Not given, so assumed: {sizes}.", sizes=Listed(assumed, N_("{one}; {another}")))
                 yield Paragraph(what, tone="aside")
 
-    @staticmethod
-    def _reason(model: ComparedModel, assumed: Assumed) -> Message:
-        """A size that nobody gave, and why it is what it is."""
-        value = number(getattr(model.sizes, assumed.name))
-        text = ASSUMED[assumed.name, assumed.rule]
-        return Message(text, value=value, latent=number(LATENT), rotary=number(ROTARY))
-
-    def _variants(self, model: ComparedModel) -> set[str]:
-        return {entry.count.variant for entry in self.comparison.entries if entry.model is model}
-
     def _matters(self, name: str, model: ComparedModel) -> bool:
         """Whether a size shows in what is compared."""
-        variants = self._variants(model)
+        variants = {entry.count.variant for entry in self.comparison.entries if entry.model is model}
         if name == "kv_heads":
             return "gqa" in variants
         return "mla" in variants or name not in ("d_c", "d_c_q", "d_rope")
 
     def _head(self, entry: VariantCount) -> tuple[str, ...]:
         variant = NAMES[entry.count.variant]
-        return (entry.model.title, variant) if self.several else (variant,)
+        return (entry.model.preset.title, variant) if self.several else (variant,)
 
     def _grid(self) -> Tabular:
         entries = self.comparison.entries
@@ -300,21 +256,12 @@ class _Page:
         yield of_mha, _share("absorbed")
 
     def _chart(self) -> Bars:
-        return Bars(
-            tuple(
-                (
-                    " ".join(self._head(entry)),
-                    float(entry.count.cache_bytes),
-                    bytes_text(entry.count.cache_bytes),
-                )
-                for entry in self.comparison.entries
-            )
-        )
+        caches = ((" ".join(self._head(entry)), entry.count.cache_bytes) for entry in self.comparison.entries)
+        return Bars(tuple((name, float(size), bytes_text(size)) for name, size in caches))
 
     def _cache(self) -> Iterator[Block]:
         """The published table: symbols, the numbers put in, the result."""
-        text = Message("In numbers, as in table 1 of the DeepSeek-V2 paper (arXiv 2405.04434):")
-        yield Paragraph(text)
+        yield Paragraph(Message("In numbers, as in table 1 of the DeepSeek-V2 paper (arXiv 2405.04434):"))
         order = ("mha", "gqa", "mqa", "mla")
         entries = sorted(
             self.comparison.entries,
@@ -323,17 +270,14 @@ class _Page:
         yield Listing(tuple(ListEntry(equation(entry.count.cache), " ".join(self._head(entry))) for entry in entries))
         for latent in self.comparison.latent:
             c, r = latent.proportions
-            fields = {
-                "c": number(c),
-                "r": number(r),
-                "widths": number(latent.widths.value),
-                "groups": number(latent.groups.value),
-                "as_widths": quotient(latent.widths, symbols=False),
-                "as_groups": quotient(latent.groups, symbols=False),
-            }
             said = Message(
                 "MLA with d_c = {c}·d_h and d_h^R = {r}·d_h caches {widths}·d_h·l ({as_widths}), as much as GQA with {groups} groups ({as_groups}).",
-                **fields,
+                c=number(c),
+                r=number(r),
+                widths=number(latent.widths.value),
+                groups=number(latent.groups.value),
+                as_widths=in_numbers(latent.widths),
+                as_groups=in_numbers(latent.groups),
             )
             yield Paragraph(self._about(latent.model, said))
             if not latent.as_published:
@@ -350,7 +294,7 @@ class _Page:
         """The text behind the model's name, where there are several."""
         if not self.several:
             return text
-        return _after(next(one.title for one in self.comparison.models if one.name == model), text)
+        return _after(next(one.preset.title for one in self.comparison.models if one.preset.name == model), text)
 
     def _claims(self) -> Iterator[Block]:
         yield Heading(Message("Common claims, checked"))
@@ -371,7 +315,7 @@ class _Page:
     def _same(self) -> Iterator[Block]:
         """One model with kv_heads 1, between, and heads, against heads computed one by one."""
         same = self.comparison.same
-        shown = [row for row in same.rows if row.variant in self.comparison.variants]
+        shown = [row for row in same.rows if row[0] in self.comparison.variants]
         yield Heading(Message("Checked with numbers"))
         if "mla" in self.comparison.variants:
             both = Message(
@@ -390,24 +334,7 @@ class _Page:
             d_head=D_HEAD,
         )
         yield Paragraph(how)
-        whose = {
-            "mqa": N_("all heads use one K and V"),
-            "gqa": N_("neighbouring heads share K and V"),
-            "mha": N_("every head has its own K and V"),
-        }
-        yield Listing(
-            tuple(
-                ListEntry(
-                    Message(
-                        "{difference}  {whose}",
-                        difference=_apart(row.difference),
-                        whose=_after(NAMES[row.variant], Message(whose[row.variant])),
-                    ),
-                    f"kv_heads = {row.kv_heads}",
-                )
-                for row in shown
-            )
-        )
+        yield Listing(tuple(_same_heads(*row) for row in shown))
         apart = Message(
             "What is left is rounding of float64. By comparison, kv_heads = 1 and kv_heads = {heads} differ by {apart} on these weights.",
             heads=HEADS,
@@ -426,11 +353,11 @@ class _Page:
         )
         for entry in self.comparison.entries:
             for name, label in parts:
-                lines: tuple[CountLine, ...] = getattr(entry.count, name)
-                if not lines:
+                if name not in entry.count.parts:
                     continue
                 yield Heading(Message("{head} · {part}", head=" ".join(self._head(entry)), part=Message(label)), 3)
-                yield Listing(tuple(ListEntry(equation(line.count), line.name) for line in lines))
+                products = entry.count.parts[name].items()
+                yield Listing(tuple(ListEntry(equation(count), product) for product, count in products))
                 total = Message(
                     "Together, times l = {layers}: {total}",
                     layers=entry.count.sizes.layers,
@@ -444,6 +371,23 @@ def _after(name: Said, text: Said) -> Message:
     return Message("{where}: {what}", where=name, what=text)
 
 
+def _reason(model: ComparedModel, name: str) -> Message:
+    """A size that nobody gave, and why it is what it is."""
+    value = number(getattr(model.sizes, name))
+    return Message(ASSUMED[name, model.assumed[name]], value=value, latent=number(LATENT), rotary=number(ROTARY))
+
+
+def _same_heads(variant: str, kv_heads: int, difference: float) -> ListEntry:
+    whose = {
+        "mqa": N_("all heads use one K and V"),
+        "gqa": N_("neighbouring heads share K and V"),
+        "mha": N_("every head has its own K and V"),
+    }
+    meaning = _after(NAMES[variant], Message(whose[variant]))
+    text = Message("{difference}  {whose}", difference=_apart(difference), whose=meaning)
+    return ListEntry(text, f"kv_heads = {kv_heads}")
+
+
 def _heads(entry: VariantCount) -> str:
     """Heads of keys and values; MLA has a latent instead."""
     sizes = entry.count.sizes
@@ -451,7 +395,7 @@ def _heads(entry: VariantCount) -> str:
 
 
 def _total(part: str) -> Callable[[VariantCount], str]:
-    return lambda entry: "–" if entry.share(part) is None else short(entry.count.total(part))
+    return lambda entry: short(entry.count.total(part)) if part in entry.count.parts else "–"
 
 
 def _share(part: str) -> Callable[[VariantCount], str]:

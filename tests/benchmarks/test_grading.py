@@ -25,7 +25,7 @@ from attncli.marking.grader import Grader, chunks
 from attncli.marking.sheets import Submission
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.render.results import one_line
+from attncli.render.data import one_line
 
 RIGHT = {"scores": "1 2", "scaled": "0.707 1.414", "A": "0.330 0.670", "O": "0.660 2.680"}
 TEXTS = {

@@ -11,7 +11,7 @@ import pytest
 from comparing import compare, data, shown
 from harness import refused
 
-from attncli.cost import presets
+from attncli.cost import published
 from attncli.locale.fit import columns as columns_of
 
 ALL = ["mha", "mqa", "gqa", "mla"]
@@ -158,7 +158,7 @@ def test_a_file_is_chinese_where_the_screen_cannot_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("columns", [30, 50, 80, 120])
 def test_fits_the_screen(columns: int, lang: str) -> None:
-    for words in ((), ("--preset", ",".join(presets.names())), ("--expand", "mla")):
+    for words in ((), ("--preset", ",".join(published.names())), ("--expand", "mla")):
         text = shown(*words, COLUMNS=columns, ATTNCLI_LANG=lang)
         assert [line for line in text.splitlines() if columns_of(line) > columns] == []
         assert "…" not in text

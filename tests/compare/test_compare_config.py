@@ -10,7 +10,7 @@ import pytest
 from comparing import compare, data, shown
 from harness import refused
 
-from attncli.cost import presets
+from attncli.cost import published
 
 #: Entries of published config.json files that concern attention.
 DEEPSEEK_V3 = {
@@ -43,9 +43,9 @@ def test_the_cache_of_published_models(config: dict[str, Any], variant: str, byt
     assert own["cache_bytes_per_token"] == bytes
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", published.names())
 def test_a_file_with_a_presets_entries_is_that_preset(name: str) -> None:
-    preset = presets.get(name)
+    preset = published.get(name)
     config = {**preset.config, "model_type": "gpt2" if name == "gpt2" else "other"}
     mine, theirs = data("--config", written(config)), data("--preset", name)
     assert mine["models"][0]["variant"] == preset.variant

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from harness import run
 from rendering import written
 
 from attncli.core.outputs import spreadsheet_text
@@ -95,3 +96,9 @@ def test_npz_is_the_same_at_any_time(seen: Callable[..., View], monkeypatch: pyt
 def test_exact_numbers_are_floats_in_data(seen: Callable[..., View]) -> None:
     with np.load(io.BytesIO(written("npz", seen("exact"))), allow_pickle=False) as read:
         np.testing.assert_allclose(read["scaled"], np.array([[1, 2], [0, 1]]) / np.sqrt(2), rtol=1e-15)
+
+
+@pytest.mark.filterwarnings("error")
+def test_exact_numbers_are_said_in_json_and_nothing_beside_them() -> None:
+    steps = run("examples", "run", "a10-mask-before-maximum", "--exact", "--format", "json").data["steps"]
+    assert steps[0]["exact"] == [["2", "3", "802"], ["2", "3", "802"], ["2", "3", "802"]]
