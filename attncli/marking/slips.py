@@ -6,12 +6,12 @@ A line is right but for a slip where it is right once that is mended; by whateve
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic import Value
+from attncli.arithmetic import Indices, Value
 from attncli.core.graph import Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.record import Record
@@ -20,11 +20,13 @@ from attncli.marking.distance import off, reach
 from attncli.marking.judge import WRONG, Judged, Line, Mixture, Rules, judge, judge_mixed
 from attncli.marking.seeds import MANY, mixture
 from attncli.mistakes.mistake import instead
-from attncli.mistakes.slips import POWERS, orders_exchanged
 
 #: How well something explains a line: to the last digit by some habit; cut off or with too few places; between habits; by
 #: habits that are mixed; not; far from it.
 CLOSELY, SHORT, BETWEEN, MIXED, NOT, FAR = range(6)
+
+#: Powers of ten, as exponents, that a decimal point slips by.
+_POWERS = (-3, -2, -1, 1, 2, 3)
 
 
 class Slip(Record):
@@ -167,7 +169,7 @@ def _signs(line: Line, against: Against, wrong: BoolArray, rules: Rules, stack: 
 def _powers(line: Line, against: Against, wrong: BoolArray, rules: Rules, stack: Any, among: BoolArray) -> Any:
     """By sheet, the power of ten, as its exponent, that mends every wrong cell; 0: none."""
     found = np.zeros(len(line.values), dtype=np.intp)
-    for power in POWERS:
+    for power in _POWERS:
         moved = line.changed(values=line.values * 10.0**power, places=None)
         # A number whose point has slipped keeps the digits it was written with.
         as_written = rules.changed(decimals=max(0, rules.decimals - max(power, 0)), by_person=False, widened=False)
@@ -178,7 +180,7 @@ def _powers(line: Line, against: Against, wrong: BoolArray, rules: Rules, stack:
 
 def _exchanged(line: Line, against: Against, wrong: BoolArray, rules: Rules) -> dict[int, Any]:
     """By sheet, the first order of its cells in which the line is right, if there is any."""
-    tried = [(row, order) for row, cells in enumerate(wrong) for order in orders_exchanged(cells.shape, cells)]
+    tried = [(row, order) for row, cells in enumerate(wrong) for order in _orders(cells)]
     if not tried:
         return {}
     rows, orders = np.array([row for row, _ in tried]), np.stack([order for _, order in tried])
@@ -187,6 +189,18 @@ def _exchanged(line: Line, against: Against, wrong: BoolArray, rules: Rules) -> 
     )
     right = against.of(rows).judged(moved, rules).worst > WRONG
     return {row: order for (row, order), fits in reversed([*zip(tried, right, strict=True)]) if fits}
+
+
+def _orders(wrong: BoolArray) -> Iterator[Indices]:
+    """The orders of cells in which the two wrong cells, rows or columns stand in each other's place."""
+    order: Indices = np.reshape(np.arange(wrong.size), wrong.shape)
+    turned = order.swapaxes(-1, -2) if order.ndim > 1 else order
+    for lines in (order.reshape(-1, 1), order.reshape(-1, order.shape[-1]), turned.reshape(-1, turned.shape[-1])):
+        off = np.flatnonzero(wrong.ravel()[lines].any(1))
+        if len(off) == 2:
+            swapped = order.ravel().copy()
+            swapped[lines[off]] = lines[off[::-1]]
+            yield swapped
 
 
 def _are_mended(line: Line, against: Against, wrong: BoolArray, rules: Rules, among: BoolArray) -> BoolArray:
@@ -234,7 +248,7 @@ def _may_be_slips(line: Line, right: Value, spread: Any, rules: Rules) -> BoolAr
     if line.blank is not None:
         same |= line.blank
     slipped = (np.abs(written + right) <= wide) | (line.values == -right)
-    for power in POWERS:
+    for power in _POWERS:
         slipped |= np.abs(written * 10.0**power - right) <= wide * max(1.0, 10.0**power)
     count = len(written)
     found |= (same | slipped).reshape(count, -1).all(1)

@@ -9,15 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from attncli.core.graph import Graph, Step
-from attncli.core.message import Message
-from attncli.mistakes import blocks, gradients, heads, masks, norms, positions, products, slips, softmax, training
+from attncli.core.message import N_, Message
+from attncli.mistakes import gradients, heads, norms, positions, products, softmax, training
 from attncli.mistakes.mistake import Mistake, MistakeKind, Wording
 from attncli.mistakes.norms import source_of
 
-_SUBJECTS = (products, masks, softmax, heads, norms, blocks, positions, gradients, training, slips)
+#: Slips of the pen, which are no calculation: `marking/slips.py` looks for them.
+_SLIPS = (
+    MistakeKind("rounded-too-early", 3, N_("You rounded too early: a line was cut or rounded to fewer places than asked, and the rest follows from that."), N_("Look again at how many places each line keeps before you go on."), rank=2),
+    MistakeKind("layout-transposed", 4, N_("This is the right matrix, transposed."), N_("Look again at which way the tokens run."), rank=2),
+    MistakeKind("sign", 0, N_("A sign is wrong."), N_("Look again at the signs in the marked cells."), rank=2, vaguer_than=frozenset({"softmax-sign", "bias-sign", "mask-plus-infinity"})),
+    MistakeKind("decimal-point", 0, N_("The decimal point slipped."), N_("Look again at the decimal point in the marked cells."), rank=2),
+    MistakeKind("cells-exchanged", 0, N_("Two places are swapped."), N_("Look again at where the marked numbers belong."), rank=2),
+)  # fmt: skip
 
 #: In the order in which they are named where they were seen equally often.
-CATALOGUE: Mapping[str, MistakeKind] = {kind.id: kind for subject in _SUBJECTS for kind in subject.MISTAKES}
+CATALOGUE: Mapping[str, MistakeKind] = {
+    kind.id: kind
+    for kind in (
+        *products.MISTAKES,
+        *softmax.MISTAKES,
+        *heads.MISTAKES,
+        *norms.MISTAKES,
+        *positions.MISTAKES,
+        *gradients.MISTAKES,
+        *training.MISTAKES,
+        *_SLIPS,
+    )
+}
 
 
 # --- where they are made ----------------------------------------------------------------------------------------------
@@ -37,12 +56,12 @@ def mistakes_at(graph: Graph, step_id: str) -> list[Mistake]:
 def _made_at(graph: Graph, step: Step) -> Iterator[Mistake]:
     places = {step_id: place for place, step_id in enumerate(graph.steps)}
     for kind in CATALOGUE.values():
-        if kind.made is None or not {"", step.op.name}.intersection(kind.at):
+        if not {"", step.op.name}.intersection(kind.at):
             continue
         for swap in kind.made(graph, step):
             # What needs a number that is worked out only afterwards cannot be what somebody did.
             if all(places.get(source, -1) < places[at] for at, one in swap.items() for source in one.inputs):
-                yield Mistake(kind.id, swap, {} if kind.alike is None else kind.alike(graph, step, swap))
+                yield Mistake(kind.id, swap, kind.alike(graph, step, swap))
 
 
 def rank(mistake_id: str) -> tuple[int, int, int]:

@@ -1,10 +1,10 @@
-"""What goes wrong on the way back, at any step: other numbers in a gradient's place, paths left out or counted twice."""
+"""What goes wrong on the way back, at any step: other numbers in a gradient's place, paths left out or counted twice; and
+the residual connection, which is such a path: left out or doubled, forward or back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import reduce
+from collections.abc import Collection, Iterator
 from itertools import combinations
 
 from attncli.arithmetic import Arithmetic, Value
@@ -16,6 +16,7 @@ from attncli.mistakes.mistake import (
     Made,
     MistakeKind,
     Swaps,
+    backward_of,
     instead,
     passing,
     value_of,
@@ -27,6 +28,7 @@ from attncli.ops.elementwise import numeral
 
 _BACK = N_("Look again at the way back: what arrives, and which forward values it is multiplied by.")
 _PATHS = N_("Look again at every place this matrix is used: each sends a gradient back, and all are added.")
+_RESIDUAL = N_("Look again at the residual connection: X + F, and its gradient goes both ways in full.")
 _SOFTMAX = N_("Look again at softmax's rule: weight times (gradient minus the {row}'s average).")
 
 
@@ -168,13 +170,53 @@ def _path_twice(graph: Graph, step: Step) -> Iterator[Swaps]:
         yield sum_of(step, (*step.inputs, path))
 
 
-def straight_through(xp: Arithmetic, arriving: Value, divisor: Value, *others: Value) -> Value:
-    return reduce(
-        xp.add, others, xp.round_step(xp.divide(arriving, divisor)) if others else xp.divide(arriving, divisor)
-    )
+def without(joined: Step | None, left_out: Collection[str]) -> dict[str, Swap]:
+    """At a sum of paths, the sum of the others, where there are any of either."""
+    paths = () if joined is None or joined.op is not SUM_PATHS else joined.inputs
+    kept = tuple(path for path in paths if path not in left_out)
+    return sum_of(joined, kept) if joined is not None and 0 < len(kept) < len(paths) else {}
+
+
+# --- the way past a sublayer ------------------------------------------------------------------------------------------
+
+
+def _doubled(graph: Graph, step: Step) -> Iterator[Swaps]:
+    yield instead(step, lambda xp, f: xp.add(f, f), step.inputs[1])
+
+
+def _no_way_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    """Without a way past on the way forward, none on the way back."""
+    joined, past = backward_of(graph, step.inputs[0]), backward_of(graph, step.inputs[0], step)
+    if past is None:
+        return {}
+    if joined is not None and joined.op is SUM_PATHS:
+        return without(joined, [past.id])
+    return instead(past, lambda xp, g: xp.multiply(g, numeral(xp, 0.0)), past.inputs[0])
+
+
+def _twice_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    through = backward_of(graph, step.inputs[1], step)
+    twice = {} if through is None else instead(through, lambda xp, g: xp.add(g, g), through.inputs[0])
+    return {**_no_way_back(graph, step, swap), **twice}
+
+
+def _past_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
+    for path in step.inputs if len(step.inputs) > 1 else ():
+        if _goes_past(graph, path):
+            yield without(step, [path])
+
+
+def _goes_past(graph: Graph, path: str) -> bool:
+    """Whether a path is the one past a sublayer: a residual's gradient, handed on as it is."""
+    step = graph.steps[path]
+    past = graph.steps.get(value_of(graph, step.inputs[0]) or "") if step.op.name == "identity" else None
+    return past is not None and past.op.name == "residual"
 
 
 MISTAKES = (
+    MistakeKind("residual-missing", 0, N_("You left out what went in: the sublayer's output is added to its input."), _RESIDUAL, ("residual",), lambda graph, step: [passing(step, step.inputs[1])], _no_way_back),
+    MistakeKind("residual-doubled", 1, N_("You added the sublayer's output to itself. It is added to what went in."), _RESIDUAL, ("residual",), _doubled, _twice_back),
+    MistakeKind("residual-path-missing", 2, N_("You left out the gradient that goes past the sublayer."), _RESIDUAL, ("sum_paths",), _past_missing),
     MistakeKind("value-for-gradient", 1, N_("You used a forward value where its gradient belongs."), _BACK, ("",), _value_for_gradient),
     MistakeKind("gradients-swapped", 1, N_("This is the gradient of another matrix: two were swapped."), _BACK, ("",), _exchanged, _exchanged_too),
     MistakeKind("softmax-passed-through", 1, N_("You passed the gradient straight through softmax."), _SOFTMAX, ("multiply",), ways(_rule, lambda step, a, g, r: passing(step, g))),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import permutations
-from typing import TypeAlias
 
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.graph import Graph, Step, Swap, part_of
 from attncli.core.message import N_
-from attncli.mistakes.mistake import MistakeKind, Swaps, backward_of, instead, together, ways_back
+from attncli.mistakes.mistake import MistakeKind, Swaps, and_back, instead, together
 from attncli.ops.layout import MERGE_HEADS, SPLIT_HEADS
 
 _HEADS = N_("Look again at which numbers belong to which head, and which head goes where.")
@@ -18,70 +16,37 @@ _HEADS = N_("Look again at which numbers belong to which head, and which head go
 #: Heads up to which every other order is tried.
 _FEW = 3
 
-#: What one step comes out as wrongly, by its operands.
-Compute: TypeAlias = "Callable[..., Value]"
+
+def _here_and_alike(wrong: Callable[[Step], Swaps], graph: Graph, step: Step, names: str, tail: str) -> Iterator[Swaps]:
+    """A mistake here, or by habit in all of these steps of the same part of the model."""
+    yield wrong(step)
+    beside = [graph.steps.get(f"{part_of(step.id)}{name}{tail}") for name in names]
+    # A key or value with a single head is cut the same way either way.
+    alike = [one for one in beside if one is not None and one.params.get("heads", 1) > 1]
+    if step in beside and len(alike) > 1:
+        yield together(*map(wrong, alike))
 
 
 # --- heads cut out of the columns, and put side by side again ---------------------------------------------------------
 
 
-def _cut_in_memory_order(step: Step) -> Compute:
-    heads, width = step.params["heads"], step.params["width"]
-    return lambda xp, a: xp.reshape(a, (*a.shape[:-2], heads, a.shape[-2], width))
+def _cut_in_memory_order(xp: Arithmetic, a: Value, heads: int, width: int) -> Value:
+    return xp.reshape(a, (*a.shape[:-2], heads, a.shape[-2], width))
 
 
-def _joined_in_memory_order(xp: Arithmetic, a: Value) -> Value:
-    *more, heads, rows, width = a.shape
-    return xp.reshape(a, (*more, rows, heads * width))
+def _joined_in_memory_order(xp: Arithmetic, a: Value, heads: int, width: int) -> Value:
+    return xp.reshape(a, (*a.shape[:-3], a.shape[-2], heads * width))
 
 
 def _in_memory_order(step: Step) -> dict[str, Swap]:
-    cut = step.op.name == "split_heads"
-    return instead(step, _cut_in_memory_order(step) if cut else _joined_in_memory_order, step.inputs[0])
+    wrong = _cut_in_memory_order if step.op is SPLIT_HEADS else _joined_in_memory_order
+    return instead(step, wrong, step.inputs[0], **step.params)
 
 
-def _has_choice(graph: Graph, step: Step) -> bool:
-    """Whether the order in memory is another one: several heads of several rows."""
-    rows = graph.shape(step.inputs[0])[-2]
-    return bool(step.params["heads"] > 1 and rows > 1)
-
-
-def _alone_and_alike(
-    wrong: Callable[[Step], Swaps], graph: Graph, step: Step, names: str, tail: str
-) -> Iterator[Swaps]:
-    """A mistake here, or by habit in all of these steps of the same part of the model."""
-    yield wrong(step)
-    ids = [f"{part_of(step.id)}{name}{tail}" for name in names]
-    # A key or value with a single head is cut the same way either way.
-    alike = [
-        graph.steps[step_id]
-        for step_id in ids
-        if step_id in graph.steps and graph.steps[step_id].params.get("heads", 1) > 1
-    ]
-    if step.id in ids and len(alike) > 1:
-        yield together(*map(wrong, alike))
-
-
-def _split_without_transpose(graph: Graph, step: Step) -> Iterator[Swaps]:
-    """Heads cut out in memory order: here, or in queries, keys and values alike."""
-    if _has_choice(graph, step):
-        yield from _alone_and_alike(_in_memory_order, graph, step, "QKV", "_heads")
-
-
-def _merge_without_transpose(graph: Graph, step: Step) -> Iterator[Swaps]:
-    if _has_choice(graph, step):
-        yield _in_memory_order(step)
-
-
-def _memory_order_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    """The gradient put together, or cut, in memory order too."""
-    backs = ways_back(graph, step, swap)
-    return together(*(_in_memory_order(back) for back in backs if back.op.name in ("split_heads", "merge_heads")))
-
-
-def _orders(heads: int) -> list[tuple[int, ...]]:
-    right = tuple(range(heads))
-    return [order for order in (permutations(right) if heads <= _FEW else [right[::-1]]) if order != right]
+def _cut_or_joined(graph: Graph, step: Step) -> Iterator[Swaps]:
+    """Several heads of several rows in memory order: here; or cut so in queries, keys and values alike."""
+    if step.params["heads"] > 1 and graph.shape(step.inputs[0])[-2] > 1:
+        yield from _here_and_alike(_in_memory_order, graph, step, "QKV", "_heads")
 
 
 def _reordered(xp: Arithmetic, a: Value, order: Sequence[int]) -> Value:
@@ -89,31 +54,27 @@ def _reordered(xp: Arithmetic, a: Value, order: Sequence[int]) -> Value:
 
 
 def _joined_in_order(xp: Arithmetic, a: Value, order: Sequence[int]) -> Value:
-    return _joined(xp, _reordered(xp, a, order))
+    return MERGE_HEADS.compute(xp, _reordered(xp, a, order), heads=len(order), width=a.shape[-1])
 
 
-def _joined(xp: Arithmetic, a: Value) -> Value:
-    *_, heads, _, width = a.shape
-    return MERGE_HEADS.compute(xp, a, heads=heads, width=width)
+def _cut_in_order(xp: Arithmetic, g: Value, order: Sequence[int]) -> Value:
+    heads = len(order)
+    cut = SPLIT_HEADS.compute(xp, g, heads=heads, width=g.shape[-1] // heads)
+    return _reordered(xp, cut, [order.index(head) for head in range(heads)])
 
 
-def _reversed(graph: Graph, step: Step) -> Iterator[Swaps]:
-    for order in _orders(step.params["heads"]):
-        yield instead(step, _joined_in_order, step.inputs[0], order=order)
+def _in_other_order(graph: Graph, step: Step) -> Iterator[Swaps]:
+    right = tuple(range(step.params["heads"]))
+    for order in permutations(right) if len(right) <= _FEW else [right[::-1]]:
+        if order != right:
+            yield instead(step, _joined_in_order, step.inputs[0], order=order)
 
 
-def _reversed_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+def _in_other_order_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """The gradient cut into heads in that order."""
-    back = backward_of(graph, step.inputs[0], step)
-    if step.phase != "forward" or back is None or back.op.name != "split_heads":
-        return {}
     order = swap[step.id].params["order"]
-    undone = tuple(order.index(head) for head in range(len(order)))
-
-    def cut(xp: Arithmetic, g: Value) -> Value:
-        return _reordered(xp, SPLIT_HEADS.compute(xp, g, **back.params), undone)
-
-    return instead(back, cut, back.inputs[0])
+    cut = and_back(lambda back: instead(back, _cut_in_order, back.inputs[0], order=order), "split_heads")
+    return cut(graph, step, swap)
 
 
 # --- heads of keys and values that are shared -------------------------------------------------------------------------
@@ -121,23 +82,16 @@ def _reversed_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
 
 def _tiled(graph: Graph, step: Step) -> Iterator[Swaps]:
     """The heads dealt out in turn, a, b, a, b: here, or in the keys and the values alike; put together so on the way back."""
-    group = step.params["group"]
-    if step.op.name == "sum_kv_groups":
-        if group > 1 and step.params["heads"] > 1:
-            yield _dealt(step)
+    if step.params["group"] == 1:
         return
-    if group == 1 or graph.shape(step.inputs[0])[-3] == 1:
-        return
-
-    yield from _alone_and_alike(_dealt_out, graph, step, "KV", "_shared")
+    if step.op.name == "repeat_kv" and graph.shape(step.inputs[0])[-3] > 1:
+        yield from _here_and_alike(_dealt_out, graph, step, "KV", "_shared")
+    elif step.op.name == "sum_kv_groups" and step.params["heads"] > 1:
+        yield _dealt(step)
 
 
 def _dealt_out(step: Step) -> dict[str, Swap]:
     return instead(step, lambda xp, a: xp.concatenate([a] * step.params["group"], -3), step.inputs[0])
-
-
-def _tiled_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    return together(*(_dealt(back) for back in ways_back(graph, step, swap) if back.op.name == "sum_kv_groups"))
 
 
 def _dealt(step: Step) -> dict[str, Swap]:
@@ -155,7 +109,7 @@ def _dealt(step: Step) -> dict[str, Swap]:
 def _not_summed(graph: Graph, step: Step) -> Iterator[Swaps]:
     group, heads = step.params["group"], step.params["heads"]
     for only in range(group) if group > 1 else ():
-        yield instead(step, partial(_one_of_each, only=only, group=group, heads=heads), step.inputs[0])
+        yield instead(step, _one_of_each, step.inputs[0], only=only, group=group, heads=heads)
 
 
 def _one_of_each(xp: Arithmetic, a: Value, only: int, group: int, heads: int) -> Value:
@@ -165,9 +119,9 @@ def _one_of_each(xp: Arithmetic, a: Value, only: int, group: int, heads: int) ->
 
 
 MISTAKES = (
-    MistakeKind("split-without-transpose", 6, N_("You cut the heads out of consecutive {rows}. Each token's own {columns} are shared out: head 1 gets the first ones of every token."), _HEADS, ("split_heads",), _split_without_transpose, _memory_order_back),
-    MistakeKind("merge-without-transpose", 3, N_("You put the heads one after another in memory order. They stand side by side: each token gets its own {row} of every head."), _HEADS, ("merge_heads",), _merge_without_transpose, _memory_order_back),
-    MistakeKind("heads-reversed", 0, N_("You joined the heads in a different order."), _HEADS, ("merge_heads",), _reversed, _reversed_back),
-    MistakeKind("kv-heads-tiled", 4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS, ("repeat_kv", "sum_kv_groups"), _tiled, _tiled_back),
+    MistakeKind("split-without-transpose", 6, N_("You cut the heads out of consecutive {rows}. Each token's own {columns} are shared out: head 1 gets the first ones of every token."), _HEADS, ("split_heads",), _cut_or_joined, and_back(_in_memory_order, "split_heads", "merge_heads")),
+    MistakeKind("merge-without-transpose", 3, N_("You put the heads one after another in memory order. They stand side by side: each token gets its own {row} of every head."), _HEADS, ("merge_heads",), _cut_or_joined, and_back(_in_memory_order, "split_heads", "merge_heads")),
+    MistakeKind("heads-reversed", 0, N_("You joined the heads in a different order."), _HEADS, ("merge_heads",), _in_other_order, _in_other_order_back),
+    MistakeKind("kv-heads-tiled", 4, N_("You dealt the shared heads out in turn, 1 2 1 2. Neighbouring query heads share one: 1 1 2 2."), _HEADS, ("repeat_kv", "sum_kv_groups"), _tiled, and_back(_dealt, "sum_kv_groups")),
     MistakeKind("group-not-summed", 2, N_("You took the gradient of one query head only. A shared head gets the sum over its whole group."), N_("Look again at how many query heads used this one: each sends a gradient back, and all are added."), ("sum_kv_groups",), _not_summed),
 )  # fmt: skip

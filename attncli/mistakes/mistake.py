@@ -15,7 +15,7 @@ from attncli.ops.elementwise import IDENTITY
 #: What is calculated instead, by step id.
 Swaps: TypeAlias = Mapping[str, Swap]
 #: (graph, step) -> what is calculated instead, in every way that people do it.
-Made: TypeAlias = Callable[[Graph, Step], Iterator[Swaps]]
+Made: TypeAlias = Callable[[Graph, Step], Iterable[Swaps]]
 #: (graph, step, swap) -> the same mistake, made the same way, at other steps.
 Alike: TypeAlias = Callable[[Graph, Step, Swaps], Swaps]
 
@@ -56,7 +56,7 @@ class MistakeKind(Record):
     seen : independent public threads or repositories it was found in
     did, look : what was done, and what to look at again, without giving the answer away
     at : names of the ops at whose steps it is made; "" for every step
-    made, alike : what is calculated instead; the same at other steps
+    made, alike : what is calculated instead; the same at other steps. A slip of the pen is no calculation
     elsewhere : other words, by the kind of step it is made at (see `_kind`)
     rank : 0 a single wrong calculation; 1 another plan for several lines; 2 a slip of the pen, which teaches less
     vaguer_than : mistakes that say the same, only more exactly
@@ -67,8 +67,8 @@ class MistakeKind(Record):
     did: str
     look: str
     at: tuple[str, ...] = ()
-    made: Made | None = None
-    alike: Alike | None = None
+    made: Made = lambda graph, step: ()
+    alike: Alike = lambda graph, step, swap: _NOTHING
     elsewhere: Mapping[str, Wording] = _NOTHING
     rank: int = 0
     vaguer_than: frozenset[str] = frozenset()
@@ -104,9 +104,7 @@ def together(*swaps: Swaps) -> dict[str, Swap]:
 # --- where it is made -------------------------------------------------------------------------------------------------
 
 
-def ways(
-    found: Callable[[Graph, Step], tuple[Any, ...] | None], *wrong: Callable[..., Swaps]
-) -> Callable[[Graph, Step], Iterator[Swaps]]:
+def ways(found: Callable[[Graph, Step], tuple[Any, ...] | None], *wrong: Callable[..., Swaps]) -> Made:
     """Where `found` finds what the mistake needs, each of these ways to make it: `way(step, *what was found)`."""
 
     def made(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -122,10 +120,8 @@ def where(condition: Callable[[Step], object]) -> Callable[[Graph, Step], tuple[
     return lambda graph, step: () if condition(step) else None
 
 
-#: For `ways`: every step of these ops; of the way forward, or of the way back.
+#: For `ways`: every step of these ops.
 anywhere = where(lambda step: True)
-forward = where(lambda step: step.phase == "forward")
-backward = where(lambda step: step.phase == "backward")
 
 
 def steps_of(graph: Graph, *ops: str, using: str | None = None) -> Iterator[Step]:
@@ -156,12 +152,15 @@ def backward_of(graph: Graph, source: str, use: Step | None = None) -> Step | No
     return graph.steps.get(gradient)
 
 
-def ways_back(graph: Graph, step: Step, swap: Swaps) -> Iterator[Step]:
-    """The gradients of what a mistake on the way forward was made with."""
-    for step_id in swap if step.phase == "forward" else ():
-        back = backward_of(graph, graph.steps[step_id].inputs[0], graph.steps[step_id])
-        if back is not None:
-            yield back
+def and_back(wrong: Callable[[Step], Swaps], *ops: str) -> Alike:
+    """The same at the gradients of what the mistake was made with, where these are steps of such ops."""
+
+    def alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+        made_at = [graph.steps[step_id] for step_id in swap] if step.phase == "forward" else []
+        backs = [backward_of(graph, one.inputs[0], one) for one in made_at]
+        return together(*(wrong(back) for back in backs if back is not None and back.op.name in ops))
+
+    return alike
 
 
 def value_of(graph: Graph, gradient: str) -> str | None:

@@ -14,6 +14,7 @@ from attncli.core.message import N_
 from attncli.mistakes.mistake import (
     MistakeKind,
     Swaps,
+    and_back,
     anywhere,
     by_habit,
     instead,
@@ -21,7 +22,6 @@ from attncli.mistakes.mistake import (
     steps_of,
     together,
     ways,
-    ways_back,
     with_operands,
 )
 from attncli.ops.positions import ROTATE, SINUSOID, columns_of, positional_angles
@@ -102,11 +102,6 @@ def _from_one(step: Step) -> dict[str, Swap]:
     return _otherwise(step, start=as_matrix(float(step.params["start"].values) + 1.0))
 
 
-def _from_one_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    """In every other place that counts positions."""
-    return together(*(_from_one(other) for other in steps_of(graph, "angle") if other is not step))
-
-
 def _other_base(graph: Graph, step: Step) -> Iterator[Swaps]:
     if step.params["pairs"] > 1:
         for base in _BASES:
@@ -114,9 +109,17 @@ def _other_base(graph: Graph, step: Step) -> Iterator[Swaps]:
                 yield _otherwise(step, base=as_matrix(base))
 
 
+def _everywhere(wrong: Callable[[Step], Swaps], graph: Graph, step: Step) -> Swaps:
+    """The same in every other place that counts positions."""
+    return together(*(wrong(other) for other in steps_of(graph, "angle") if other is not step))
+
+
+def _from_one_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+    return _everywhere(_from_one, graph, step)
+
+
 def _other_base_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    base: Matrix = swap[step.id].params["base"]
-    return together(*(_otherwise(other, base=base) for other in steps_of(graph, "angle") if other is not step))
+    return _everywhere(partial(_otherwise, base=swap[step.id].params["base"]), graph, step)
 
 
 # --- the position code ------------------------------------------------------------------------------------------------
@@ -134,11 +137,8 @@ def _queries_only(graph: Graph, step: Step) -> Iterator[Swaps]:
     part = part_of(step.id)
     if added is None or added.op.name != "add_positions" or step.id.removeprefix(part) not in ("K", "V"):
         return
-    alike = [
-        other
-        for other in (graph.steps.get(f"{part}{name}") for name in "KV")
-        if other is not None and other.inputs[0] == added.id
-    ]
+    beside = [graph.steps.get(f"{part}{name}") for name in "KV"]
+    alike = [other for other in beside if other is not None and other.inputs[0] == added.id]
 
     def bare(one: Step) -> dict[str, Swap]:
         return with_operands(one, one.op, (added.inputs[0], *one.inputs[1:]), one.params)
@@ -149,17 +149,13 @@ def _queries_only(graph: Graph, step: Step) -> Iterator[Swaps]:
 # --- rotation ---------------------------------------------------------------------------------------------------------
 
 
-def _turned(step: Step, pairing: str, reverse: bool) -> dict[str, Swap]:
-    return with_operands(step, ROTATE, step.inputs, {"pairing": pairing, "reverse": reverse})
-
-
 def _other_pairing(step: Step) -> dict[str, Swap]:
-    pairing, reverse = step.params["pairing"], bool(step.params.get("reverse"))
-    return _turned(step, "half" if pairing == "adjacent" else "adjacent", reverse)
+    pairing = "half" if step.params["pairing"] == "adjacent" else "adjacent"
+    return with_operands(step, ROTATE, step.inputs, {**step.params, "pairing": pairing})
 
 
 def _reversed(step: Step) -> dict[str, Swap]:
-    return _turned(step, step.params["pairing"], not step.params.get("reverse"))
+    return with_operands(step, ROTATE, step.inputs, {**step.params, "reverse": not step.params.get("reverse")})
 
 
 def _mixed(exchange: str, step: Step, slope: bool = False) -> dict[str, Swap]:
@@ -198,15 +194,10 @@ def _habit(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step) -
     return by_habit(wrong, step, same if step.phase == "forward" else ())
 
 
-def _habit_back(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    """The gradients of what was turned wrongly, turned back as wrongly."""
-    return together(*(wrong(back) for back in ways_back(graph, step, swap) if back.op is step.op))
-
-
-def _with_pairs(wrong: Callable[[Step], dict[str, Swap]], pairing: str, graph: Graph, step: Step) -> Iterator[Swaps]:
+def _with_pairs(pairing: str, graph: Graph, step: Step) -> Iterator[Swaps]:
     """Where the pairing is another one than `pairing`, and there is more than one pair."""
     if step.params["pairing"] != pairing and graph.shape(step.inputs[1])[-1] > 1:
-        yield from _habit(wrong, graph, step)
+        yield from _habit(_other_pairing, graph, step)
 
 
 def _pairings_mixed(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -216,7 +207,8 @@ def _pairings_mixed(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 def _pairings_mixed_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
-    return _habit_back(partial(_mixed, swap[step.id].params["exchange"], slope=True), graph, step, swap)
+    wrong = partial(_mixed, swap[step.id].params["exchange"], slope=True)
+    return and_back(wrong, "rotate")(graph, step, swap)
 
 
 def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -267,9 +259,9 @@ MISTAKES = (
     MistakeKind("base-changed", 1, N_("You used a different base."), N_("Look again at the base of the angles."), ("angle",), _other_base, _other_base_alike),
     MistakeKind("no-positions", 0, N_("You left the positions out."), N_("Look again at what goes into the attention: the embedding plus where the token stands."), ("add_positions",), ways(anywhere, passing)),
     MistakeKind("positions-on-queries-only", 1, N_("You added the positions for the queries only. Keys and values come from the same vectors."), N_("Look again at what K and V are made of: embeddings with positions."), ("product", "affine"), _queries_only),
-    MistakeKind("half-split-pairs", 5, N_("You paired the first half of the {columns} with the second. Here neighbours form a pair."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "half"), partial(_habit_back, _other_pairing)),
-    MistakeKind("adjacent-pairs", 5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS, ("rotate",), partial(_with_pairs, _other_pairing, "adjacent"), partial(_habit_back, _other_pairing)),
+    MistakeKind("half-split-pairs", 5, N_("You paired the first half of the {columns} with the second. Here neighbours form a pair."), _PAIRS, ("rotate",), partial(_with_pairs, "half"), and_back(_other_pairing, "rotate")),
+    MistakeKind("adjacent-pairs", 5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS, ("rotate",), partial(_with_pairs, "adjacent"), and_back(_other_pairing, "rotate")),
     MistakeKind("pairings-mixed", 2, N_("You mixed two ways of pairing: the angles of one, the partners of the other."), N_("Look again at which two {columns} are turned together, and that both of them get the angle of their pair."), ("rotate",), _pairings_mixed, _pairings_mixed_back),
-    MistakeKind("rotation-reversed", 3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ)."), ("rotate",), partial(_habit, _reversed), partial(_habit_back, _reversed)),
+    MistakeKind("rotation-reversed", 3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ)."), ("rotate",), partial(_habit, _reversed), and_back(_reversed, "rotate")),
     MistakeKind("value-rotated", 1, N_("You turned the values too. What a token hands over does not depend on its place."), N_("Look again at what is turned by position: queries and keys, never values."), ("product",), _value_turned),
 )  # fmt: skip

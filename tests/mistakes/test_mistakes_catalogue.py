@@ -24,7 +24,7 @@ def test_the_ids_and_how_often_they_were_seen_are_a_contract() -> None:
 
 
 def test_every_mistake_is_made_somewhere_and_gives_other_numbers() -> None:
-    without = {id for id, entry in CATALOGUE.items() if entry.made is not None}
+    without = {id for id, entry in CATALOGUE.items() if entry.at}
     with np.errstate(all="ignore"):
         for graph in graphs().values():
             right = graph.evaluate()
@@ -79,7 +79,7 @@ def test_the_mistakes_on_the_way_back_are_made_in_every_model() -> None:
 
 
 def test_what_is_never_made_is_a_slip_of_the_pen() -> None:
-    assert {id for id, entry in CATALOGUE.items() if entry.made is None} == {
+    assert {id for id, entry in CATALOGUE.items() if not entry.at} == {
         "layout-transposed", "sign", "decimal-point", "cells-exchanged", "rounded-too-early",
     }  # fmt: skip
 
