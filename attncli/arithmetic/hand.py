@@ -14,7 +14,7 @@ from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.message import Message, unknown
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 
 #: Where a tie goes.
@@ -32,13 +32,13 @@ _CUT = 1e-7
 _WHOLE = 2.0**52
 
 
-def round_decimal(values: ArrayLike, decimals: int, ties: str = "away", near: float = 0.0) -> Any:
+def round_decimal(values: ArrayLike, decimals: int | NDArray[np.int_], ties: str = "away", near: float = 0.0) -> Any:
     """Round to `decimals` places.
 
     Parameters
     ----------
     values : float64 array or number; infinities and NaN pass through
-    decimals : places after the point, 0 to 15
+    decimals : places after the point, 0 to 15, of all numbers or of each
     ties : where a tie goes: "away" from zero (school), "even", "floor" or "ceil"
     near : distance from a tie, in units of the last place kept, that is put down to the computer as well
 
@@ -47,7 +47,7 @@ def round_decimal(values: ArrayLike, decimals: int, ties: str = "away", near: fl
     float64 array or number
         The float64 nearest to each rounded decimal number; never −0.
     """
-    power = 10.0**decimals
+    power: float | FloatArray = 10.0**decimals
     with np.errstate(all="ignore"):
         scaled = np.abs(values) * power
         below = np.floor(scaled)
@@ -57,9 +57,9 @@ def round_decimal(values: ArrayLike, decimals: int, ties: str = "away", near: fl
         return _signed(whole, below, scaled, values, power)
 
 
-def truncate_decimal(values: ArrayLike, decimals: int) -> Any:
+def truncate_decimal(values: ArrayLike, decimals: int | NDArray[np.int_]) -> Any:
     """Cut off after `decimals` places; a value a few units below a decimal number counts as that number."""
-    power = 10.0**decimals
+    power: float | FloatArray = 10.0**decimals
     with np.errstate(all="ignore"):
         scaled = np.abs(values) * power
         below, nearest = np.floor(scaled), np.rint(scaled)
@@ -67,7 +67,7 @@ def truncate_decimal(values: ArrayLike, decimals: int) -> Any:
         return _signed(whole, below, scaled, values, power)
 
 
-def _signed(whole: FloatArray, below: FloatArray, scaled: FloatArray, values: ArrayLike, power: float) -> Any:
+def _signed(whole: FloatArray, below: FloatArray, scaled: FloatArray, values: ArrayLike, power: float | FloatArray) -> Any:
     """`whole` units with the sign of `values`; a number of so many places already is itself."""
     size = np.abs(values)
     same = ~(scaled < _WHOLE) | (below / power == size) | ((below + 1) / power == size)

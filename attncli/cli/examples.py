@@ -103,7 +103,7 @@ def verify(out: Output, words: Words) -> int:
     """Every printed digit recomputed: a line an example, and below it every number that does not follow."""
     from attncli.core.message import AttnError
     from attncli.problems import library
-    from attncli.problems.published import check
+    from attncli.problems.lesson import check
     from attncli.problems.request import problem_named
 
     say, names = out.say, words["names"]

@@ -114,7 +114,7 @@ def question_of(problem: Problem) -> Question:
         Asked(
             step_id,
             graph.symbol(step_id),
-            _as_shown(problem, graph.shape(step_id)),
+            as_shown(problem, graph.shape(step_id)),
             wanted[step_id],
             None if problem.is_as_written(step_id) else problem.decimals_of(step_id),
         )
@@ -140,7 +140,8 @@ def _is_upstream(problem: Problem, graph: Graph, step_id: str) -> bool:
     return problem.upstream is not None and graph.inputs[step_id].phase == "upstream"
 
 
-def _as_shown(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...]:
+def as_shown(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape as the exercise is written: with tokens as columns, the last two sizes exchanged."""
     return (*shape[:-2], *reversed(shape[-2:])) if problem.layout == "columns" else shape
 
 

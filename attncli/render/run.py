@@ -31,7 +31,7 @@ from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
     from attncli.core.verify import Verification
-    from attncli.problems.published import PrintedCheck
+    from attncli.problems.lesson import PrintedCheck
 
 INPUTS = Message("Inputs")
 NOTES = Message("Notes")

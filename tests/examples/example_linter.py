@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Formatter
 
 from attncli.core.message import AttnError
-from attncli.problems import file, lesson, published
+from attncli.problems import file, lesson
 from attncli.problems.lesson import contrast
 from attncli.problems.problem import Problem
 
@@ -73,7 +73,7 @@ def _about_notice(problem: Problem) -> Iterator[str]:
 def _about_numbers(problem: Problem) -> Iterator[str]:
     if not problem.published and not problem.shapes:
         yield "no published numbers to verify"
-    for checked in published.check(problem):
+    for checked in lesson.check(problem):
         needless = checked.how in ("carried", "truncated") and checked.message is not None
         if needless or not checked.ok:
             yield f"{checked.step}: {checked.message}"

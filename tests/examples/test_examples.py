@@ -10,7 +10,7 @@ import pytest
 from example_linter import complaints
 
 from attncli.core.verify import verify
-from attncli.problems import file, lesson, library, published
+from attncli.problems import file, lesson, library
 from attncli.problems.lesson import contrast
 from attncli.problems.problem import arithmetic_called
 
@@ -57,7 +57,7 @@ def test_one_digit_changed_anywhere_is_found(id: str) -> None:
             continue
         changed = problem.changed(published={step: with_one_digit_changed(text)}, shapes={}, how={})
         changed = changed.changed(how={step: problem.how[step]} if step in problem.how else {})
-        (checked,) = published.check(changed)
+        (checked,) = lesson.check(changed)
         assert not checked.ok, (step, checked.printed, checked.computed)
 
 
@@ -190,4 +190,4 @@ def test_b6_tells_mistakes_apart() -> None:
 
 
 def test_a_problem_file_elsewhere_can_be_checked(tmp_path: Path) -> None:
-    assert all(checked.ok for checked in published.check(file.load(copy_of("a8-subtract-the-maximum", tmp_path))))
+    assert all(checked.ok for checked in lesson.check(file.load(copy_of("a8-subtract-the-maximum", tmp_path))))

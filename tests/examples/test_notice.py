@@ -6,7 +6,7 @@ import pytest
 
 from attncli.core.message import InputError
 from attncli.problems.file import from_data
-from attncli.problems.lesson import fill, observations
+from attncli.problems.lesson import observations
 from attncli.problems.problem import Problem
 
 
@@ -19,6 +19,10 @@ def problem(**keys: object) -> Problem:
             **keys,
         }
     )
+
+
+def fill(problem: Problem, text: str) -> str:
+    return observations(problem.changed(notice={"en": text}), "en")
 
 
 @pytest.mark.parametrize(

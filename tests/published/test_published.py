@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from attncli.problems.file import from_data
-from attncli.problems.published import PrintedCheck, check
+from attncli.problems.lesson import PrintedCheck, check
 
 A1 = {"model": "attention", "inputs": {"Q": "1 2", "K": "1 0; 0 1", "V": "2 0; 0 4"}}
 

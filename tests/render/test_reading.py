@@ -12,8 +12,8 @@ from attncli.core.matrix import as_matrix
 from attncli.core.message import ENGLISH, Listed, Message
 from attncli.locale import language
 from attncli.problems import library
+from attncli.problems.lesson import check
 from attncli.problems.problem import Problem, run
-from attncli.problems.published import check
 from attncli.problems.reading import of_json, of_toml
 from attncli.render.run import _digits, opened_parts
 from attncli.render.summary import summary
