@@ -67,7 +67,9 @@ def truncate_decimal(values: ArrayLike, decimals: int | NDArray[np.int_]) -> Any
         return _signed(whole, below, scaled, values, power)
 
 
-def _signed(whole: FloatArray, below: FloatArray, scaled: FloatArray, values: ArrayLike, power: float | FloatArray) -> Any:
+def _signed(
+    whole: FloatArray, below: FloatArray, scaled: FloatArray, values: ArrayLike, power: float | FloatArray
+) -> Any:
     """`whole` units with the sign of `values`; a number of so many places already is itself."""
     size = np.abs(values)
     same = ~(scaled < _WHOLE) | (below / power == size) | ((below + 1) / power == size)
