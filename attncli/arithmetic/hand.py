@@ -47,7 +47,7 @@ def round_decimal(values: ArrayLike, decimals: int | NDArray[np.int_], ties: str
     float64 array or number
         The float64 nearest to each rounded decimal number; never −0.
     """
-    power: float | FloatArray = 10.0**decimals
+    power = 10.0**decimals
     with np.errstate(all="ignore"):
         scaled = np.abs(values) * power
         below = np.floor(scaled)
@@ -59,7 +59,7 @@ def round_decimal(values: ArrayLike, decimals: int | NDArray[np.int_], ties: str
 
 def truncate_decimal(values: ArrayLike, decimals: int | NDArray[np.int_]) -> Any:
     """Cut off after `decimals` places; a value a few units below a decimal number counts as that number."""
-    power: float | FloatArray = 10.0**decimals
+    power = 10.0**decimals
     with np.errstate(all="ignore"):
         scaled = np.abs(values) * power
         below, nearest = np.floor(scaled), np.rint(scaled)
