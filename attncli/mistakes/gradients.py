@@ -105,16 +105,16 @@ def _deviates(step: Step) -> bool:
 
 def _slopes_times(step: Step, weights: str, upstream: str, average: str) -> Swaps:
     """Only the diagonal of the Jacobian: a (1 − a) g."""
-    return instead(
-        step, lambda xp, a, g: xp.multiply(xp.round_step(xp.multiply(a, _rest(xp, a))), g), weights, upstream
-    )
+    return instead(step, lambda xp, a, g: xp.multiply(_share(xp, a, _rest(xp, a)), g), weights, upstream)
 
 
 def _weighted_times_rest(step: Step, weights: str, upstream: str, average: str) -> Swaps:
     """The same from a g, which stands on the page already."""
-    return instead(
-        step, lambda xp, a, g: xp.multiply(xp.round_step(xp.multiply(a, g)), _rest(xp, a)), weights, upstream
-    )
+    return instead(step, lambda xp, a, g: xp.multiply(_share(xp, a, g), _rest(xp, a)), weights, upstream)
+
+
+def _share(xp: Arithmetic, weights: Value, other: Value) -> Value:
+    return xp.round_step(xp.multiply(weights, other))
 
 
 def _rest(xp: Arithmetic, weights: Value) -> Value:
@@ -134,7 +134,7 @@ def _turned_round(step: Step, weights: str, upstream: str, average: str) -> Swap
 
 def _times(step: Step, factor: str) -> Swaps:
     """What the rule comes to, multiplied once more."""
-    return instead(step, lambda xp, a, d, m: xp.multiply(xp.round_step(xp.multiply(a, d)), m), *step.inputs, factor)
+    return instead(step, lambda xp, a, d, m: xp.multiply(_share(xp, a, d), m), *step.inputs, factor)
 
 
 def _either(*made: Made) -> Made:

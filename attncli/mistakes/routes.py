@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -56,19 +57,20 @@ class Route(Record):
 def routes(graph: Graph) -> Iterator[Route]:
     """The routes through the softmaxes, scales, masks and norms of a graph."""
     for step in graph.steps.values():
-        if step.phase != "forward":
-            continue
-        if step.op.name == "row_max":
-            yield from _without_maximum(graph, step)
-        elif step.op.name == "scale":
-            yield from _queries_scaled(graph, step)
-        elif step.op.name == "mask":
-            yield from _mask_first(graph, step)
-            yield from _filled_on_the_way_back(graph, step)
-        elif step.op.name == "row_mean_square":
-            yield from _from_mean_squares(graph, step)
+        if step.phase == "forward" and step.op.name in _ROUTES:
+            yield from _ROUTES[step.op.name](graph, step)
     for softmax in softmaxes(graph):
         yield from _by_jacobian(graph, softmax)
+
+
+def _of(step: Step, xp: Arithmetic, *operands: Value) -> Value:
+    """What a step calculates, of these operands."""
+    return step.op.compute(xp, *operands, **step.params)
+
+
+def _user(graph: Graph, op: str, step_id: str) -> Step | None:
+    """The step of this kind that works on another one."""
+    return next(steps_of(graph, op, using=step_id), None)
 
 
 # --- softmax ----------------------------------------------------------------------------------------------------------
@@ -79,28 +81,27 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
     if shifted is None:
         return
     source = shifted.inputs[0]
-    yield Route("maximum-left-out", instead(step, _zero_a_row, source), Message(_LEFT_OUT))
+    said = N_(
+        "Right: you did not subtract the maximum. The weights are the same; with large scores e^x would overflow."
+    )
+    yield Route("maximum-left-out", instead(step, _zero_a_row, source), Message(said))
     masked = graph.steps.get(source)
     if masked is not None and masked.op.name == "mask":
-        before = with_operands(step, step.op, (masked.inputs[0],), {})
-        yield Route("maximum-before-mask", before, Message(_BEFORE_MASK))
-    yield Route("one-maximum", instead(step, _spread_maximum, source), Message(_ONE_MAXIMUM))
+        said = N_(
+            "Right on paper: you took the maximum before masking. On a computer a large hidden score can then wipe out a {row}."
+        )
+        yield Route("maximum-before-mask", with_operands(step, step.op, masked.inputs[:1], {}), Message(said))
+    said = N_("Right: you subtracted one maximum from the whole matrix. Any constant leaves the weights as they are.")
+    yield Route("one-maximum", instead(step, _spread_maximum, source), Message(said))
 
 
-_LEFT_OUT = N_(
-    "Right: you did not subtract the maximum. The weights are the same; with large scores e^x would overflow."
-)
-_BEFORE_MASK = N_(
-    "Right on paper: you took the maximum before masking. On a computer a large hidden score can then wipe out a {row}."
-)
-_ONE_MAXIMUM = N_(
-    "Right: you subtracted one maximum from the whole matrix. Any constant leaves the weights as they are."
-)
+def _zero_a_row(xp: Arithmetic, scores: Value) -> Value:
+    return xp.constant(as_matrix(np.zeros((*scores.shape[:-1], 1))))
 
 
-def _user(graph: Graph, op: str, step_id: str) -> Step | None:
-    """The step of this kind that works on another one."""
-    return next(steps_of(graph, op, using=step_id), None)
+def _spread_maximum(xp: Arithmetic, scores: Value) -> Value:
+    """The maximum of the whole matrix, once a row."""
+    return xp.repeat(xp.max(xp.max(scores, -1), -2), scores.shape[-2], -2)
 
 
 class Softmax(Record):
@@ -132,37 +133,20 @@ def softmaxes(graph: Graph) -> Iterator[Softmax]:
             yield Softmax(maximum.id, shifted.id, exp.id, row_sum.id, weights.id, before)
 
 
-def _zero_a_row(xp: Arithmetic, scores: Value) -> Value:
-    return xp.constant(as_matrix(np.zeros((*scores.shape[:-1], 1))))
-
-
-def _spread_maximum(xp: Arithmetic, scores: Value) -> Value:
-    """The maximum of the whole matrix, once a row."""
-    top = xp.max(xp.max(scores, -1), -2)
-    return xp.repeat(top, scores.shape[-2], -2)
-
-
 def _by_jacobian(graph: Graph, softmax: Softmax) -> Iterator[Route]:
     """The gradient of the scores as a product with the Jacobian diag(a) − a aᵀ of each line, written down first."""
+    said = N_("Right: you multiplied by the Jacobian of the softmax. The usual way never writes that matrix down.")
     for step in steps_of(graph, "multiply", using=softmax.weights):
         deviation = graph.steps.get(step.inputs[1])
-        if deviation is None or deviation.op.name != "subtract" or deviation.phase == "forward":
-            continue
-        yield Route(
-            "by-jacobian",
-            instead(step, _jacobian_product, deviation.inputs[0], step.inputs[0]),
-            Message(_JACOBIAN),
-            at_hand=True,
-        )
+        if deviation is not None and deviation.op.name == "subtract" and deviation.phase != "forward":
+            swap = instead(step, _jacobian_product, deviation.inputs[0], step.inputs[0])
+            yield Route("by-jacobian", swap, Message(said), at_hand=True)
 
 
 def _jacobian_product(xp: Arithmetic, upstream: Value, a: Value) -> Value:
     ones = xp.constant(as_matrix(np.eye(a.shape[-1])))
     jacobian = xp.round_step(xp.multiply(a[..., None], xp.subtract(ones, a[..., None, :])))
     return xp.sum(xp.multiply(jacobian, upstream[..., None, :]), -1)[..., 0]
-
-
-_JACOBIAN = N_("Right: you multiplied by the Jacobian of the softmax. The usual way never writes that matrix down.")
 
 
 # --- the scale earlier ------------------------------------------------------------------------------------------------
@@ -174,7 +158,7 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
         return
 
     def scaled_early(xp: Arithmetic, q: Value, k: Value) -> Value:
-        return scores.op.compute(xp, xp.round_intermediate(_scaled(step, xp, q)), k, **scores.params)
+        return _of(scores, xp, xp.round_intermediate(_of(step, xp, q)), k)
 
     early = Route(
         "query-scaled",
@@ -186,30 +170,26 @@ def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
     yield from _queries_scaled_back(graph, step, scores, early)
 
 
-def _scaled(step: Step, xp: Arithmetic, a: Value) -> Value:
-    return step.op.compute(xp, a, **step.params)
-
-
 def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -> Iterator[Route]:
     """The way back for scores that hold the factor already: it comes in behind them, at the queries."""
     back = backward_of(graph, scores.id)
     if back is None or back.op is not step.op:
         return
     swaps = [passing(back, back.inputs[0])]
-    query = scores.inputs[0]
     for after in steps_of(graph, "product", using=back.id):
-        if after.inputs[0] != back.id:
-            continue
-
-        def scaled_query(xp: Arithmetic, g: Value, q: Value, after: Step = after) -> Value:
-            return after.op.compute(xp, g, xp.round_intermediate(_scaled(step, xp, q)), **after.params)
-
-        def scaled_result(xp: Arithmetic, g: Value, k: Value, after: Step = after) -> Value:
-            return _scaled(step, xp, xp.round_intermediate(after.op.compute(xp, g, k, **after.params)))
-
-        swaps.append(instead(after, scaled_query if after.inputs[1] == query else scaled_result, *after.inputs))
+        if after.inputs[0] == back.id:
+            scaled = _scaled_query if after.inputs[1] == scores.inputs[0] else _scaled_result
+            swaps.append(instead(after, partial(scaled, step, after), *after.inputs))
     said = Message("Right: your scores were scaled already, so this is their gradient; the factor comes in at Q.")
     yield Route("query-scaled-back", together(*swaps), said, early.swap)
+
+
+def _scaled_query(scale: Step, product: Step, xp: Arithmetic, g: Value, q: Value) -> Value:
+    return _of(product, xp, g, xp.round_intermediate(_of(scale, xp, q)))
+
+
+def _scaled_result(scale: Step, product: Step, xp: Arithmetic, g: Value, k: Value) -> Value:
+    return _of(scale, xp, xp.round_intermediate(_of(product, xp, g, k)))
 
 
 # --- the variance from squares ----------------------------------------------------------------------------------------
@@ -222,59 +202,55 @@ def _from_mean_squares(graph: Graph, step: Step) -> Iterator[Route]:
         return
 
     def less_squared_mean(xp: Arithmetic, x: Value, mean: Value) -> Value:
-        squares = xp.round_intermediate(step.op.compute(xp, x, **step.params))
-        return xp.subtract(squares, xp.round_intermediate(xp.multiply(mean, mean)))
+        return xp.subtract(xp.round_intermediate(_of(step, xp, x)), xp.round_intermediate(xp.multiply(mean, mean)))
 
-    yield Route(
-        "mean-of-squares", instead(step, less_squared_mean, *centred.inputs), Message(_MEAN_OF_SQUARES), at_hand=True
-    )
+    said = N_("Right: you took the mean of the squares minus the square of the mean. That is the variance, too.")
+    yield Route("mean-of-squares", instead(step, less_squared_mean, *centred.inputs), Message(said), at_hand=True)
 
 
-_MEAN_OF_SQUARES = N_(
-    "Right: you took the mean of the squares minus the square of the mean. That is the variance, too."
-)
+# --- the mask earlier, or filled in -----------------------------------------------------------------------------------
 
 
-# --- the mask earlier -------------------------------------------------------------------------------------------------
-
-
-def _mask_first(graph: Graph, step: Step) -> Iterator[Route]:
-    """S + M, and then the scale: what is written as `masked` is scaled already, or it is scaled afterwards."""
-    scaled = graph.steps.get(step.inputs[0])
+def _masked_otherwise(graph: Graph, step: Step) -> Iterator[Route]:
     mask = graph.inputs[step.inputs[1]].matrix.values
-    if scaled is None or scaled.op.name != "scale" or not np.isin(mask, (0.0, -np.inf)).all():
-        return
-    scores = scaled.inputs[0]
+    scaled = graph.steps.get(step.inputs[0])
+    if scaled is not None and scaled.op.name == "scale" and np.isin(mask, (0.0, -np.inf)).all():
+        yield from _mask_first(graph, step, scaled)
+    if np.isneginf(mask).any():
+        yield from _filled_on_the_way_back(graph, step)
+
+
+def _mask_first(graph: Graph, step: Step, scaled: Step) -> Iterator[Route]:
+    """S + M, and then the scale: what is written as `masked` is scaled already, or it is scaled afterwards."""
+    scores, mask = scaled.inputs[0], step.inputs[1]
 
     def masked_then_scaled(xp: Arithmetic, s: Value, m: Value) -> Value:
-        return _scaled(scaled, xp, xp.round_step(xp.add(s, m)))
+        return _of(scaled, xp, xp.round_step(xp.add(s, m)))
 
-    early = instead(scaled, masked_then_scaled, scores, step.inputs[1])
-    yield Route("mask-before-scale", together(early, passing(step, scaled.id)), Message(_MASK_FIRST))
-    bare = with_operands(step, step.op, (scores, step.inputs[1]), step.params)
-    behind = _scaled_behind(graph, step, scaled)
+    said = Message("Right: you masked before scaling. −∞ stays −∞ whichever comes first.")
+    early = instead(scaled, masked_then_scaled, scores, mask)
+    yield Route("mask-before-scale", together(early, passing(step, scaled.id)), said)
+    bare = with_operands(step, step.op, (scores, mask), step.params)
+    after = together(bare, _scaled_behind(graph, step, scaled))
     for also in (early, {}):
-        swap = together(also, bare, behind)
-        yield Route("mask-before-scale", swap, Message(_MASK_FIRST), moved=frozenset([scaled.id]))
-    yield from _mask_first_back(graph, step, scaled, together(bare, behind))
-
-
-_MASK_FIRST = N_("Right: you masked before scaling. −∞ stays −∞ whichever comes first.")
+        yield Route("mask-before-scale", together(also, after), said, moved=frozenset([scaled.id]))
+    yield from _mask_first_back(graph, step, scaled, after)
 
 
 def _scaled_behind(graph: Graph, masked: Step, scaled: Step) -> dict[str, Swap]:
     """What comes after masked scores that are not scaled yet: their maximum, and they less their maximum."""
+
+    def greatest(xp: Arithmetic, s: Value) -> Value:
+        return xp.max(xp.round_step(_of(scaled, xp, s)), -1)
+
+    def less(xp: Arithmetic, s: Value, top: Value, *, shifted: Step) -> Value:
+        return _of(shifted, xp, xp.round_step(_of(scaled, xp, s)), top)
+
     swaps = []
     for top in steps_of(graph, "row_max"):
         shifted = _user(graph, "subtract", top.id)
-        if shifted is None or shifted.inputs[0] != masked.id:
-            continue
-        swaps.append(instead(top, lambda xp, s: xp.max(xp.round_step(_scaled(scaled, xp, s)), -1), masked.id))
-
-        def less(xp: Arithmetic, s: Value, top: Value, shifted: Step = shifted) -> Value:
-            return shifted.op.compute(xp, xp.round_step(_scaled(scaled, xp, s)), top, **shifted.params)
-
-        swaps.append(instead(shifted, less, *shifted.inputs))
+        if shifted is not None and shifted.inputs[0] == masked.id:
+            swaps += [instead(top, greatest, masked.id), instead(shifted, less, *shifted.inputs, shifted=shifted)]
     return together(*swaps)
 
 
@@ -285,20 +261,15 @@ def _mask_first_back(graph: Graph, masked: Step, scaled: Step, after: Mapping[st
         return
 
     def through_scale(xp: Arithmetic, *operands: Value) -> Value:
-        return _scaled(third, xp, xp.round_step(first.op.compute(xp, *operands, **first.params)))
-
-    def softmax_alone(xp: Arithmetic, *operands: Value) -> Value:
-        return first.op.compute(xp, *operands, **first.params)
+        return _of(third, xp, xp.round_step(_of(first, xp, *operands)))
 
     swap = together(
         instead(first, through_scale, *first.inputs),
-        instead(second, softmax_alone, *first.inputs),
+        with_operands(second, first.op, first.inputs, first.params),
         passing(third, first.id),
     )
-    yield Route("mask-before-scale-back", swap, Message(_MASK_FIRST_BACK), after)
-
-
-_MASK_FIRST_BACK = N_("Right: you masked before scaling, so on the way back the scale comes before the mask.")
+    said = Message("Right: you masked before scaling, so on the way back the scale comes before the mask.")
+    yield Route("mask-before-scale-back", swap, said, after)
 
 
 def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
@@ -307,24 +278,28 @@ def _filled_on_the_way_back(graph: Graph, step: Step) -> Iterator[Route]:
     From right weights that is what comes anyway: the weight of a hidden key is 0. From a learner's own it is not.
     """
     mask = step.inputs[1]
-    if not np.isneginf(graph.inputs[mask].matrix.values).any():
-        return
     arriving, handed_on = backward_of(graph, step.id), backward_of(graph, step.inputs[0])
     if arriving is None or handed_on is None or handed_on.op.name != "identity":
         return
 
-    def filled(xp: Arithmetic, m: Value, *operands: Value) -> Value:
-        return xp.where(xp.hidden(m), numeral(xp, 0.0), arriving.op.compute(xp, *operands, **arriving.params))
+    def filled(xp: Arithmetic, m: Value, *operands: Value, of: Step) -> Value:
+        return xp.where(xp.hidden(m), numeral(xp, 0.0), _of(of, xp, *operands))
 
-    def passed(xp: Arithmetic, m: Value, g: Value) -> Value:
-        return xp.where(xp.hidden(m), numeral(xp, 0.0), g)
-
-    here = instead(handed_on, passed, mask, arriving.id)
-    yield Route("where-fill", here, Message(_FILLED))
-    yield Route("where-fill", together(instead(arriving, filled, mask, *arriving.inputs), here), Message(_FILLED))
+    said = Message("Right: a hidden score gets gradient 0. It was replaced by −∞, so nothing it does reaches the loss.")
+    here = instead(handed_on, filled, mask, arriving.id, of=handed_on)
+    yield Route("where-fill", here, said)
+    yield Route("where-fill", together(instead(arriving, filled, mask, *arriving.inputs, of=arriving), here), said)
 
 
-_FILLED = N_("Right: a hidden score gets gradient 0. It was replaced by −∞, so nothing it does reaches the loss.")
+_ROUTES: Mapping[str, Callable[[Graph, Step], Iterator[Route]]] = {
+    "row_max": _without_maximum,
+    "scale": _queries_scaled,
+    "mask": _masked_otherwise,
+    "row_mean_square": _from_mean_squares,
+}
+
+
+# --- another constant in the place of the maximum ---------------------------------------------------------------------
 
 
 def other_constants(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator
-from functools import partial
 
 import numpy as np
 
@@ -41,9 +40,9 @@ def _ids_from_one(graph: Graph, step: Step) -> Iterator[Swaps]:
     yield instead(step, lambda xp: xp.constant(ids))
 
 
-def _one_each(later: bool, graph: Graph, step: Step) -> Iterator[Swaps]:
+def _kept_once(later: bool) -> Made:
     """Of every id only the gradient of its last token, or of its first."""
-    yield instead(step, _added_once, *step.inputs, count=step.params["count"], later=later)
+    return lambda graph, step: [instead(step, _added_once, *step.inputs, count=step.params["count"], later=later)]
 
 
 def _added_once(xp: Arithmetic, rows_of: Value, ids: Value, count: int, later: bool) -> Value:
@@ -63,12 +62,11 @@ def _look_up_alone(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 def _other_log(graph: Graph, step: Step) -> Iterator[Swaps]:
+    def to_base(xp: Arithmetic, *operands: Value, base: float) -> Value:
+        return xp.divide(step.op.compute(xp, *operands, **step.params), xp.log(numeral(xp, base)))
+
     for base in _BASES:
-
-        def to_base(xp: Arithmetic, *operands: Value, base: float = base) -> Value:
-            return xp.divide(step.op.compute(xp, *operands, **step.params), xp.log(numeral(xp, base)))
-
-        yield instead(step, to_base, *step.inputs)
+        yield instead(step, to_base, *step.inputs, base=base)
 
 
 def _of_logit(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -102,15 +100,11 @@ def _means(graph: Graph, *ops: str) -> list[Step]:
 def _other_mean(wrong: Callable[[Graph, Step], Swaps]) -> tuple[Made, Alike]:
     """The mean taken otherwise: here, and alike on the way back, or in the loss."""
 
-    def made(graph: Graph, step: Step) -> Iterator[Swaps]:
-        if step in _means(graph, step.op.name):
-            yield wrong(graph, step)
-
     def alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
         others = _means(graph, "batch_share" if step.op is AVERAGE else "average")
         return together(*(wrong(graph, other) for other in others))
 
-    return made, alike
+    return lambda graph, step: [wrong(graph, step)] if step in _means(graph, step.op.name) else [], alike
 
 
 def _added_up(graph: Graph, step: Step) -> Swaps:
@@ -136,10 +130,11 @@ def _total(graph: Graph) -> Step | None:
     return next(steps_of(graph, "weighted_total"), None)
 
 
-def _weighted(total: Step) -> list[tuple[str, float]]:
+def _sizes(total: Step | None) -> dict[str, float]:
     """The parts of a loss that have a factor other than 1 or −1, and its size."""
-    factors = [abs(float(factor.values)) for factor in total.params["factors"]]
-    return [(part, size) for part, size in zip(total.inputs, factors, strict=True) if size not in (0.0, 1.0)]
+    parts = {} if total is None else dict(zip(total.inputs, total.params["factors"], strict=True))
+    sizes = {part: abs(float(factor.values)) for part, factor in parts.items()}
+    return {part: size for part, size in sizes.items() if size not in (0.0, 1.0)}
 
 
 def _without(total: Step, parts: Collection[str]) -> dict[str, Swap]:
@@ -151,56 +146,45 @@ def _without(total: Step, parts: Collection[str]) -> dict[str, Swap]:
     return with_operands(total, WEIGHTED_TOTAL, total.inputs, {**total.params, "factors": factors})
 
 
-def _part_sent_back(graph: Graph, step: Step) -> tuple[str, float] | None:
-    """The part of a loss whose gradient this is, its factor included, and the size of that."""
+def _sent_back(graph: Graph) -> dict[str, tuple[str, dict[str, Swap]]]:
+    """The steps that send back a part's gradient, its factor included: whose, and the same without the factor."""
     total = _total(graph)
-    if total is None or step.phase != "backward" or not (step.op is IDENTITY or "factor" in step.params):
-        return None
-    for part, size in _weighted(total):
-        prefix = part_of(part)
-        if step.inputs[0] in (graph.steps[part].inputs[0], f"{prefix}error", f"{prefix}shared"):
-            return part, size
-    return None
-
-
-def _sent_back_without(step: Step, size: float) -> dict[str, Swap]:
-    own = float(step.params["factor"].values) if "factor" in step.params else 1.0
-    return with_operands(step, SCALE, step.inputs[:1], {"factor": as_matrix(own / size)})
+    found = dict[str, tuple[str, dict[str, Swap]]]()
+    for step in graph.steps.values() if total is not None else ():
+        if step.phase == "backward" and (step.op is IDENTITY or "factor" in step.params):
+            for part, size in _sizes(total).items():
+                prefix = part_of(part)
+                if step.inputs[0] in (graph.steps[part].inputs[0], f"{prefix}error", f"{prefix}shared"):
+                    own = float(step.params["factor"].values) if "factor" in step.params else 1.0
+                    bare = with_operands(step, SCALE, step.inputs[:1], {"factor": as_matrix(own / size)})
+                    found.setdefault(step.id, (part, bare))
+    return found
 
 
 def _no_factor(graph: Graph, step: Step) -> Iterator[Swaps]:
     """All factors left out, or one of several."""
-    if step.op is WEIGHTED_TOTAL:
-        parts = [part for part, _ in _weighted(step)]
-        if parts:
-            yield _without(step, parts)
-        if len(parts) > 1:
-            yield from (_without(step, [part]) for part in parts)
+    if step.op is not WEIGHTED_TOTAL:
+        back = _sent_back(graph).get(step.id)
+        if back is not None:
+            yield back[1]
         return
-    found = _part_sent_back(graph, step)
-    if found is not None:
-        yield _sent_back_without(step, found[1])
+    parts = list(_sizes(step))
+    if parts:
+        yield _without(step, parts)
+    if len(parts) > 1:
+        yield from (_without(step, [part]) for part in parts)
 
 
 def _no_factor_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """On the way back of the same parts; or in the sum, of the part that was sent back without."""
-    total = _total(graph)
+    total, backs = _total(graph), _sent_back(graph)
     if total is None:
         return {}
     if step is not total:
-        found = _part_sent_back(graph, step)
-        return {} if found is None else _without(total, [found[0]])
-    left_out = {
-        part
-        for part, old, new in zip(total.inputs, total.params["factors"], swap[step.id].params["factors"], strict=True)
-        if old is not new
-    }
-    backs = {}
-    for other in graph.steps.values():
-        found = _part_sent_back(graph, other)
-        if found is not None and found[0] in left_out:
-            backs.update(_sent_back_without(other, found[1]))
-    return backs
+        return _without(total, [backs[step.id][0]])
+    factors = zip(total.inputs, total.params["factors"], swap[step.id].params["factors"], strict=True)
+    left_out = {part for part, old, new in factors if old is not new}
+    return together(*(bare for part, bare in backs.values() if part in left_out))
 
 
 # --- a step of training: uphill, or with means that nobody corrected --------------------------------------------------
@@ -239,8 +223,8 @@ def _uncorrected(graph: Graph, step: Step) -> Iterator[Swaps]:
 MISTAKES = (
     MistakeKind("ids-from-one", 1, N_("You counted the ids from 1. The first entry of the vocabulary is number 0."), N_("Look again at where counting starts."), ("encode",), _ids_from_one),
     MistakeKind("output-head-missing", 1, N_("You took only the look-up's part. The same table also makes the logits, and sends a gradient back from there too."), N_("Look again at every place where the table E is used: at the beginning and at the end."), ("sum_paths",), _look_up_alone),
-    MistakeKind("gradient-overwritten", 4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), _REPEATED, ("scatter_add",), partial(_one_each, True)),
-    MistakeKind("first-gradient-only", 1, N_("A repeated token kept only its first gradient. Repeated tokens add up."), _REPEATED, ("scatter_add",), partial(_one_each, False)),
+    MistakeKind("gradient-overwritten", 4, N_("A repeated token kept only its last gradient. Repeated tokens add up."), _REPEATED, ("scatter_add",), _kept_once(later=True)),
+    MistakeKind("first-gradient-only", 1, N_("A repeated token kept only its first gradient. Repeated tokens add up."), _REPEATED, ("scatter_add",), _kept_once(later=False)),
     MistakeKind("log-base", 0, N_("You took a logarithm to another base. The loss uses the natural one, ln."), N_("Look again at the logarithm: ln, to the base e; log₂ and log₁₀ are other numbers."), ("negative_log", "log_loss"), _other_log),
     MistakeKind("loss-of-logit", 2, N_("You took the logit for the probability. The loss is −ln of what softmax makes of it."), N_("Look again at what the logarithm is taken of: a probability, between 0 and 1."), ("negative_log",), _of_logit),
     MistakeKind("batch-factor-missing", 1, N_("You forgot to divide by the number of tokens: the loss is their mean, so each has 1/N of it, and of the gradient."), _MEAN, ("average", "batch_share"), *_other_mean(_added_up)),
