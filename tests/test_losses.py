@@ -18,9 +18,10 @@ Q = np.array([[1.0, 2.0], [0.5, -1.0]])
 K = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]])
 V = np.array([[2.0, 0.0], [0.0, 4.0], [1.0, 1.0]])
 T = np.array([[1.0, 2.0], [0.0, 1.0]])
+U = np.array([[-1.0, 0.5], [2.0, 3.0]])
 SOFT = np.array([[0.2, 0.5, 0.3], [0.0, 0.9, 0.1]])
 CLASSES = np.array([[1.0, 2.0]])
-EXTRAS = {"T": as_matrix(T), "Y": as_matrix(SOFT), "C": as_matrix(CLASSES)}
+EXTRAS = {"T": as_matrix(T), "U": as_matrix(U), "Y": as_matrix(SOFT), "C": as_matrix(CLASSES)}
 STACKED = np.array([Q, Q[::-1] + 0.25])
 
 
@@ -41,6 +42,7 @@ O = A @ V  # noqa: E741
 VALUES: dict[str, float] = {
     "0.5*mse(O, T)": 0.5 * np.mean((O - T) ** 2),
     "2*sum(O) + mse(O, T)": 2 * O.sum() + np.mean((O - T) ** 2),
+    "mse(O, T) + 3*mse(O, U)": np.mean((O - T) ** 2) + 3 * np.mean((O - U) ** 2),
     "1/2*sum((O-T)^2)": 0.5 * np.sum((O - T) ** 2),
     "sum((O - T)^2)/2": 0.5 * np.sum((O - T) ** 2),
     "½Σ(O−T)²": 0.5 * np.sum((O - T) ** 2),

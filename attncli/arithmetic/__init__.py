@@ -44,9 +44,6 @@ class Arithmetic(Protocol):
     def context(self) -> AbstractContextManager[None]:
         """Entered once around an evaluation."""
 
-    def recording(self, cells: Sequence[int]) -> Arithmetic:
-        """This arithmetic, made ready to keep results of so many cells each."""
-
     def matmul(self, a: Value, b: Value, /) -> Value: ...
     def add(self, a: Value, b: Value, /) -> Value: ...
     def subtract(self, a: Value, b: Value, /) -> Value: ...

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic import Arithmetic, Indices, Number, Value
+from attncli.arithmetic import Indices, Number, Value
 from attncli.arithmetic.expression import FLOATS, Operations, evaluate
 from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.shorten import Shortener, length
@@ -166,9 +166,6 @@ class Exact(Floating):
                 seconds=f"{MAX_SECONDS:g}",
                 fix=Message(_WHAT_TO_DO),
             )
-
-    def recording(self, cells: Sequence[int]) -> Arithmetic:
-        return self
 
     @contextmanager
     def _limited(self) -> Iterator[None]:

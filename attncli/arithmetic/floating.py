@@ -56,12 +56,6 @@ class Floating:
     def context(self) -> AbstractContextManager[None]:
         return np.errstate(all="ignore")
 
-    def recording(self, cells: Sequence[int]) -> Arithmetic:
-        if max(cells, default=0) < _SMALL:
-            return self
-        large = sum(size for size in cells if size >= _SMALL)
-        return self if large < _LARGE else Recording(large)
-
     def erf(self, a: Value) -> Value:
         return np.asarray(_ERF(a), dtype=np.float64)
 
@@ -156,3 +150,9 @@ class Recording(Floating):
 
 
 FLOATING = Floating()
+
+
+def recording(arithmetic: Arithmetic, cells: Sequence[int]) -> Arithmetic:
+    """The arithmetic, of large results in float64 one that is ready to keep so many cells of each."""
+    large = [size for size in cells if size >= _SMALL] if arithmetic is FLOATING else []
+    return Recording(sum(large)) if sum(large) >= _LARGE else arithmetic

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.arithmetic import Arithmetic, Indices, Value
+from attncli.arithmetic import Indices, Value
 from attncli.arithmetic.floating import Floating
 from attncli.core.matrix import BoolArray, FloatArray
 from attncli.core.message import Message, unknown
@@ -137,9 +137,6 @@ class Hand(Floating):
             raise unknown(Message("The rounding"), rounding, ROUNDINGS)
         self.decimals = decimals
         self.rounding = rounding
-
-    def recording(self, cells: Sequence[int]) -> Arithmetic:
-        return self
 
     def round_step(self, value: Value) -> Value:
         return round_decimal(value, self.decimals, self.rounding, unseen(self.decimals))

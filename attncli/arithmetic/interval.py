@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attncli.arithmetic import Arithmetic, Indices, Value
+from attncli.arithmetic import Indices, Value
 from attncli.arithmetic.expression import entry_bounds
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import UNSEEN
@@ -168,9 +168,6 @@ class IntervalArithmetic:
         return Interval(units[0], -units[1])
 
     round_intermediate = round_step
-
-    def recording(self, cells: Sequence[int]) -> Arithmetic:
-        return self
 
     def context(self) -> AbstractContextManager[None]:
         return np.errstate(all="ignore")

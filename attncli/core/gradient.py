@@ -136,16 +136,10 @@ class Backward:
 
     def _start(self, step_id: str, seeds: Sequence[Seed]) -> bool:
         """Write what the loss sends back to an array; whether its gradient is complete with that."""
-        target, symbol = gradient_id(step_id), gradient_symbol(self.graph.symbol(step_id))
-        several = self._ways(step_id) > 1
         for seed in seeds:
-            path = f"{target}_{seed.label}" if several else target
-            if path in self.graph:
-                path = f"{path}_{len(self.paths[step_id]) + 1}"
-            seed.write(path, f"{symbol}^{{({default_symbol(seed.label)})}}" if several else symbol)
-            self.paths[step_id].append(path)
+            seed.write(*self._path(step_id, seed.label))
         if not seeds:
-            self.paths[step_id].append(target)
+            self.paths[step_id].append(gradient_id(step_id))
         if self.uses[step_id]:
             return False
         self._join(step_id)
@@ -154,6 +148,18 @@ class Backward:
     def _ways(self, step_id: str) -> int:
         """How many gradients arrive at an id."""
         return len(self.uses[step_id]) + len(self.seeds.get(step_id, ()))
+
+    def _path(self, step_id: str, mark: str) -> tuple[str, str]:
+        """The id and the symbol of the next of these gradients; `mark` tells it from the others."""
+        path, symbol = gradient_id(step_id), gradient_symbol(self.graph.symbol(step_id))
+        if self._ways(step_id) > 1:
+            path = f"{path}_{mark}"
+            way = mark.replace("_", ".") if mark.count("_") > 1 else default_symbol(mark)
+            symbol = f"{symbol}^{{({way})}}"
+        if path in self.graph:
+            path = f"{path}_{len(self.paths[step_id]) + 1}"
+        self.paths[step_id].append(path)
+        return path, symbol
 
     def _process(self, group: list[Step]) -> list[str]:
         """Write the gradients that these steps send back; return the ids that are complete now."""
@@ -174,23 +180,15 @@ class Backward:
         return order.index(position) if position in order else 0
 
     def _write(self, step: Step, position: int, step_id: str) -> None:
-        graph, uses = self.graph, self.uses[step_id]
-        target = gradient_id(step_id)
-        symbol = gradient_symbol(graph.symbol(step_id))
-        if self._ways(step_id) > 1:
-            mark = _path_name(step, position, uses)
-            target = f"{target}_{mark}"
-            way = mark.replace("_", ".") if mark.count("_") > 1 else default_symbol(mark)
-            symbol = f"{symbol}^{{({way})}}"
+        graph = self.graph
+        target, symbol = self._path(step_id, _use_name(step, position, self.uses[step_id]))
         rule = step.composite.rule if step.composite is not None else step.op.backward[position]
         assert rule is not None
         rule(graph, step, self.done[step.id], target)
         if graph.shape(target) != graph.shape(step_id):
             raise ValueError(f"the rule of {step.op.name!r} writes {target!r} in another shape than {step_id!r}")
-        graph.steps[target] = graph.steps[target].changed(
-            symbol=symbol
-        )  # helper steps of a rule have symbols of their own
-        self.paths[step_id].append(target)
+        # The steps of a rule before its last one have symbols of their own.
+        graph.steps[target] = graph.steps[target].changed(symbol=symbol)
 
     def _join(self, step_id: str) -> None:
         paths, target = self.paths[step_id], gradient_id(step_id)
@@ -200,7 +198,7 @@ class Backward:
         self.done[step_id] = target
 
 
-def _path_name(step: Step, position: int, uses: list[Step]) -> str:
+def _use_name(step: Step, position: int, uses: list[Step]) -> str:
     """What tells one use of an array from the others: Q, or layer2_cross_K where several parts have a K, or error_2."""
     name = step.id.rpartition(".")[2]
     if len({use.id for use in uses if use.id.rpartition(".")[2] == name}) > 1:

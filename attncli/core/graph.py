@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attncli.arithmetic import Arithmetic, Value
-from attncli.arithmetic.floating import FLOATING
+from attncli.arithmetic.floating import FLOATING, recording
 from attncli.core.axes import Axis, join_axes, show_shape, wrong_axis_count, wrong_length
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import InputError, LimitError, Message, NoSuchRow, ShapeError, unknown
@@ -139,8 +139,8 @@ class Step(Record):
         return cells
 
 
-#: Of a step: id, what computes it, operands, parameters.
-Call: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Params]
+#: Of a step: id, what computes it, operands, parameters, numbers in the result.
+Call: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Params, int]
 
 
 class Trace(Mapping[str, Value]):
@@ -226,7 +226,6 @@ class Graph:
         self.steps: dict[str, Step] = {}
         self.bound: dict[str, Axis] = {}
         self._calls: list[Call] = []
-        self._cells: list[int] = []
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.labels: dict[str, tuple[str, ...]] = {}
         self.notes: list[Message] = []
@@ -404,22 +403,21 @@ class Graph:
             if value.shape != shapes.get(step_id):
                 self._check_shape(step_id, value.shape)
         wanted = None if until is None else self.needed([until] if isinstance(until, str) else until, swap)
-        calls, cells = self._calls, self._cells
-        if len(calls) != len(self.steps):
-            calls, cells = self._written_down()
+        calls = self._calls
+        if len(calls) != len(self.steps):  # kept, because a training evaluates thousands of times
+            calls = self._calls = [(s.id, s.op.compute, s.inputs, s.params, s.cells) for s in self.steps.values()]
         if wanted is not None:
             calls = [call for call in calls if call[0] in wanted]
-            cells = [self.steps[call[0]].cells for call in calls]
         values: dict[str, Value] = {}
         with arithmetic.context():
             for step_id, input in self.inputs.items():
                 if wanted is None or step_id in wanted:
                     values[step_id] = given[step_id] if step_id in given else arithmetic.constant(input.matrix)
-            xp = arithmetic.recording(cells)
+            xp = recording(arithmetic, [call[-1] for call in calls])
             round_step, replaced = xp.round_step, {*given, *swap}
             step_id = ""
             try:
-                for step_id, compute, inputs, params in calls:
+                for step_id, compute, inputs, params, _ in calls:
                     if step_id in replaced:
                         if step_id in given:
                             values[step_id] = given[step_id]
@@ -447,12 +445,6 @@ class Graph:
                 shape=show_shape(shape),
                 expected=show_shape(expected),
             )
-
-    def _written_down(self) -> tuple[list[Call], list[int]]:
-        """What an evaluation needs of every step; kept, because a training evaluates thousands of times."""
-        self._calls = [(s.id, s.op.compute, s.inputs, s.params) for s in self.steps.values()]
-        self._cells = [s.cells for s in self.steps.values()]
-        return self._calls, self._cells
 
 
 def _check_numbers(input_id: str, values: FloatArray, hidden: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -56,23 +56,21 @@ class Matrix(Record):
 
     def transposed(self) -> Matrix:
         """The last two axes exchanged."""
-        if self.values.ndim < 2:
-            return self
-        order = np.arange(self.values.size).reshape(self.shape).swapaxes(-1, -2)
-        return Matrix(
-            self.values.swapaxes(-1, -2),
-            None if self.decimals is None else self.decimals.swapaxes(-1, -2),
-            None if self.entries is None else tuple(self.entries[i] for i in order.flat),
-            None if self.blank is None else self.blank.swapaxes(-1, -2),
-        )
+        return self if self.values.ndim < 2 else self._moved(lambda cells: cells.swapaxes(-1, -2))
 
     def reshaped(self, shape: tuple[int, ...]) -> Matrix:
         """The same cells in rows and heads of another size."""
-        if shape == self.shape:
-            return self
-        decimals = None if self.decimals is None else self.decimals.reshape(shape)
-        blank = None if self.blank is None else self.blank.reshape(shape)
-        return Matrix(self.values.reshape(shape), decimals, self.entries, blank)
+        return self if shape == self.shape else self._moved(lambda cells: cells.reshape(shape))
+
+    def _moved(self, move: Callable[[NDArray[Any]], NDArray[Any]]) -> Matrix:
+        """The cells in other places, with everything that is known of each."""
+        order = move(np.arange(self.values.size).reshape(self.shape))
+        return Matrix(
+            move(self.values),
+            None if self.decimals is None else move(self.decimals),
+            None if self.entries is None else tuple(self.entries[i] for i in order.flat),
+            None if self.blank is None else move(self.blank),
+        )
 
     def negated(self) -> Matrix:
         """Every number with the other sign."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
 
@@ -164,19 +164,13 @@ class AttnError(Exception):
         return type(self)(N_("{where}: {what}"), where=where, what=self.message)
 
 
-class placed:
+@contextmanager
+def placed(where: Message | str) -> Iterator[None]:
     """`with placed(where):` an error inside says the place it happened in."""
-
-    def __init__(self, where: Message | str) -> None:
-        self.where = where
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, AttnError):
-            raise error.at(self.where) from None
+    try:
+        yield
+    except AttnError as error:
+        raise error.at(where) from None
 
 
 class InputError(AttnError):

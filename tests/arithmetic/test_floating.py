@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from attncli.arithmetic import floating
-from attncli.arithmetic.floating import FLOATING, Floating, Recording
+from attncli.arithmetic.floating import FLOATING, Recording, recording
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
 
@@ -32,11 +31,11 @@ def test_products_are_numpys(left: tuple[int, ...], right: tuple[int, ...]) -> N
 
 
 def test_small_calculations_are_not_recorded_into_a_block() -> None:
-    assert FLOATING.recording([]) is FLOATING
-    assert FLOATING.recording([1000] * 5000) is FLOATING
-    assert FLOATING.recording([floating._SMALL - 1] * 100) is FLOATING
-    assert FLOATING.recording([floating._SMALL]) is FLOATING
-    assert isinstance(FLOATING.recording([1000, 1 << 19, 1 << 19]), Recording)
+    assert recording(FLOATING, []) is FLOATING
+    assert recording(FLOATING, [1000] * 5000) is FLOATING
+    assert recording(FLOATING, [floating._SMALL - 1] * 100) is FLOATING
+    assert recording(FLOATING, [floating._SMALL]) is FLOATING
+    assert isinstance(recording(FLOATING, [1000, 1 << 19, 1 << 19]), Recording)
 
 
 @pytest.fixture
@@ -80,13 +79,6 @@ def test_results_do_not_share_memory_even_when_the_block_is_full() -> None:
     np.testing.assert_array_equal(results[-1], np.exp(a))
 
 
-class Recorded(Floating):
-    """Floating that records every calculation, large or not."""
-
-    def recording(self, cells: Sequence[int]) -> Recording:
-        return Recording(sum(cells))
-
-
 @pytest.mark.usefixtures("placed")
 def test_a_recorded_graph_equals_a_plain_one() -> None:
     random = np.random.default_rng(3)
@@ -94,7 +86,7 @@ def test_a_recorded_graph_equals_a_plain_one() -> None:
         name: parse_matrix(random.normal(size=(70, 66)).round(3).tolist().__repr__()) for name in ("Q", "K", "V")
     }
     graph = Problem("attention", matrices, settings={"causal": True}, upstream=matrices["V"]).graph()
-    plain, recorded = graph.evaluate(), graph.evaluate(Recorded())
+    plain, recorded = graph.evaluate(), graph.evaluate(Recording(1 << 20))
     for id in plain:
         np.testing.assert_array_equal(plain[id], recorded[id])
     owned = [recorded[step.id] for step in recorded.steps if step.op.name in ("product", "multiply", "exp", "subtract")]
