@@ -27,7 +27,7 @@ def train(out: Output, words: Words) -> int:
     """Train, and show what came of it; where it was stopped, what came of it until then."""
     from attncli.problems.settings import whole_number
     from attncli.training.spec import MOST_STEPS, STEPS
-    from attncli.training.trainer import Trainer
+    from attncli.training.trainer import Trainer, report
 
     at = whole_number("--step", words["at"], 1, MOST_STEPS)
     if at is None:
@@ -41,8 +41,6 @@ def train(out: Output, words: Words) -> int:
     steps = STEPS if steps is None else steps
     last = trainer.step + steps
     stop = _go_on(out.say, trainer, steps)
-    from attncli.training.report import report
-
     found = report(trainer)  # which refuses numbers that are none, before they are saved
     if words["save"] is not None:
         _save(out.say, words, trainer.state)
@@ -144,7 +142,7 @@ def _check_places(out: Output) -> None:
     """Before a long training: whether its files can go where they are to go."""
     from attncli import render
     from attncli.core.outputs import REPORT, RUN, TRAINING, check_output, check_place
-    from attncli.training.report import TITLE
+    from attncli.training.trainer import TITLE
 
     words = out.words
     save, output, inputs = words["save"], words["output"], inputs_of(out.say.words)

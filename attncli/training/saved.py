@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import FloatArray
@@ -17,7 +17,7 @@ from attncli.models.updates import REMEMBERED
 from attncli.models.vocabulary import MOST, printable
 from attncli.problems.reading import complaint, decoded, plain_json
 from attncli.problems.source import arrays_from_npz
-from attncli.training.spec import Spec, TrainingState, as_plain
+from attncli.training.spec import CHOICES, COUNTS, MOST_ETA, Spec, TrainingState, as_plain
 from attncli.training.trainer import Trainer
 
 _META, _LOSSES = "meta", "losses"
@@ -25,31 +25,19 @@ _META, _LOSSES = "meta", "losses"
 #: Bytes that a training may unpack to: its numbers three times, and a loss for each of many millions of steps.
 _MOST_BYTES = 128_000_000
 
-Dimension = Annotated[int, Field(ge=1, le=4096, strict=True)]
-
-
-class _Spec(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    tokens: Annotated[list[Annotated[str, Field(min_length=1, max_length=1000)]], Field(min_length=1, max_length=MOST)]
-    split: Literal["characters", "words"]
-    context: Dimension
-    d_model: Dimension
-    d_k: Dimension
-    d_v: Dimension
-    heads: Dimension
-    kv_heads: Dimension
-    layers: Annotated[int, Field(ge=0, le=48, strict=True)]
-    d_ff: Annotated[int, Field(ge=0, le=16384, strict=True)]
-    positions: Literal["none", "sinusoidal", "learned"]
-    rotary: Annotated[bool, Field(strict=True)]
-    norm: Literal["pre", "post"]
-    normalisation: Literal["layer", "rms", "none"]
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"]
-    tied: Annotated[bool, Field(strict=True)]
-    optimizer: Literal["sgd", "adam"]
-    eta: Annotated[float, Field(gt=0, le=1e6, strict=True, allow_inf_nan=False)]
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1, strict=True)]
+_ONE_OF: Any = Literal
+#: What is trained, within the limits that `attncli train` keeps.
+_FIELDS: dict[str, Any] = {
+    "tokens": Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=1000)]], Field(min_length=1, max_length=MOST)
+    ],
+    "rotary": Annotated[bool, Field(strict=True)],
+    "tied": Annotated[bool, Field(strict=True)],
+    "eta": Annotated[float, Field(gt=0, le=MOST_ETA, strict=True, allow_inf_nan=False)],
+    **{name: Annotated[int, Field(ge=least, le=most, strict=True)] for name, (least, most) in COUNTS.items()},
+    **{name: _ONE_OF[words] for name, words in CHOICES.items()},
+}
+_SPEC = create_model("_SPEC", __config__=ConfigDict(extra="forbid"), **_FIELDS)
 
 
 class _Meta(BaseModel):
@@ -59,7 +47,7 @@ class _Meta(BaseModel):
     model: Literal["gpt"]
     step: Annotated[int, Field(ge=0, le=10**9, strict=True)]
     text: Annotated[str, Field(max_length=MOST)]
-    spec: _Spec
+    spec: Annotated[dict[str, Any], BeforeValidator(lambda spec: _SPEC.model_validate(spec).model_dump())]
 
 
 def as_bytes(state: TrainingState) -> bytes:
@@ -114,19 +102,20 @@ def _load(path: str) -> TrainingState:
 
 def _spec(meta: _Meta) -> Spec:
     """What is trained, its tokens such as a text is cut into."""
-    texts = {"meta.text": meta.text, **{f"meta.spec.tokens.{i}": token for i, token in enumerate(meta.spec.tokens)}}
+    spec = Spec(**{**meta.spec, "tokens": tuple(meta.spec["tokens"])})
+    texts = {"meta.text": meta.text, **{f"meta.spec.tokens.{i}": token for i, token in enumerate(spec.tokens)}}
     for place, text in texts.items():
         with placed(place):
             printable(text)
-    for i, token in enumerate(meta.spec.tokens):
-        if len(token) > 1 if meta.spec.split == "characters" else token != "".join(token.split()):
+    for i, token in enumerate(spec.tokens):
+        if len(token) > 1 if spec.split == "characters" else token != "".join(token.split()):
             raise InputError(
                 "meta.spec.tokens.{place}: “{token}” cannot be a token where split is {split}.",
                 place=i,
                 token=token[:40],
-                split=meta.spec.split,
+                split=spec.split,
             )
-    return Spec(**{**meta.spec.model_dump(), "tokens": tuple(meta.spec.tokens)}).checked()
+    return spec.checked()
 
 
 def _losses(array: NDArray[Any], step: int) -> tuple[float, ...]:
@@ -161,9 +150,9 @@ def _size(array: NDArray[Any]) -> str:
 
 def _known(path: list[str]) -> list[str]:
     """The keys that may stand where an unknown one was found."""
-    fields = (_Spec if path[:1] == ["spec"] else _Meta).model_fields
-    prefix = "spec." if path[:1] == ["spec"] else ""
-    return [f"{prefix}{field.alias or name}" for name, field in fields.items()]
+    if path[:1] == ["spec"]:
+        return [f"spec.{name}" for name in Spec._fields]
+    return [field.alias or name for name, field in _Meta.model_fields.items()]
 
 
 #: What was expected, where it is not a problem file that is read.

@@ -27,11 +27,11 @@ MOST_CELLS = 50_000_000
 STEPS, MOST_STEPS = 500, 1_000_000
 
 #: What may be written for the fields of a spec: whole numbers between two, and words.
-_COUNTS = {
+COUNTS = {
     "context": (1, 4096), "d_model": (1, 1024), "d_k": (1, 1024), "d_v": (1, 1024), "heads": (1, 64), "kv_heads": (1, 64),
     "layers": (0, 48), "d_ff": (0, 4096), "seed": (0, LARGEST_SEED),
 }  # fmt: skip
-_CHOICES = {
+CHOICES = {
     "split": ("characters", "words"),
     "positions": ("sinusoidal", "none", "learned"),
     "norm": ("pre", "post"),
@@ -39,8 +39,8 @@ _CHOICES = {
     "activation": ("gelu", "relu", "gelu_tanh", "silu", "swiglu"),
     "optimizer": ("adam", "sgd"),
 }
-#: The learning rate where nothing is said.
-_ETA = {"adam": 0.05, "sgd": 0.2}
+#: The learning rate where nothing is said, and at most.
+_ETA, MOST_ETA = {"adam": 0.05, "sgd": 0.2}, 1e6
 
 #: With 0 layers the model names the widths of a single head; several stand side by side.
 _BARE = {"W_Q": "heads·d_k", "W_K": "kv_heads·d_k", "W_V": "kv_heads·d_v"}
@@ -307,8 +307,8 @@ def begun(words: Mapping[str, Any]) -> TrainingState:
     if words["text"] is None:
         raise InputError("There is no text to learn. Write one, like: attncli train 我喜欢数学")
     text = text_of(words["text"])
-    given: dict[str, Any] = {name: _choice(name, words[name]) for name in _CHOICES if words[name] is not None}
-    for name, (least, most) in _COUNTS.items():
+    given: dict[str, Any] = {name: _choice(name, words[name]) for name in CHOICES if words[name] is not None}
+    for name, (least, most) in COUNTS.items():
         if words[name] is not None:
             given[name] = whole_number(f"--{name.replace('_', '-')}", words[name], least, most)
     given["eta"] = _eta(words["eta"], _ETA[given.get("optimizer", "adam")])
@@ -346,13 +346,13 @@ def _settled(name: str) -> InputError:
 
 
 def _choice(name: str, given: str) -> str:
-    if given not in _CHOICES[name]:
-        raise unknown(Message("--{option}:", option=name.replace("_", "-")), given, _CHOICES[name])
+    if given not in CHOICES[name]:
+        raise unknown(Message("--{option}:", option=name.replace("_", "-")), given, CHOICES[name])
     return given
 
 
 def _eta(given: str | None, usual: float) -> float:
-    eta = usual if given is None else number("--eta", given, 0.0, 1e6)
+    eta = usual if given is None else number("--eta", given, 0.0, MOST_ETA)
     if eta == 0:
         raise InputError("--eta: with a learning rate of 0 nothing is learned. Write a number above 0, like 0.05.")
     return eta

@@ -256,7 +256,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 LIES: dict[str, tuple[dict[str, Any], str]] = {
     "another width": ({"d_model": 8}, "says that it is 5×8"),
     "another count of steps": ({"step": 7}, "says 7 steps, but holds 500 losses"),
-    "sizes beyond the limit": ({"layers": 48, "d_model": 4096, "d_ff": 16384}, "the limit is 2,000,000"),
+    "sizes beyond the limit": ({"layers": 48, "d_model": 1024, "d_ff": 4096}, "the limit is 2,000,000"),
     "sizes beyond all bounds": ({"layers": 10**9}, "meta: spec.layers: 1000000000 is out of range: it must be ≤ 48"),
     "another text": ({"text": "abc"}, "“a” is not one of the tokens that this training knows"),
     "one token": ({"text": "我"}, "a single token"),
