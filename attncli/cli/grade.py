@@ -20,6 +20,7 @@ _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".xml": "junit"}
 def grade(out: Output, words: Words) -> int:
     """Mark a class and write the results; the exit status is 0 whatever the marks are, 2 where we failed at a sheet."""
     from attncli.core.outputs import CLASS, check_output
+    from attncli.marking.grader import Grader
     from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Printers
     from attncli.marking.sheets import mapping
     from attncli.problems.request import problem_of
@@ -43,23 +44,25 @@ def grade(out: Output, words: Words) -> int:
     if output is not None and chosen == "table":
         check_output(output, CLASS, inputs, force=True)
     stdin = io.BytesIO() if sys.stdin is None else sys.stdin.buffer
+    page_of = None if words["feedback"] is None else markdown.feedback
+    layout, names = layout_of(words["layout"]), mapping(words["map_"], problem)
+    grader = Grader(problem, say.language, layout, page_of, names, problems, owners)
     order = Order(
-        problem, tuple(sheets), stdin, say.language, chosen, layout_of(words["layout"]), output, words["feedback"], inputs,
-        mapping(words["map_"], problem), processes, words["dask"], words["force"], problems, owners,
-    )  # fmt: skip
+        tuple(sheets), stdin, chosen, output, words["feedback"], inputs, processes, words["dask"], words["force"]
+    )
     with ExitStack() as stack:
         # Lines that run over the screen by themselves show how far it is.
         over_the_screen = chosen in STREAMED and output is None and is_terminal(sys.stdout)
         watched = _progress(stack) if is_terminal(sys.stderr) and not over_the_screen else None
-        printers = Printers(data.writer, markdown.feedback, markdown.unreadable, markdown.remark)
-        grading = Grading(order, printers, say.error, watched)
-        _say_strange_columns(say, sheets, grading.grader)
+        printers = Printers(data.writer, markdown.unreadable, markdown.remark)
+        grading = Grading(order, grader, printers, say.error, watched)
+        _say_strange_columns(say, sheets, grader)
         picture = grading.run(say.out)
     if chosen == "table":
-        author = grading.grader.marker.undetectable()
+        author = grader.marker.undetectable()
         out.write(out.text(page(picture, problem, out.language, author)), CLASS)
     else:
-        _say_to_the_author(say, exercise, grading.grader)
+        _say_to_the_author(say, exercise, grader)
     return 2 if grading.faults else 0
 
 

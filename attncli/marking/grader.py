@@ -11,17 +11,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attncli.core.limits import MOST_SECONDS
 from attncli.core.message import N_, AttnError, InputError, Language, Message, of_library, of_system, where_it_failed
 from attncli.core.record import Record
 from attncli.marking.feedback import Marked
-from attncli.marking.mark import marker_of
+from attncli.marking.mark import Marker, marker_of
 from attncli.marking.sheets import Submission
 from attncli.problems.answers import Sheet, renamed
 from attncli.problems.problem import NOTHING, Problem
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 #: Chunks that may be on their way at once, for every process, and for a cluster.
 _AHEAD, _AHEAD_OF_A_CLUSTER = 4, 64
@@ -30,6 +32,7 @@ WORTH = 3.0
 
 #: What is known of a sheet when it is marked, by the field names of FORMATS.
 Result = dict[str, Any]
+T = TypeVar("T")
 
 _WHOSE = N_(
     'It is not clear which problem this sheet answers: it names “{problem}”, and students.csv lists none for {student}. Write problem = "…", as on the empty sheet.'
@@ -47,9 +50,12 @@ class Grader:
 
     Parameters
     ----------
+    problem : the exercise; of a set of variants any of them
     layout : which way tokens run on the sheets, where not as in the problem
     feedback : also write each student's feedback, by this function of a marked sheet
     names : names on the sheets that mean steps, where they say it otherwise than anybody would guess
+    problems : of a set, whose variants ask for the same steps: all of them by id
+    owners : the id of each student's variant, where the sheet itself does not name it
     """
 
     def __init__(
@@ -59,144 +65,140 @@ class Grader:
         layout: str | None = None,
         feedback: Callable[[Marked, Language], str] | None = None,
         names: Mapping[str, str] = NOTHING,
+        problems: Mapping[str, Problem] = NOTHING,
+        owners: Mapping[str, str] = NOTHING,
     ) -> None:
-        self.marker = marker_of(problem)
+        self.problem = problem
         self.language = language
-        self.layout = layout or problem.layout
+        self.layout = layout
         self.feedback = feedback
         self.names = names
-        self.max_score = float(sum(self.marker.points.values()))
-        self._exercise: tuple[Any, ...] = (problem,)
-        self._how = layout, feedback, dict(names)
+        self.problems = problems
+        self.owners = owners
+        self.marker = marker_of(problem)
+        self._markers: dict[str, Marker] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """To other processes and machines travels what it is made from."""
-        return _made, (type(self), self._exercise, self.language.code, self._how)
+        rest = self.layout, self.feedback, self.names, self.problems, self.owners
+        return _made, (self.problem, self.language.code, *rest)
 
     def knows(self, name: str) -> bool:
-        """Whether this names a step or an input."""
-        return name in self.names or self.marker.names.find(name) is not None
+        """Whether this names a step or an input; in a set, also what says which problem a sheet answers."""
+        is_problem = name == "problem" and bool(self.problems)
+        return is_problem or name in self.names or self.marker.names.find(name) is not None
 
     def whose(self, submission: Submission | None) -> Submission | None:
-        """The sheet with the student it belongs to, where that follows from more than its place."""
-        return submission
-
-    def results(self, chunk: Sequence[Submission]) -> list[Result]:
-        """The results of some sheets, in their order. A sheet that cannot be read or marked is one result without steps."""
-        read = [self._tried(submission, partial(self._sheet, submission)) for submission in chunk]
-        readable = [
-            (submission, sheet) for submission, sheet in zip(chunk, read, strict=True) if isinstance(sheet, Sheet)
-        ]
-        marked = iter(self._results(readable))
-        return [next(marked) if isinstance(sheet, Sheet) else sheet for sheet in read]
-
-    def _sheet(self, submission: Submission) -> Sheet:
-        return renamed(submission.read(), self.names)
-
-    def _results(self, readable: Sequence[tuple[Submission, Sheet]]) -> list[Result]:
-        if len(readable) > 1:
-            try:
-                with within(MOST_SECONDS):
-                    return self._marked([sheet for _, sheet in readable])
-            except (Exception, TooSlow):
-                pass  # one of them does; which one, and why, comes out where each is marked by itself
-        return [self._tried(submission, partial(self._marked_alone, sheet)) for submission, sheet in readable]
-
-    def _marked(self, sheets: Sequence[Sheet]) -> list[Result]:
-        return [self._result(marked) for marked in self.marker.mark_many(sheets, self.layout)]
-
-    def _marked_alone(self, sheet: Sheet) -> Result:
-        return self._marked([sheet])[0]
-
-    def _tried(self, submission: Submission, work: Callable[[], Any]) -> Any:
-        """What the work comes to, or a result that says why there is none."""
-        try:
-            with within(MOST_SECONDS):
-                return work()
-        except AttnError as error:
-            return self.without_steps(submission, malformed=error.message)
-        except OSError as error:
-            return self.without_steps(submission, malformed=Message(_UNREADABLE, reason=of_system(error)))
-        except TooSlow:
-            return self.without_steps(submission, fault=Message(_SLOW, limit=MOST_SECONDS))
-        except (MemoryError, RecursionError):
-            return self.without_steps(submission, fault=Message(_LARGE))
-        except Exception as error:  # a fault of ours must not cost a teacher the whole class
-            return self.without_steps(submission, fault=Message(_FAULT, what=where_it_failed(error)))
-
-    def _result(self, marked: Marked) -> Result:
-        page = {} if self.feedback is None else {"feedback": self.feedback(marked, self.language)}
-        return {**marked.data(self.language), **page}
-
-    def without_steps(self, submission: Submission, **why: Message) -> Result:
-        """A sheet that cannot be read has no points; one that we failed at has none yet."""
-        return {
-            "schema": 1,
-            "problem": self.marker.problem.id,
-            "student": submission.student(),
-            "score": None if "fault" in why else 0.0,
-            "max_score": self.max_score,
-            "first_wrong": None,
-            "steps": [],
-            **{name: message.text(self.language) for name, message in why.items()},
-        }
-
-
-def _made(kind: Callable[..., Grader], exercise: Sequence[Any], language_code: str, how: Sequence[Any]) -> Grader:
-    from attncli.locale import language
-
-    return kind(*exercise, language(language_code), *how)
-
-
-class SetGrader(Grader):
-    """The same for sheets of several problems that ask for the same steps: each is marked by its own.
-
-    Parameters
-    ----------
-    problems : by id
-    owners : the id of each student's problem, where the sheet itself does not name it
-    """
-
-    def __init__(self, problems: Mapping[str, Problem], owners: Mapping[str, str], *how: Any) -> None:
-        super().__init__(next(iter(problems.values())), *how)
-        self._exercise = dict(problems), dict(owners)
-        self.problems = problems
-        self.owners = owners
-        self._graders: dict[str, Grader] = {}
-
-    def knows(self, name: str) -> bool:
-        return name == "problem" or super().knows(name)
-
-    def results(self, chunk: Sequence[Submission]) -> list[Result]:
-        found: dict[int, Result] = {}
-        groups: dict[str, list[int]] = {}
-        for at, sheet in enumerate(chunk):
-            problem_id = self._problem_of(sheet)
-            if problem_id is None:
-                why = Message(_WHOSE, student=sheet.student()[:60], problem=(sheet.problem() or "")[:60])
-                found[at] = self.without_steps(sheet, malformed=why)
-            else:
-                groups.setdefault(problem_id, []).append(at)
-        for problem_id, places in groups.items():
-            if problem_id not in self._graders:
-                self._graders[problem_id] = Grader(self.problems[problem_id], self.language, *self._how)
-            results = self._graders[problem_id].results([chunk[at] for at in places])
-            found.update(zip(places, results, strict=True))
-        return [found[at] for at in range(len(chunk))]
-
-    def whose(self, submission: Submission | None) -> Submission | None:
-        """A file that is called like a sheet of the set is that student's; where nobody has it, whoever it names."""
+        """The sheet with the student it belongs to, where that follows from more than its place: in a set, a file that is called
+        like a variant is its student's; where nobody has it, whoever the sheet names."""
         if submission is None or submission.kind != "file" or submission.name not in self.problems:
             return submission
         owner = next((student for student, mine in self.owners.items() if mine == submission.name), None)
         return submission.changed(placed=False) if owner is None else submission.changed(name=owner, placed=True)
 
-    def _problem_of(self, sheet: Submission) -> str | None:
-        """Which problem a sheet answers: the one it names, or its student's."""
-        named = sheet.problem()
-        if named is not None:
-            return named if named in self.problems else None
-        return sheet.name if sheet.name in self.problems else self.owners.get(sheet.student())
+    def results(self, chunk: Sequence[Submission]) -> list[Result]:
+        """The results of some sheets, in their order. A sheet that cannot be read or marked is one result without steps."""
+        groups: dict[Marker | None, list[int]] = {}
+        for at, submission in enumerate(chunk):
+            groups.setdefault(self._marker_of(submission), []).append(at)
+        found: dict[int, Result] = {}
+        for marker, places in groups.items():
+            found.update(zip(places, self._results(marker, [chunk[at] for at in places]), strict=True))
+        return [found[at] for at in range(len(chunk))]
+
+    def _marker_of(self, submission: Submission) -> Marker | None:
+        """What marks a sheet: in a set, by the problem that it names, or its student's; None where that is not clear."""
+        if not self.problems:
+            return self.marker
+        named = submission.problem()
+        if named is None:
+            own = submission.name in self.problems
+            named = submission.name if own else self.owners.get(submission.student(), "")
+        if named not in self._markers and named in self.problems:
+            self._markers[named] = marker_of(self.problems[named])
+        return self._markers.get(named)
+
+    def _results(self, marker: Marker | None, submissions: Sequence[Submission]) -> list[Result]:
+        """The results of sheets of one problem."""
+        if marker is None:
+            return [self._without_steps(self.marker, one, _not_clear(one)) for one in submissions]
+        read = [_tried(self._read, one) for one in submissions]
+        marked = iter(self._marked(marker, [sheet for sheet in read if isinstance(sheet, Sheet)]))
+        found = [next(marked) if isinstance(sheet, Sheet) else sheet for sheet in read]
+        return [
+            self._without_steps(marker, one, result) if isinstance(result, NotMarked) else result
+            for one, result in zip(submissions, found, strict=True)
+        ]
+
+    def _read(self, submission: Submission) -> Sheet:
+        return renamed(submission.read(), self.names)
+
+    def _marked(self, marker: Marker, sheets: Sequence[Sheet]) -> Sequence[Result | NotMarked]:
+        if len(sheets) > 1:
+            try:
+                with within(MOST_SECONDS):
+                    return self._side_by_side(marker, sheets)
+            except (Exception, TooSlow):
+                pass  # one of them does; which one, and why, comes out where each is marked by itself
+        return [_tried(self._alone, marker, sheet) for sheet in sheets]
+
+    def _side_by_side(self, marker: Marker, sheets: Sequence[Sheet]) -> list[Result]:
+        return [self._result(marked) for marked in marker.mark_many(sheets, self.layout or marker.problem.layout)]
+
+    def _alone(self, marker: Marker, sheet: Sheet) -> Result:
+        return self._side_by_side(marker, [sheet])[0]
+
+    def _result(self, marked: Marked) -> Result:
+        page = {} if self.feedback is None else {"feedback": self.feedback(marked, self.language)}
+        return {**marked.data(self.language), **page}
+
+    def _without_steps(self, marker: Marker, submission: Submission, why: NotMarked) -> Result:
+        """A sheet that cannot be read has no points; one that we failed at has none yet."""
+        return {
+            "schema": 1,
+            "problem": marker.problem.id,
+            "student": submission.student(),
+            "score": None if why.kind == "fault" else 0.0,
+            "max_score": float(sum(marker.points.values())),
+            "first_wrong": None,
+            "steps": [],
+            why.kind: why.said.text(self.language),
+        }
+
+
+def _made(problem: Problem, language_code: str, *rest: Any) -> Grader:
+    from attncli.locale import language
+
+    return Grader(problem, language(language_code), *rest)
+
+
+class NotMarked(Record):
+    """Why a sheet has no marks: it is "malformed", or the "fault" is ours."""
+
+    kind: str
+    said: Message
+
+
+def _not_clear(submission: Submission) -> NotMarked:
+    problem, student = (submission.problem() or "")[:60], submission.student()[:60]
+    return NotMarked("malformed", Message(_WHOSE, student=student, problem=problem))
+
+
+def _tried(work: Callable[..., T], *args: object) -> T | NotMarked:
+    """What the work at one sheet comes to, or why it comes to nothing."""
+    try:
+        with within(MOST_SECONDS):
+            return work(*args)
+    except AttnError as error:
+        return NotMarked("malformed", error.message)
+    except OSError as error:
+        return NotMarked("malformed", Message(_UNREADABLE, reason=of_system(error)))
+    except TooSlow:
+        return NotMarked("fault", Message(_SLOW, limit=MOST_SECONDS))
+    except (MemoryError, RecursionError):
+        return NotMarked("fault", Message(_LARGE))
+    except Exception as error:  # a fault of ours must not cost a teacher the whole class
+        return NotMarked("fault", Message(_FAULT, what=where_it_failed(error)))
 
 
 class TooSlow(BaseException):
@@ -333,15 +335,18 @@ def chunks(items: Iterable[Submission | None], size: int) -> Chunks:
         yield found
 
 
-#: In a process of the pool, what it marks with: it travels once.
-_grader: Grader | None = None
+def processes(jobs: int, stack: ExitStack, start: Callable[..., None], *given: object) -> ProcessPoolExecutor:
+    """Processes that work side by side until the stack is closed; each begins by calling `start` with what it is given."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=start, initargs=given)
+    stack.callback(pool.shutdown, cancel_futures=True)
+    return pool
 
 
-def _start(grader: Grader) -> None:
-    """Begin a process of the pool. Ctrl-C is the first process's business; when that one ends, however it does, this one
-    ends too."""
-    global _grader
-    _grader = grader
+def begin() -> None:
+    """Begin a process of a pool. Ctrl-C is the first process's business; when that one ends, however it does, this one ends too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_first, daemon=True).start()
 
@@ -356,27 +361,30 @@ def _end_with_the_first() -> None:
         os._exit(1)
 
 
+#: In a process of the pool, what it marks with: it travels once.
+_grader: Grader | None = None
+
+
+def _begin_with(grader: Grader) -> None:
+    global _grader
+    _grader = grader
+    begin()
+
+
 def _do(chunk: Sequence[Submission]) -> list[Result]:
     assert _grader is not None
     return _grader.results(chunk)
 
 
 def _pool(grader: Grader, jobs: int, stack: ExitStack) -> Elsewhere:
-    from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
 
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_start, initargs=(grader,))
-    stack.callback(pool.shutdown, cancel_futures=True)
+    pool = processes(jobs, stack, _begin_with, grader)
     broken = InputError(
         "-j: something ended one of the marking processes, perhaps because memory ran out. What "
         "is marked is kept; run the same command again, with fewer processes, to carry on."
     )
     return Elsewhere(lambda chunk: pool.submit(_do, chunk), jobs * _AHEAD, BrokenProcessPool, lambda error: broken)
-
-
-def _results(grader: Grader, chunk: Sequence[Submission]) -> list[Result]:
-    return grader.results(chunk)
 
 
 def _cluster(grader: Grader, address: str, stack: ExitStack) -> Elsewhere:
@@ -405,7 +413,7 @@ def _cluster(grader: Grader, address: str, stack: ExitStack) -> Elsewhere:
         ) from None
 
     def submit(chunk: Sequence[Submission]) -> Any:
-        return client.submit(_results, shared, [submission.carried() for submission in chunk], pure=False)
+        return client.submit(Grader.results, shared, [submission.carried() for submission in chunk], pure=False)
 
     def told(error: Exception) -> InputError:
         return InputError(

@@ -7,7 +7,7 @@ said goes to `tell`, and results that are asked for on standard output to `out`.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -18,13 +18,12 @@ from attncli.core.message import N_, InputError, Language, Listed, Message, of_s
 from attncli.core.outputs import CLASS, FEEDBACK, FEEDBACK_END, check_output, make_folder, write_whole
 from attncli.core.record import Record
 from attncli.marking.class_files import submissions
-from attncli.marking.feedback import Marked
-from attncli.marking.grader import Grader, Result, SetGrader, results_of
-from attncli.marking.ledger import BESIDE, Kept, Ledger, Pairs, SheetKey, fingerprint
+from attncli.marking.grader import Grader, Result, results_of
+from attncli.marking.ledger import BESIDE, Kept, Ledger, SheetKey, fingerprint
 from attncli.marking.sheets import Submission
-from attncli.problems.problem import NOTHING, Problem
 
 FORMATS = ("table", "jsonl", "csv", "gradescope", "junit")
+Waiting = Iterator[Submission | None]
 Results = Iterator[Result]
 
 #: Formats that are written as the results come.
@@ -43,32 +42,22 @@ class Order(Record):
 
     Parameters
     ----------
-    problem, sheets : the exercise, and the places of the sheets ("-": `stdin`)
-    language : of everything written
-    layout : which way tokens run on the sheets, where not as in the problem
+    sheets : the places of the sheets ("-": `stdin`)
     output, feedback : the file or folder for results, the folder for pages of feedback
     inputs : files that are never written over
-    names : names on the sheets that mean steps
     jobs, dask : processes, or the address of a cluster
     force : write over what stands there, whoever wrote it
-    problems, owners : of a set of variants: the problems by id, and the id of each student's; `problem` is one of them
     """
 
-    problem: Problem
     sheets: tuple[str, ...]
     stdin: IO[bytes]
-    language: Language
     format: str
-    layout: str | None = None
-    output: str | None = None
-    feedback: str | None = None
-    inputs: tuple[str, ...] = ()
-    names: Mapping[str, str] = NOTHING
-    jobs: int = 1
-    dask: str | None = None
-    force: bool = False
-    problems: Mapping[str, Problem] = NOTHING
-    owners: Mapping[str, str] = NOTHING
+    output: str | None
+    feedback: str | None
+    inputs: tuple[str, ...]
+    jobs: int
+    dask: str | None
+    force: bool
 
 
 class Printers(Record):
@@ -77,12 +66,11 @@ class Printers(Record):
     Parameters
     ----------
     results : of a format, the steps asked for and a language: what a file begins with, a result, what a file ends with
-    page, unreadable : a page of a marked sheet, and of one that cannot be read
+    unreadable : the page of a sheet that cannot be read
     remark : what stands at the end of a page
     """
 
     results: Callable[[str, Sequence[str], Language], tuple[str, Callable[[Result], str], str]]
-    page: Callable[[Marked, Language], str]
     unreadable: Callable[[str, str], str]
     remark: Callable[[Message, Language], str]
 
@@ -92,6 +80,7 @@ class Grading:
 
     Parameters
     ----------
+    grader : what marks a sheet
     printers : how results and pages of feedback are written
     tell : what takes a remark for the person who gave the order
     watched : the same results, counted on a screen: called with them, how many are done, and how many there are if that is known
@@ -100,24 +89,21 @@ class Grading:
     def __init__(
         self,
         order: Order,
+        grader: Grader,
         printers: Printers,
         tell: Callable[[Message], object],
         watched: Callable[[Results, int, Callable[[], int | None]], Results] | None = None,
     ) -> None:
         self.order = order
+        self.grader = grader
         self.printers = printers
         self.tell = tell
         self.watched = watched
-        how = order.language, order.layout, None if order.feedback is None else printers.page, order.names
-        self.grader = SetGrader(order.problems, order.owners, *how) if order.problems else Grader(order.problem, *how)
-        steps = list(self.grader.marker.points)
-        self.head, self.text_of, self.tail = printers.results(order.format, steps, order.language)
+        steps = list(grader.marker.points)
+        self.head, self.text_of, self.tail = printers.results(order.format, steps, grader.language)
         self.picture = Picture(steps)
         self.faults: list[str] = []
-        #: Sheets so far by student, names of pages that are taken, and the last of them.
-        self._counts: Counter[str] = Counter()
-        self._pages = FileNames()
-        self._page: str | None = None
+        self._roll = Roll()
         #: What keeps other processes and open files, until it is closed.
         self._open = ExitStack()
 
@@ -134,19 +120,19 @@ class Grading:
         with self._open:
             waiting = self._not_empty(self._submissions())
             if order.format == "gradescope":
-                self._write_folders(self._results(waiting))
+                self._write_folders(waiting)
             elif order.format == "table":
-                for result in self._results(waiting):
-                    self.picture.add(result)
+                for marked in self._marked(waiting):
+                    self.picture.add(self._finished(marked)[0])
             elif order.output is not None:
                 self._write_file(order.output, waiting)
             else:
                 head = self.head
-                for result in self._results(waiting):
-                    out(head + self.text_of(result))
+                for marked in self._marked(waiting):
+                    out(head + self.text_of(self._finished(marked)[0]))
                     head = ""
                 out(self.tail)
-        self.picture.several = {name: count for name, count in self._counts.items() if count > 1}
+        self.picture.several = {name: count for name, count in self._roll.sheets.items() if count > 1}
         self._say_what_happened()
         return self.picture
 
@@ -174,14 +160,14 @@ class Grading:
 
     # Sheets.
 
-    def _submissions(self) -> Iterator[Submission | None]:
+    def _submissions(self) -> Waiting:
         """The sheets, from the beginning; of a stream only the first time."""
         order = self.order
         others = (*(name for name in order.inputs if name not in order.sheets), order.output, order.feedback)
         beside = frozenset(Path(name).resolve() for name in others if name)
         return map(self.grader.whose, submissions(order.sheets, order.stdin, self.grader.knows, beside))
 
-    def _not_empty(self, waiting: Iterator[Submission | None]) -> Iterator[Submission | None]:
+    def _not_empty(self, waiting: Waiting) -> Waiting:
         """The sheets, if there is one.
 
         Raises
@@ -189,13 +175,13 @@ class Grading:
         InputError
             There is no sheet; before a file is made.
         """
-        first = next((sheet for sheet in waiting if sheet is not None), None)
-        if first is not None:
-            return chain([first], waiting)
-        raise InputError(
-            "There is no sheet in {places}. Give a folder of sheets, a .jsonl or .csv file, or - with JSON Lines on standard input.",
-            places=Listed([Message("standard input") if path == "-" else path for path in self.order.sheets]),
-        )
+        first, waiting = _peeked(waiting)
+        if first is None:
+            raise InputError(
+                "There is no sheet in {places}. Give a folder of sheets, a .jsonl or .csv file, or - with JSON Lines on standard input.",
+                places=Listed([Message("standard input") if path == "-" else path for path in self.order.sheets]),
+            )
+        return waiting
 
     def _total(self) -> int | None:
         """How many sheets there are, where all of them lie in files: these are read through once more."""
@@ -205,45 +191,40 @@ class Grading:
 
     # Results.
 
-    def _results(self, waiting: Iterator[Submission | None]) -> Results:
-        """Results of sheets that are marked now, in their order."""
-        return map(self._finished, self._marked(waiting))
-
-    def _marked(self, waiting: Iterator[Submission | None], done: int = 0) -> Results:
-        """What marking comes to; `done` sheets have results from an earlier run."""
+    def _marked(self, waiting: Waiting, done: int = 0) -> Results:
+        """What marking comes to, in order; `done` sheets have results from an earlier run."""
         order = self.order
 
         def left() -> int | None:
             total = self._total()
             return None if total is None else total - done
 
-        results: Results = results_of(
+        results = results_of(
             self.grader, waiting, self._open, jobs=order.jobs, dask=order.dask, left=left, tell=self.tell
         )
         return results if self.watched is None else self.watched(results, done, self._total)
 
-    def _finished(self, result: Result) -> Result:
-        """A new result with what concerns the student said, and counted; the student's page of feedback is written."""
+    def _finished(self, result: Result) -> tuple[Result, int, str]:
+        """A new result with what concerns the student said, and the page of feedback written; which sheet of the student it is of,
+        and the name of the page."""
         student, page = result["student"] or "", result.pop("feedback", None)
-        self._counts[student] += 1
+        number, name = self._roll.call(student)
+        language = self.grader.language
         again = None
-        if self._counts[student] > 1:
+        if number > 1:
             text = N_("This is sheet {number} from {student}; the earlier ones are kept and marked too.")
-            again = Message(text, number=self._counts[student], student=student[:60])
-            result["notes"] = [*result.get("notes", ()), again.text(self.order.language)]
+            again = Message(text, number=number, student=student[:60])
+            result["notes"] = [*result.get("notes", ()), again.text(language)]
         if "fault" in result:
             self.faults.append(student)
         if self.order.feedback is not None:
             if page is None:
                 page = self.printers.unreadable(student, result.get("malformed") or result["fault"])
-            self._write_page(
-                student, page + ("" if again is None else self.printers.remark(again, self.order.language))
-            )
-        return result
+            self._write_page(name, page if again is None else page + self.printers.remark(again, language))
+        return result, number, name
 
-    def _write_page(self, student: str, text: str) -> None:
-        self._page = self._pages.take(student)
-        path = self._page_path(self._page)
+    def _write_page(self, name: str, text: str) -> None:
+        path = self._page_path(name)
         check_output(str(path), FEEDBACK, option="--feedback", force=self.order.force)
         # Not beside and renamed: a page that was cut off is written again, since its result is not there yet.
         try:
@@ -258,116 +239,102 @@ class Grading:
 
     # A file of results, which an earlier run may have begun.
 
-    def _write_file(self, output: str, waiting: Iterator[Submission | None]) -> None:
+    def _write_file(self, output: str, waiting: Waiting) -> None:
         """Result by result, each whole and at once: what is done is not lost when the run is stopped."""
-        order = self.order
-        ledger = Ledger(output, self._fingerprint(), order.problem.id, self.head, order.inputs, force=order.force)
+        order, grader = self.order, self.grader
+        students = None if "-" in order.sheets else self._students
+        ledger = Ledger(output, self._work(), grader.problem.id, self.head, order.inputs, students, force=order.force)
         self._open.callback(ledger.close)
-        again = None if "-" in order.sheets else self._students_again
-        left = ledger.resume(self._known(waiting, has_earlier=ledger.has_earlier), again, self._seen)
-        self._tell(ledger.said())
-        if ledger.is_done:
-            return
-        self._write_in_turn(left, ledger)
-        ledger.finish(self.tail)
-        self._tell(ledger.said_at_the_end())
+        ahead = Roll() if ledger.has_earlier else None
+        #: Sheets whose results are not written yet, each with its result where that is known.
+        in_turn: deque[tuple[SheetKey, Kept | None]] = deque()
 
-    def _tell(self, message: Message | None) -> None:
-        if message is not None:
-            self.tell(message)
+        def write_known() -> None:
+            while in_turn and (kept := in_turn[0][1]) is not None:
+                ledger.add(kept.text, kept.sheet)
+                self._roll.call(kept.sheet.student or "")
+                in_turn.popleft()
 
-    def _fingerprint(self) -> str:
-        order = self.order
-        variants = (order.problems, order.owners) if order.problems else ()
-        how = order.language.code, self.grader.layout, order.format, dict(order.names)
-        return fingerprint(__version__, order.problem, *how, *variants)
-
-    def _known(self, waiting: Iterator[Submission | None], *, has_earlier: bool) -> Pairs:
-        """Each sheet with what it is known by: its bytes, and where an earlier run has left something whose it is."""
-        counts: Counter[str] = Counter()
-        names = FileNames()
-        for found in waiting:
-            if found is None:
-                yield None
-                continue
-            submission = found.carried()
-            print = fingerprint(*submission.content_parts())
-            if not has_earlier:
-                yield submission, SheetKey(print)
-                continue
-            student = submission.student()
-            counts[student] += 1
-            page = names.take(student) if self.order.feedback is not None else None
-            if page is not None and not self._page_path(page).is_file():
-                page = _MISSING  # marked again, and written
-            yield submission, SheetKey(print, student, counts[student], page)
-
-    def _students_again(self) -> Iterator[str]:
-        return (sheet.student() for sheet in self._submissions() if sheet is not None)
-
-    def _seen(self, kept: Kept) -> None:
-        """A result that stays is counted like one that was marked now."""
-        student = kept.sheet.student or ""
-        self._counts[student] += 1
-        if self.order.feedback is not None:
-            self._pages.take(student)
-
-    def _write_in_turn(self, pairs: Pairs, ledger: Ledger) -> None:
-        """Results that stay and results that are new, in the order of the sheets."""
-        order: deque[tuple[SheetKey, Kept | None]] = deque()
-
-        def to_mark() -> Iterator[Submission | None]:
-            for pair in pairs:
-                if pair is None:
+        def to_mark() -> Waiting:
+            for found in waiting:
+                if found is None:
                     yield None
                     continue
-                submission, sheet = pair
+                submission = found.carried()
+                sheet = self._key(submission, ahead)
                 kept = ledger.take(sheet)
-                order.append((sheet, kept))
+                in_turn.append((sheet, kept))
+                write_known()
                 if kept is None:
                     yield submission
+            ledger.no_more()
 
-        def keep() -> None:
-            while order and (kept := order[0][1]) is not None:
-                ledger.copy(kept)
-                self._seen(kept)
-                order.popleft()
-
-        for marked in self._marked(to_mark(), ledger.kept):
-            keep()  # names and counts are taken in the order of the sheets
-            sheet, _ = order.popleft()
-            result = self._finished(marked)
+        _, left = _peeked(to_mark())
+        if ledger.said is not None:
+            self.tell(ledger.said)
+        if ledger.is_done:
+            return
+        for marked in self._marked(left, ledger.kept):
+            write_known()  # names and counts are taken in the order of the sheets
+            sheet, _ = in_turn.popleft()
+            result, number, name = self._finished(marked)
             print = "" if "fault" in result else sheet.print
-            own = SheetKey(print, result["student"], self._counts[result["student"] or ""], self._page)
+            page = None if order.feedback is None else name
+            own = SheetKey(print, result["student"], number, page)
             ledger.add(self.text_of(result).encode("utf-8", "replace"), own)
-        keep()
+        write_known()
+        taken_out = ledger.finish(self.tail)
+        if taken_out is not None:
+            self.tell(taken_out)
+
+    def _work(self) -> str:
+        """The fingerprint of what the results depend on beside the sheets."""
+        grader = self.grader
+        variants = (grader.problems, grader.owners) if grader.problems else ()
+        layout = grader.layout or grader.problem.layout
+        how = grader.language.code, layout, self.order.format, dict(grader.names)
+        return fingerprint(__version__, grader.problem, *how, *variants)
+
+    def _students(self) -> Iterator[str]:
+        return (sheet.student() for sheet in self._submissions() if sheet is not None)
+
+    def _key(self, submission: Submission, ahead: Roll | None) -> SheetKey:
+        """What a sheet is known by: its bytes, and where an earlier run has left something whose it is."""
+        print = fingerprint(*submission.content_parts())
+        if ahead is None:
+            return SheetKey(print)
+        student = submission.student()
+        number, page = ahead.call(student)
+        if self.order.feedback is None:
+            return SheetKey(print, student, number)
+        return SheetKey(print, student, number, page if self._page_path(page).is_file() else _MISSING)
 
     # Gradescope.
 
-    def _write_folders(self, results: Results) -> None:
+    def _write_folders(self, waiting: Waiting) -> None:
         """DIR/STUDENT/results.json; for a single sheet DIR/results.json, where Gradescope's autograder looks for it."""
         output = self.order.output or ""
         is_file = output.lower().endswith(".json")
-        folder, name = (Path(output).parent, Path(output).name) if is_file else (Path(output), "results.json")
-        names = FileNames()
-
-        def hand_back(place: Path, result: Result) -> None:
-            make_folder(place, "-o")
-            path = str(place / name)
-            check_output(path, CLASS, self.order.inputs, force=self.order.force)
-            write_whole(path, self.text_of(result).encode("utf-8"))
-
+        folder, file = (Path(output).parent, Path(output).name) if is_file else (Path(output), "results.json")
+        results = map(self._finished, self._marked(waiting))
         first, second = next(results), next(results, None)
-        if second is None:
-            hand_back(folder, first)
-        elif is_file:
+        if is_file and second is not None:
             raise InputError(
                 "-o {path}: there are several sheets, and Gradescope's results are one file each. Give a folder: -o results",
                 path=output,
             )
-        else:
-            for result in chain((first, second), results):
-                hand_back(folder / names.take(result["student"]), result)
+        for result, _, name in chain((first,) if second is None else (first, second), results):
+            place = folder if second is None else folder / name
+            make_folder(place, "-o")
+            path = str(place / file)
+            check_output(path, CLASS, self.order.inputs, force=self.order.force)
+            write_whole(path, self.text_of(result).encode("utf-8"))
+
+
+def _peeked(waiting: Waiting) -> tuple[Submission | None, Waiting]:
+    """The next sheet, waited for where it has to be, and all from it on."""
+    first = next((sheet for sheet in waiting if sheet is not None), None)
+    return first, waiting if first is None else chain([first], waiting)
 
 
 class Picture:
@@ -432,23 +399,31 @@ class Picture:
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{name}{i}" for name in ("com", "lpt") for i in range(10))})
 
 
-class FileNames:
-    """File names for students: letters, digits, - and _, so they stay in their folder; each is given once."""
+class Roll:
+    """The students as their sheets come, called one after another.
+
+    Attributes
+    ----------
+    sheets : how many of each student have come
+    """
 
     def __init__(self) -> None:
+        self.sheets: Counter[str] = Counter()
         self._used: dict[str, int] = {}
 
-    def take(self, student: str | None) -> str:
-        plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in student or "")
+    def call(self, student: str) -> tuple[int, str]:
+        """Which sheet of the student this is, and a name for its file that no other has: letters, digits, - and _, so that it
+        stays in its folder."""
+        self.sheets[student] += 1
+        plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in student)
         plain = plain.encode("utf-8", "replace")[:200].decode("utf-8", "ignore").strip("_") or "sheet"
         if plain.casefold() in _DEVICES:
             plain = f"{plain}_"
-        key = plain.casefold()
-        number = self._used.get(key, 0) + 1
+        number = self._used.get(plain.casefold(), 0) + 1
         name = plain if number == 1 else f"{plain}-{number}"
         while number > 1 and name.casefold() in self._used:
             number += 1
             name = f"{plain}-{number}"
-        self._used[key] = number
+        self._used[plain.casefold()] = number
         self._used.setdefault(name.casefold(), 1)
-        return name
+        return self.sheets[student], name

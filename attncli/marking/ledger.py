@@ -11,19 +11,17 @@ import contextlib
 import hashlib
 import json
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from attncli import __version__
-from attncli.core.message import N_, InputError, Listed, Message
+from attncli.core.message import N_, AttnError, InputError, Listed, Message
 from attncli.core.outputs import CLASS, cannot_write, check_output, is_folder, is_locked_for_us
 from attncli.core.record import Record
-from attncli.marking.sheets import Submission
 
 #: What a file of results has beside it.
 BESIDE = ".attncli"
@@ -31,8 +29,13 @@ _BLOCK = 1 << 20
 #: Names that a message lists.
 _MOST_NAMES = 5
 
-#: A sheet and what it is known by.
-Pairs = Iterator[tuple[Submission, "SheetKey"] | None]
+_NEW_WORK = N_(
+    "{path}: the exercise, a setting, the language or attncli itself has changed since these results were written. Every sheet is marked again."
+)
+_SAME = N_("{path} holds the results of all these sheets already; nothing has changed since.")
+_CHANGED = N_("{path} holds results of an earlier run. What is new or has changed is marked; the rest stays.")
+_INTERRUPTED = N_("{path} holds {count} results of an earlier run that was interrupted; going on after them.")
+_TAKEN_OUT = N_("{path}: old results taken out, since their sheets have changed or are gone: {count}.")
 
 
 class SheetKey(Record):
@@ -51,13 +54,26 @@ class SheetKey(Record):
     number: int = 1
     page: str | None = None
 
+    @property
+    def known_by(self) -> tuple[str, str | None, int]:
+        return self.print, self.student, self.number
+
 
 class Kept(Record):
-    """A result of an earlier run: of which sheet, and where its text stands."""
+    """A result of an earlier run.
+
+    Parameters
+    ----------
+    ends : where it ends in the file, and its line in the one beside
+    """
 
     sheet: SheetKey
-    start: int
-    size: int
+    text: bytes
+    ends: tuple[int, int]
+
+    def is_of(self, sheet: SheetKey) -> bool:
+        """Whether it belongs to this sheet, and has a page of feedback if one is asked for now."""
+        return bool(sheet.print) and sheet.known_by == self.sheet.known_by and sheet.page in (None, self.sheet.page)
 
 
 def fingerprint(*things: object) -> str:
@@ -90,7 +106,10 @@ def _parts(thing: object) -> Iterator[bytes]:
 
 
 class Ledger:
-    """The results of a class in a file: `resume`, then `take` what is known or `add` what is new, then `finish`.
+    """The results of a class in a file: of each sheet in turn `take` what an earlier run has left and `add` the result, then `finish`.
+
+    As long as sheet after sheet is the same as then, nothing is written: its result just stays. From the first other one on the
+    file is written again.
 
     Parameters
     ----------
@@ -99,41 +118,54 @@ class Ledger:
     problem : the id of the exercise; results of another one are not touched
     head : what the file begins with, before the first result
     inputs : what is never written over
+    students : gives the names of all whose sheets are there; None for a stream, which cannot be had twice
     force : begin anew, whatever stands there
+
+    Attributes
+    ----------
+    has_earlier : whether an earlier run has left something
+    kept : how many results have stayed where they were
+    is_done : whether all of them have, and the file is whole
+    said : what there is to say before work begins, once the first sheet that has to be marked is known
     """
 
-    def __init__(self, name: str, work: str, problem: str, head: str, inputs: Iterable[str], *, force: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: str,
+        problem: str,
+        head: str,
+        inputs: Iterable[str],
+        students: Callable[[], Iterable[str]] | None = None,
+        *,
+        force: bool,
+    ) -> None:
         self.name = name
+        self._place = f"-o {name}"
         self.path = Path(os.path.realpath(name))
         self.work, self.problem = work, problem
         self.head = head.encode("utf-8", "replace")
-        #: Results that stay where they are, and those whose sheets are not there any more.
-        self.kept = self.left = 0
-        self._is_new_work = self._was_whole = self.is_done = False
+        self.students = students
+        self.has_earlier = False
+        self.kept = 0
+        self.is_done = False
+        self.said: Message | None = None
         self._file: IO[bytes]
-        self._old: IO[bytes] | None = None
         self._beside: IO[bytes] | None = None
-        self._index: dict[str, deque[Kept]] = {}
+        #: What an earlier run has left, one after another; from the first other sheet on what is left of it, to be looked up.
+        self._earlier: Iterator[Kept] = iter(())
+        self._index: dict[tuple[str, str | None, int], Kept] | None = None
+        self._is_new_work = self._was_whole = self._is_writing = False
+        #: Where what stays ends, in the file and in the one beside.
+        self._ends = 0, 0
         if not name or self.path.is_dir():
             raise is_folder(name, "-o", "marks.csv")
         try:
             if self.path.exists() and not self.path.is_file():
                 self._file = self.path.open("wb")  # a device or a pipe keeps nothing
-                return
-            check_output(name, CLASS, inputs, force=force or self._is_begun())
-            self._beside = _opened(Path(f"{self.path}{BESIDE}"))
-            if not is_locked_for_us(self._beside):
-                self._beside.close()
-                self._beside = None  # it is the other one's, empty or not
-                raise InputError(
-                    "-o {path}: another attncli is writing to this file. Wait until it is done, or give another name.",
-                    path=self.name,
-                )
-            if self.has_earlier and not force:
-                self._check_problem()
-            self._file = _opened(self.path)
-            if force:
-                self._cut(self._file, 0)
+            else:
+                check_output(name, CLASS, inputs, force=force or self._is_begun())
+                self._open(force=force)
         except OSError as error:
             self._give_up()
             raise cannot_write(name, error) from None
@@ -147,6 +179,27 @@ class Ledger:
             return False
         return self.head.startswith(self.path.read_bytes())
 
+    def _open(self, *, force: bool) -> None:
+        beside = _opened(Path(f"{self.path}{BESIDE}"))
+        if not is_locked_for_us(beside):
+            beside.close()  # it is the other one's, empty or not
+            raise InputError(
+                "another attncli is writing to this file. Wait until it is done, or give another name."
+            ).at(self._place)
+        self._beside = beside
+        if not force and self.path.is_file() and self.path.stat().st_size:
+            first = _read(beside.readline(10_000))
+            if not isinstance(first, dict) or "work" not in first or first.get("problem") != self.problem:
+                raise InputError(
+                    "this file holds something other than the results of these sheets. Give another name, or --force to start over."
+                ).at(self._place)
+            self.has_earlier = True
+            self._is_new_work = first["work"] != self.work
+            self._earlier = self._entries(beside, str(first.get("head", "")).encode("utf-8", "replace"))
+        self._file = _opened(self.path)
+        if force:
+            self._file.truncate(0)
+
     def _give_up(self) -> None:
         """Leave nothing behind where nothing was there."""
         if self._beside is not None:
@@ -154,95 +207,9 @@ class Ledger:
                 Path(f"{self.path}{BESIDE}").unlink(missing_ok=True)
             self._beside.close()
 
-    @property
-    def has_earlier(self) -> bool:
-        """Whether an earlier run has left something that may be taken over."""
-        return self._beside is not None and self.path.is_file() and self.path.stat().st_size > 0
+    # What an earlier run has left.
 
-    def _check_problem(self) -> None:
-        """Refuse results that nobody knows any more what they belong to."""
-        head = self._first()
-        if head is None or head.get("problem") != self.problem:
-            raise InputError(
-                "-o {path}: this file holds something other than the results of these sheets. Give another name, or --force to start over.",
-                path=self.name,
-            )
-
-    def _first(self) -> dict[str, Any] | None:
-        """What the file beside says of the work, or None."""
-        assert self._beside is not None
-        self._beside.seek(0)
-        data = _read(self._beside.readline(10_000))
-        return data if isinstance(data, dict) and "work" in data else None
-
-    # Taking over what is there.
-
-    def resume(self, sheets: Pairs, again: Callable[[], Iterator[str]] | None, seen: Callable[[Kept], None]) -> Pairs:
-        """Take over what an earlier run has left of these sheets; the sheets that are left.
-
-        As long as sheet after sheet is the same as then, its result just stays. From the first other one on the file is written
-        again: what is known is copied, the rest marked.
-
-        Parameters
-        ----------
-        sheets : with what they are known by; None where the next one has to be waited for
-        again : gives the names of all students; None for a stream, which cannot be had twice
-        seen : called with every result that stays
-        """
-        first = self._first() if self.has_earlier else None
-        head = b"" if first is None else str(first.get("head", "")).encode("utf-8", "replace")
-        if first is None or self.path.stat().st_size < len(head):
-            self._begin()
-            return sheets
-        entries = self._entries(head)
-        if first["work"] != self.work:
-            known = list(entries)
-            pair, sheets = (None, sheets) if again else _peeked(sheets)
-            self._check_class(known, pair, again)
-            self._is_new_work = True
-            self._begin()
-            return sheets
-        at = len(self.head)
-        for entry in entries:
-            pair, rest = _peeked(sheets)
-            if pair is None or not _same(pair[1], entry):
-                known = [entry, *entries]
-                if again or not self.kept:
-                    self._check_class(known, pair, again)
-                self._set_aside(known, at)
-                self._go_on(at)
-                return rest
-            next(rest)
-            seen(entry)
-            self.kept += 1
-            at = entry.start + entry.size
-        pair, sheets = _peeked(sheets)
-        self.is_done = pair is None and self._was_whole
-        if not self.is_done:
-            self._go_on(at)
-        return sheets
-
-    def _check_class(
-        self,
-        entries: Sequence[Kept],
-        pair: tuple[Submission, SheetKey] | None,
-        again: Callable[[], Iterator[str]] | None,
-    ) -> None:
-        """Refuse to drop the results of students whose sheets are not there any more: it may be another class.
-
-        Of a stream nobody knows who is still to come; there one student in common will do.
-        """
-        present = set(again() if again else [] if pair is None else [pair[1].student or ""])
-        before = dict.fromkeys(entry.sheet.student or "" for entry in entries)
-        gone = [student for student in before if student not in present]
-        if gone and (again or len(gone) == len(before)):
-            raise InputError(
-                "-o {path}: this file holds results of students whose sheets are not here: {names}. Give another name, or --force to start over.",
-                path=self.name,
-                names=Listed.first((student[:40] for student in gone), _MOST_NAMES),
-            )
-
-    def _entries(self, head: bytes) -> Iterator[Kept]:
+    def _entries(self, beside: IO[bytes], head: bytes) -> Iterator[Kept]:
         """The results that stand there whole behind the head, as they were written.
 
         Raises
@@ -250,87 +217,124 @@ class Ledger:
         InputError
             Somebody has changed the file since.
         """
-        assert self._beside is not None
         with self.path.open("rb") as file:
-            if file.read(len(head)) != head[: self.path.stat().st_size]:
+            size = self.path.stat().st_size
+            if size < len(head):
+                return
+            if file.read(len(head)) != head:
                 raise self._changed(1)
-            place = self._beside.tell()
             for number in count(1):
-                self._beside.seek(place)
-                data = _read(self._beside.readline())
-                place = self._beside.tell()
-                if isinstance(data, dict) and "done" in data:
+                line = _read(beside.readline())
+                if isinstance(line, dict) and "done" in line:
                     tail = file.read(_BLOCK).decode("utf-8", "replace")
-                    self._was_whole = tail == data["done"]
-                    if not data["done"].startswith(tail):
+                    self._was_whole = tail == line["done"]
+                    if not line["done"].startswith(tail):
                         raise self._changed(number)
-                if not isinstance(data, list) or len(data) != 6:
+                if not isinstance(line, list) or len(line) != 6:
                     return
-                *key, size, print = data
-                start, found = file.tell(), file.read(size)
-                if len(found) < size:
+                *key, length, print = line
+                text = file.read(length)
+                if len(text) < length:
                     return  # cut off
-                if fingerprint(found) != print:
+                if fingerprint(text) != print:
                     raise self._changed(number)
-                yield Kept(SheetKey(*key), start, size)
+                yield Kept(SheetKey(*key), text, (file.tell(), beside.tell()))
 
-    def _changed(self, number: int) -> InputError:
+    def _changed(self, number: int) -> AttnError:
         return InputError(
-            "-o {path}: this file was changed after attncli wrote it (at result {number} or before). Give another name, or --force to write over it.",
-            path=self.name,
+            "this file was changed after attncli wrote it (at result {number} or before). Give another name, or --force to write over it.",
             number=number,
-        )
-
-    def _set_aside(self, entries: list[Kept], at: int) -> None:
-        """Keep the results from here on in a place of their own, to be copied from."""
-        import tempfile
-
-        self._old = tempfile.SpooledTemporaryFile(max_size=64 * _BLOCK)  # noqa: SIM115 - closed with the ledger
-        with self.path.open("rb") as file:
-            file.seek(at)
-            while block := file.read(_BLOCK):
-                self._old.write(block)
-        for entry in entries:
-            self._index.setdefault(entry.sheet.print, deque()).append(entry.changed(start=entry.start - at))
-        self.left = len(entries)
+        ).at(self._place)
 
     def take(self, sheet: SheetKey) -> Kept | None:
-        """The result of a sheet, where it is known already."""
-        found = self._index.get(sheet.print)
-        if not found or not _same(sheet, found[0]):
-            return None
-        self.left -= 1
-        return found.popleft()
+        """The result of the next sheet, where it is known already.
+
+        Raises
+        ------
+        InputError
+            The results are of another class, or somebody has changed the file.
+        """
+        if self._index is None:
+            entry = None if self._is_new_work else next(self._earlier, None)
+            if entry is not None and entry.is_of(sheet):
+                self.kept += 1
+                self._ends = entry.ends
+                return entry
+            self._index = self._rest(entry, sheet)
+        known = self._index.get(sheet.known_by)
+        return self._index.pop(sheet.known_by) if known is not None and known.is_of(sheet) else None
+
+    def no_more(self) -> None:
+        """The sheet before was the last one."""
+        if self._index is None:
+            entry = next(self._earlier, None)
+            self.is_done = entry is None and self._was_whole
+            self._index = self._rest(entry, None)
+
+    def _rest(self, entry: Kept | None, sheet: SheetKey | None) -> dict[tuple[str, str | None, int], Kept]:
+        """What an earlier run has left and does not stay where it is, from this entry on, to be looked up."""
+        rest = [*([] if entry is None else [entry]), *self._earlier]
+        if rest and (self.students or not self.kept):
+            self._check_class(rest, sheet)
+        says = {
+            _NEW_WORK: self._is_new_work,
+            _SAME: self.is_done,
+            _CHANGED: rest or self._was_whole,
+            _INTERRUPTED: self.kept,
+        }
+        text = next((text for text, holds in says.items() if holds), None)
+        self.said = None if text is None else Message(text, path=self.name, count=self.kept)
+        return {} if self._is_new_work else {kept.sheet.known_by: kept for kept in rest}
+
+    def _check_class(self, entries: Iterable[Kept], sheet: SheetKey | None) -> None:
+        """Refuse to drop the results of students whose sheets are not there any more: it may be another class.
+
+        Of a stream nobody knows who is still to come; there one student in common will do.
+        """
+        before = dict.fromkeys(entry.sheet.student or "" for entry in entries)
+        present = set(self.students() if self.students else [] if sheet is None else [sheet.student or ""])
+        gone = [student for student in before if student not in present]
+        if gone and (self.students or len(gone) == len(before)):
+            raise InputError(
+                "this file holds results of students whose sheets are not here: {names}. Give another name, or --force to start over.",
+                names=Listed.first((student[:40] for student in gone), _MOST_NAMES),
+            ).at(self._place)
 
     # Writing.
 
-    def _begin(self) -> None:
+    def add(self, text: bytes, sheet: SheetKey) -> None:
+        """Write the next result, and then what it belongs to; nothing, where it stays where it is."""
+        if self._index is not None:
+            self._write(text, [sheet.print, sheet.student, sheet.number, sheet.page, len(text), fingerprint(text)])
+
+    def finish(self, tail: str) -> Message | None:
+        """Everything is there; what to say of results whose sheets are not there any more."""
+        self._write(tail.encode(), {"done": tail})
+        return Message(_TAKEN_OUT, path=self.name, count=len(self._index)) if self._index else None
+
+    def _write(self, text: bytes, line: object) -> None:
+        if not self._is_writing:
+            self._is_writing = True
+            self._go_on()
+        self._put(self._file, text)
+        self._put(self._beside, _line(line))
+
+    def _go_on(self) -> None:
+        """Take away what does not stay; where nothing does, begin."""
+        end, end_beside = self._ends
         if self._beside is not None:
-            self._cut(self._file, 0)
-            self._cut(self._beside, 0)
-            head = {
-                "attncli": __version__,
-                "work": self.work,
-                "problem": self.problem,
-                "head": self.head.decode("utf-8", "replace"),
-            }
-            self._put(self._beside, json.dumps(head).encode() + b"\n")
-        self._put(self._file, self.head)
+            for file, size in ((self._file, end), (self._beside, end_beside)):
+                file.seek(size)
+                file.truncate()
+        if not end:
+            head = self.head.decode("utf-8", "replace")
+            work = {"attncli": __version__, "work": self.work, "problem": self.problem, "head": head}
+            self._put(self._beside, _line(work))
+            self._put(self._file, self.head)
 
-    def _go_on(self, at: int) -> None:
-        """Write on at this place, after the results that stay."""
-        assert self._beside is not None
-        self._beside.seek(0)
-        for _ in range(self.kept + 1):
-            self._beside.readline()
-        self._cut(self._beside, self._beside.tell())
-        self._cut(self._file, at)
-
-    def _cut(self, file: IO[bytes], at: int) -> None:
-        file.seek(at)
-        file.truncate()
-
-    def _put(self, file: IO[bytes], data: bytes) -> None:
+    def _put(self, file: IO[bytes] | None, data: bytes) -> None:
+        if file is None:
+            return
         try:
             file.write(data)
             file.flush()
@@ -339,71 +343,22 @@ class Ledger:
         except OSError as error:
             raise cannot_write(self.name, error) from None
 
-    def add(self, text: bytes, sheet: SheetKey) -> None:
-        """Write a result, and then what it belongs to."""
-        self._put(self._file, text)
-        if self._beside is not None:
-            entry = [sheet.print, sheet.student, sheet.number, sheet.page, len(text), fingerprint(text)]
-            self._put(self._beside, json.dumps(entry).encode() + b"\n")
-
-    def copy(self, kept: Kept) -> None:
-        """Write a result that was taken."""
-        assert self._old is not None
-        self._old.seek(kept.start)
-        self.add(self._old.read(kept.size), kept.sheet)
-
-    def finish(self, tail: str) -> None:
-        """Everything is there."""
-        self._put(self._file, tail.encode())
-        if self._beside is not None:
-            self._put(self._beside, json.dumps({"done": tail}).encode() + b"\n")
-
     def close(self) -> None:
         """Close the files; the lock goes with them."""
-        for file in (self._file, self._beside, self._old):
+        for file in (self._file, self._beside):
             if file is not None:
                 # What could not be written has been said.
                 with contextlib.suppress(OSError):
                     file.close()
 
-    def said(self) -> Message | None:
-        """What to say before work begins, where an earlier run has left something."""
-        if self._is_new_work:
-            text = N_(
-                "{path}: the exercise, a setting, the language or attncli itself has changed since these results were written. Every sheet is marked again."
-            )
-        elif self.is_done:
-            text = N_("{path} holds the results of all these sheets already; nothing has changed since.")
-        elif self._index or self._was_whole:
-            text = N_("{path} holds results of an earlier run. What is new or has changed is marked; the rest stays.")
-        elif self.kept:
-            text = N_("{path} holds {count} results of an earlier run that was interrupted; going on after them.")
-        else:
-            return None
-        return Message(text, path=self.name, count=self.kept)
-
-    def said_at_the_end(self) -> Message | None:
-        """What to say of results whose sheets are not there any more."""
-        text = N_("{path}: old results taken out, since their sheets have changed or are gone: {count}.")
-        return Message(text, path=self.name, count=self.left) if self.left else None
-
-
-def _peeked(sheets: Pairs) -> tuple[tuple[Submission, SheetKey] | None, Pairs]:
-    """The next sheet, waited for where it has to be, and all from it on."""
-    pair = next((pair for pair in sheets if pair is not None), None)
-    return pair, sheets if pair is None else chain([pair], sheets)
-
-
-def _same(sheet: SheetKey, entry: Kept) -> bool:
-    """Whether this is the sheet of the result, with a page of feedback if one is asked for now."""
-    then = entry.sheet
-    same = bool(then.print) and (sheet.print, sheet.student, sheet.number) == (then.print, then.student, then.number)
-    return same and sheet.page in (None, then.page)
-
 
 def _opened(path: Path) -> IO[bytes]:
     """A file to read and write, made where there is none."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
+
+
+def _line(data: object) -> bytes:
+    return json.dumps(data).encode() + b"\n"
 
 
 def _read(line: bytes) -> Any:

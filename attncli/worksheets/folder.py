@@ -21,6 +21,7 @@ from attncli.core.message import InputError, placed
 from attncli.core.outputs import make_folder, write_whole
 from attncli.core.record import Record
 from attncli.locale import language
+from attncli.marking.grader import begin, processes
 from attncli.marking.mark import Marker
 from attncli.problems import file
 from attncli.problems.matrix_text import write_matrix
@@ -114,26 +115,15 @@ def make_all(order: SetOrder, page: Callable[..., Any], jobs: int = 1) -> Iterat
     if jobs == 1 or len(waiting) == 1:
         yield from map(partial(make, page=page), waiting)
         return
-    from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
 
     with ExitStack() as stack:
-        pool = ProcessPoolExecutor(min(jobs, len(waiting)), get_context("spawn"), initializer=_start)
-        stack.callback(pool.shutdown, cancel_futures=True)
         try:
-            yield from pool.map(partial(make, page=page), waiting)
+            yield from processes(min(jobs, len(waiting)), stack, begin).map(partial(make, page=page), waiting)
         except BrokenProcessPool:
             raise InputError(
                 "-j: something ended one of the processes, perhaps because memory ran out. Run it again with fewer processes."
             ) from None
-
-
-def _start() -> None:
-    """Stopping is the first process's business."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def write(folder: Path, order: SetOrder, made: Iterable[MadeSheet], printer: Printer) -> list[MadeSheet]:
