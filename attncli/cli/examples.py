@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from attncli.cli.options import SHOWN, Command, Group, Word, example_ids, shared
 from attncli.cli.output import Output, Say, TypedLines, Words, width
-from attncli.core.message import N_, InputError, Listed, placed
+from attncli.core.message import N_, InputError, Listed, Localized, placed
 from attncli.locale.fit import columns, definitions, wrap
 
 if TYPE_CHECKING:
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 def listed(out: Output, words: Words) -> int:
     """Every id with its title, part by part, and a way through them."""
     from attncli.problems import library
-    from attncli.render.text import localized
 
     say, ids = out.say, library.ids()
     longest = max(map(columns, ids))
     lines: list[str] = []
     for part, group in groupby(ids, library.part_of):
-        rows = [(example, localized(library.load(example).title, say.language.code)) for example in group]
+        rows = [(example, Localized(library.load(example).title).text(say.language)) for example in group]
         lines += ["", wrap(say.text(library.PARTS[part]), width()), *definitions(rows, width(), least=longest)]
     first, back, on = map(Listed, library.PATH)
     last = [

@@ -89,7 +89,7 @@ def _say_to_the_author(say: Say, exercise: str, grader: "Grader") -> None:
 
 def _progress(stack: ExitStack) -> Callable[..., Any]:
     """A progress bar on standard error, until the stack is closed."""
-    from attncli.render.live import counting
+    from attncli.render.chart import counting
 
     return lambda results, done, total: counting(results, sys.stderr, stack, done, total())
 

@@ -96,7 +96,7 @@ def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
         stop = stack.enter_context(stopping())
         tell = None
         if sys.stderr is not None and sys.stderr.isatty() and steps > 1:
-            from attncli.render.live import telling
+            from attncli.render.chart import telling
 
             tell = telling(sys.stderr, stack, trainer.step + steps, say.language)
         for loss in trainer.run(steps):

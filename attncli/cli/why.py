@@ -32,8 +32,8 @@ def why(out: Output, words: Words) -> int:
     from attncli.problems.names import index_of, step_of
     from attncli.problems.request import arithmetic_of, calculated, parts, problem_of
     from attncli.problems.settings import whole_number
+    from attncli.render.run import tree
     from attncli.render.text import names
-    from attncli.render.why import page
 
     depth = words["depth"]
     levels = None if depth == "all" else whole_number("--depth", depth, 1, 1000)
@@ -51,7 +51,7 @@ def why(out: Output, words: Words) -> int:
         return shlex.join(["attncli", "why", *([] if name is None else [name]), another, *same])
 
     view, levels = out.view(result), DEPTH if depth is None else levels
-    blocks = page(view, step_id, index, levels, width=out.width, further=None if depth else further)
+    blocks = tree(view, step_id, index, levels, width=out.width, further=None if depth else further)
     out.write(out.text(blocks, view.language), WHY)
     return 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.cli.options import Command, Word, example_ids, shared
 from attncli.cli.output import Output, Say, Words, is_terminal, width
-from attncli.core.message import N_, InputError, Message, unknown
+from attncli.core.message import N_, InputError, Localized, Message, unknown
 from attncli.locale.fit import columns, definitions, wrap
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _set(out: Output, order: "SetOrder", words: Words) -> int:
     with ExitStack() as stack:
         coming: Any = make_all(order, page, jobs)
         if is_terminal(sys.stderr):
-            from attncli.render.live import counting
+            from attncli.render.chart import counting
 
             coming = counting(coming, sys.stderr, stack, 0, len(order.sheets()))
         sheets = write(folder, order, coming, sheet_printer)
@@ -149,10 +149,9 @@ def _set(out: Output, order: "SetOrder", words: Words) -> int:
 
 
 def _listing(say: Say) -> str:
-    from attncli.render.text import localized
     from attncli.worksheets import recipes
 
-    rows = [(name, localized(recipes.load(name).title, say.language.code)) for name in recipes.names()]
+    rows = [(name, Localized(recipes.load(name).title).text(say.language)) for name in recipes.names()]
     return "\n".join(definitions(rows, width(), least=max(columns(name) for name, _ in rows))) + "\n"
 
 

@@ -7,9 +7,11 @@ a language is known (``attncli.locale``), so nothing below the renderers speaks 
 from __future__ import annotations
 
 import errno
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import reduce
 from itertools import islice
 from pathlib import Path
@@ -53,8 +55,25 @@ _LINES = (N_("row"), N_("rows"), N_("column"), N_("columns"))
 ENGLISH = Language("en", str)
 
 
+def figure(value: float, digits: int = 4) -> str:
+    """A number to so many significant digits: 0.9917, 63.21, 1.200e-05, ∞; one that needs fewer stays as it is: 12, 0.1."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "−∞" if value < 0 else "∞"
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e6):
+        return str(int(value))
+    if not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.{digits - 1}e}"
+    short = repr(float(value))
+    if len(short.lstrip("-0.").replace(".", "")) <= digits:
+        return short
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
+
+
 class Message:
-    """An English template with named fields; a field may be a Message itself.
+    """An English template with named fields; a field may be a Message itself, and a number is written as a `figure`.
 
     What a screen does with it depends on its `kind`, never on its wording: "result" and "loss" stand out; on a sheet,
     "name" (a step was called by another one) is said once for all steps, "followed" says no more than the verdict, "two"
@@ -75,9 +94,7 @@ class Message:
 
     def text(self, language: Language = ENGLISH) -> str:
         """The sentence in `language`."""
-        fields = {
-            name: value.text(language) if isinstance(value, Message) else value for name, value in self.fields.items()
-        }
+        fields = {name: _field(value, language) for name, value in self.fields.items()}
         return language.translate(self.template).format(**{**language.words, **fields})
 
     def __str__(self) -> str:
@@ -91,6 +108,14 @@ class Message:
 
     def __hash__(self) -> int:
         return hash(self.template)
+
+
+def _field(value: object, language: Language) -> object:
+    if isinstance(value, Message):
+        return value.text(language)
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else figure(float(value))
+    return figure(value) if isinstance(value, float) else value
 
 
 class Cell(Message):

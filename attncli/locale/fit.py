@@ -74,7 +74,7 @@ def wrap(text: str, width: int, first: str = "", rest: str = "") -> str:
         line += gap + piece
         empty = False
         while columns(line) > width and " " not in piece:
-            cut = _cut(line, max(width, columns(rest) + 2))
+            cut = fitting(line, max(width, columns(rest) + 2))
             if cut == len(line):
                 break
             lines.append(line[:cut])
@@ -122,7 +122,7 @@ def _pieces(text: str) -> list[tuple[str, str]]:
     return pieces
 
 
-def _cut(line: str, width: int) -> int:
+def fitting(line: str, width: int) -> int:
     """How many characters of a line fit; at least one."""
     used = 0
     for position, sign in enumerate(line):

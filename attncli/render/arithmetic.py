@@ -1,4 +1,4 @@
-r"""The arithmetic of one cell as text: 1×1 + 2×0 = 1."""
+r"""The arithmetic of one cell as text, 1×1 + 2×0 = 1, and whether that is true as printed."""
 
 from __future__ import annotations
 
@@ -94,15 +94,9 @@ def _joined_sum(parts: list[str]) -> str:
 
 
 def cell_term(
-    step: Step,
-    index: Index,
-    graph: Graph,
-    values: Mapping[str, Value],
-    *,
-    by_hand: bool = False,
-    written: Container[str] = (),
+    step: Step, index: Index, graph: Graph, values: Mapping[str, Value], written: Container[str] = ()
 ) -> Term:
-    """The arithmetic a learner writes for a cell: attention weights down to the powers of e, unless those were rounded.
+    """The arithmetic a learner writes for a cell: attention weights down to the powers of e.
 
     Parameters
     ----------
@@ -116,11 +110,10 @@ def cell_term(
         return below.terms(values)[index].with_cells(opened)
 
     term = step.terms(values)[index]
-    return term.with_cells(opened) if step.is_attention and not by_hand else term
+    return term.with_cells(opened) if step.is_attention else term
 
 
-#: Said where a cell refers to nothing: a row of a table that no token looked up.
-NOTHING = Message("no gradient arrives here")
+# Whether an equation is true as printed.
 
 EQUAL, ABOUT = "=", "≈"
 
@@ -138,8 +131,8 @@ WHY_ABOUT_IN_MARKS = Message("≈: the numbers shown here are rounded; more digi
 _DECIMAL = re.compile(r"-?(\d+(\.\d+)?(e[+-]?\d+)?|Infinity)|NaN")
 
 
-def sign(term: Term, show: Callable[[str, Index], str], result: str, places: int) -> str:
-    """`=` where the printed numbers give the printed result, else `≈`.
+def sign(term: Term, show: ShowCell, result: str, places: int) -> str:
+    """`=` where the printed numbers give the printed result, else `≈`; of exact ones, like √2/2, it is `=`.
 
     Parameters
     ----------
@@ -148,44 +141,32 @@ def sign(term: Term, show: Callable[[str, Index], str], result: str, places: int
     result : the text on the right
     places : decimals of the result; a whole number is printed without them only if it is one
     """
-    operands: list[str] = []
+    most = places
 
-    def shown(id: str, index: Index) -> str:
-        operands.append(show(id, index))
-        return operands[-1]
+    def operand(step_id: str, index: Index) -> Decimal:
+        nonlocal most
+        text = show(step_id, index)
+        most = max(most, len(text.partition(".")[2]) if "e" not in text else 0)
+        return _decimal(text)
 
     with localcontext(CONTEXT):
-        left, right = printed_value(term, shown), as_decimal(result)
-        if left is None or right is None:
-            return EQUAL  # √2/2 and the like are exact
-        return EQUAL if rounds_to(left, right, max([places, *map(_decimals, operands)])) else ABOUT
+        try:
+            left = term.fold(
+                operand,
+                lambda value: _decimal(constant_text(value)),
+                lambda over, parts: DECIMALS[over.kind](*parts),
+                _no_decimal,
+            )
+            return EQUAL if rounds_to(left, _decimal(result), most) else ABOUT
+        except ValueError:
+            return EQUAL
 
 
-def _decimals(text: str) -> int:
-    return len(text.partition(".")[2]) if "e" not in text else 0
-
-
-def as_decimal(text: str) -> Decimal | None:
-    """A printed number; None where it is none, like √2/2."""
+def _decimal(text: str) -> Decimal:
+    """A printed number, which √2/2 and the like are not."""
     plain = text.replace("−", "-").replace("∞", "Infinity")
-    return Decimal(plain) if _DECIMAL.fullmatch(plain) else None
+    return Decimal(plain) if _DECIMAL.fullmatch(plain) else _no_decimal(text)
 
 
-def printed_value(term: Term, show: Callable[[str, Index], str]) -> Decimal | None:
-    """What the arithmetic gives if it is done with the printed numbers; None where they are no decimal numbers."""
-
-    def over(term: Term, parts: list[Decimal | None]) -> Decimal | None:
-        known = [part for part in parts if part is not None]
-        return DECIMALS[term.kind](*known) if len(known) == len(parts) else None
-
-    return term.fold(
-        lambda step_id, index: _number(show(step_id, index)),
-        lambda value: _number(constant_text(value)),
-        over,
-        lambda word: None,
-    )
-
-
-def _number(text: str) -> Decimal | None:
-    found = as_decimal(text)
-    return None if found is None else +found
+def _no_decimal(text: str) -> Decimal:
+    raise ValueError(text)

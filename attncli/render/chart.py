@@ -1,6 +1,6 @@
-r"""Charts made of characters: numbers and a size in, lines of text out.
+r"""Charts made of characters: numbers and a size in, lines of text out; and progress while one waits for them.
 
-They need no colour and no cursor, so they stand in a pipe, a file or a live display alike. Where the encoding is not
+Charts need no colour and no cursor, so they stand in a pipe, a file or a live display alike. Where the encoding is not
 Unicode everything is drawn in ASCII: a GBK terminal knows the blocks, but draws them two columns wide.
 """
 
@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import pairwise
+from typing import Any, TextIO
 
+from attncli.core.message import Language, Message, figure
 from attncli.core.record import Record
 from attncli.core.report import Chart, Maps, Plot, Span, Spans
 from attncli.locale.fit import columns, fitted, padded, wrap
 from attncli.render.document import Said, Speaker
-from attncli.render.text import figure, printable
+from attncli.render.text import shortened
 
 #: What tells several lines of one plot apart, in their order; plain letters, so that every font has them.
 MARKS = "*o+x"
-#: A cell filled from below, from empty to full.
-_FROM_BELOW = " ▁▂▃▄▅▆▇█"
-_FROM_BELOW_ASCII = " .:#"
-#: A cell filled from the left.
-_FROM_LEFT = " ▏▎▍▌▋▊▉█"
-_FROM_LEFT_ASCII = " #"
-#: Shares of 1, from nothing to all.
-_SHADES = " ░▒▓█"
-_SHADES_ASCII = " .:+#"
 #: A picture is not wider than this, however wide the screen.
 WIDEST = 80
 _HEIGHT = 11
@@ -40,7 +35,13 @@ _NARROWEST = 8
 
 
 class Signs(Record):
-    """The signs that an encoding has for frames and areas."""
+    """The signs that an encoding has for frames and areas.
+
+    Parameters
+    ----------
+    below, left : a cell filled from below, from the left; from empty to full
+    shades : shares of 1, from nothing to all
+    """
 
     below: str
     left: str
@@ -52,176 +53,164 @@ class Signs(Record):
     dot: str
 
 
-_UNICODE = Signs(_FROM_BELOW, _FROM_LEFT, _SHADES, "│", "┤", "└", "─", "·")
-_ASCII = Signs(_FROM_BELOW_ASCII, _FROM_LEFT_ASCII, _SHADES_ASCII, "|", "+", "+", "-", ".")
+_UNICODE = Signs(" ▁▂▃▄▅▆▇█", " ▏▎▍▌▋▊▉█", " ░▒▓█", "│", "┤", "└", "─", "·")
+_ASCII = Signs(" .:#", " #", " .:+#", "|", "+", "+", "-", ".")
 
 
-def signs(encoding: str) -> Signs:
-    """The signs for this encoding."""
+def _signs(encoding: str) -> Signs:
     return _UNICODE if encoding.lower().startswith("utf") else _ASCII
 
 
-class Bar(Record):
-    """A bar from `start` to `stop`, with a name before it and a text after it."""
+def drawn(part: Chart, say: Speaker, width: int, encoding: str) -> list[str]:
+    """A picture in lines of at most `width` characters, whose signs the encoding has."""
 
-    name: str
-    stop: float
-    text: str = ""
-    start: float = 0.0
+    def fit(words: Said) -> str:
+        return fitted(say(words), encoding)
+
+    match part:
+        case Plot():
+            marked = zip(MARKS[: len(part.trends)], part.trends, strict=True)  # one too many has no mark of its own
+            names = [f"{mark} {fit(trend.name)}" for mark, trend in marked]
+            ends = f"{fit(part.x_name)} = {figure(part.x[0])}", figure(part.x[-1])
+            lines = plot(part, min(width, WIDEST), _HEIGHT, ends, encoding)
+            return [*wrap(_BETWEEN.join(names), width).split("\n"), *lines]
+        case Spans():
+            rows = [(span, fit(f"{figure(span.start)} … {figure(span.stop)}")) for span in part.spans]
+            return bars(rows, width, encoding)
+        case Maps():
+            return _maps(part, fit, width, encoding)
 
 
-class MarkedLine(Record):
-    """A line of a plot: one number for every place on the x axis; where it is NaN there is a gap."""
+def _maps(part: Maps, say: Speaker, width: int, encoding: str) -> list[str]:
+    """As many maps side by side as fit the width, each below its name."""
+    most = max(_SHORTEST_NAME, min(_LONGEST_NAME, width - 2 * len(part.maps[0][1][0]) - 7))
+    names = [f"{number} {shortened(name, most, encoding)}" for number, name in enumerate(part.names, start=1)]
+    maps = [[say(name), *shades(values, names, encoding)] for name, values in part.maps]
+    wide = max(columns(line) for lines in maps for line in lines)
+    across = max(1, (width + 3) // (wide + 3))
+    out = []
+    for start in range(0, len(maps), across):
+        beside = zip(*maps[start : start + across], strict=True)
+        out += ["   ".join(padded(text, wide) for text in line).rstrip() for line in beside]
+    steps = [f"{sign * 2} {figure(low)}–{figure(high)}" for sign, low, high in scale_of_shades(encoding)[1:]]
+    return [*out, *wrap(fitted(_BETWEEN.join(steps), encoding), width).split("\n")]
 
-    values: Sequence[float]
-    mark: str = MARKS[0]
+
+def plot(part: Plot, width: int, height: int, ends: tuple[str, str], encoding: str = "utf-8") -> list[str]:
+    """Several lines over the same x axis: a mark at every number, dots in between; what no axis has a place for is left out.
+
+    Parameters
+    ----------
+    width, height : columns and lines of all of it, the axes included
+    ends : what stands under the first and the last place of the x axis
+    """
+    sign = _signs(encoding)
+    across = [_on(x, part.log_x) for x in part.x]
+    lines = [
+        [(x, y) for x, value in zip(across, trend.values, strict=True) if _are_finite(x, y := _on(value, part.log_y))]
+        for trend in part.trends
+    ]
+    seen = [y for line in lines for _, y in line] or [0.0]
+    bottom = min(seen) if part.low is None else _on(part.low, part.log_y)
+    top = _above(max(seen) if part.high is None else _on(part.high, part.log_y), bottom)
+    rows = max(2, height - 2)
+    names = _axis_names(rows, bottom, top, log=part.log_y)
+    room = _room(names, width)
+    grid = [[" "] * room for _ in range(rows)]
+    places = [
+        [(_place(x, across[0], across[-1], room), _place(y, bottom, top, rows)) for x, y in line if bottom <= y <= top]
+        for line in lines
+    ]
+    for line in places:
+        for one, other in pairwise(line):
+            _dots(grid, one, other, sign.dot)
+    for mark, line in reversed(list(zip(MARKS, places, strict=False))):  # the first line is never covered
+        for column, row in line:
+            grid[row][column] = mark
+    return _framed(["".join(row) for row in reversed(grid)], names, ends, sign)
 
 
 def curve(
-    values: Sequence[float],
-    width: int,
-    height: int,
-    *,
-    encoding: str = "utf-8",
-    low: float | None = None,
-    high: float | None = None,
-    ends: tuple[str, str] | None = None,
+    values: Sequence[float], width: int, height: int, ends: tuple[str, str] = ("", ""), encoding: str = "utf-8"
 ) -> list[str]:
-    """A series as a filled curve, like the loss over the steps of a training.
+    """A series as a filled curve from 0 up, like the loss over the steps of a training.
 
     Parameters
     ----------
     values : any number of them; more than there are columns are averaged, fewer are joined by straight lines.
         NaN leaves a gap, ∞ fills its column.
     width, height : columns and lines of all of it, the axes included
-    low, high : ends of the y axis; by default 0 (or the least number, if that is below 0) and the largest number
-    ends : what stands under the first and the last value; by default 1 and their count
+    ends : what stands under the first and the last value
     """
-    sign = signs(encoding)
-    finite = [value for value in values if math.isfinite(value)]
-    bottom = min(0.0, *finite, 0.0) if low is None else low
-    top = max([*finite, bottom]) if high is None else high
-    top = _above(top, bottom)
+    sign = _signs(encoding)
+    finite = list(filter(math.isfinite, values))
+    bottom = min([0.0, *finite])
+    top = _above(max([bottom, *finite]), bottom)
     lines = max(1, height - 2)
     names = _axis_names(lines, bottom, top)
-    room = max(_NARROWEST, width - max(map(columns, names)) - 2)
+    room = _room(names, width)
     levels = len(sign.below) - 1
     heights = [_filled(value, bottom, top, lines * levels) for value in _spread(values, room)]
     body = [
         "".join(sign.below[min(levels, max(0, filled - row * levels))] for filled in heights).ljust(room)
         for row in reversed(range(lines))
     ]
-    first, last = ends or ("1", str(len(values)))
-    return _framed(body, names, first, last, sign)
+    return _framed(body, names, ends, sign)
 
 
-def plot(
-    lines: Sequence[MarkedLine],
-    width: int,
-    height: int,
-    *,
-    x: Sequence[float],
-    log_x: bool = False,
-    log_y: bool = False,
-    low: float | None = None,
-    high: float | None = None,
-    encoding: str = "utf-8",
-    ends: tuple[str, str] | None = None,
-) -> list[str]:
-    """Several lines over the same x axis: a mark at every number, dots in between.
-
-    Parameters
-    ----------
-    x : places of the numbers, rising
-    log_x, log_y : logarithmic axes; numbers that are not positive are left out there
-    low, high : ends of the y axis; by default the least and the largest number
-    """
-    sign = signs(encoding)
-    points = [
-        [(_on(x_, log_x), _on(y, log_y)) for x_, y in zip(x, line.values, strict=True) if _has(x_, log_x, y, log_y)]
-        for line in lines
-    ]
-    seen = [y for line in points for _, y in line] or [0.0]
-    bottom = min(seen) if low is None else _on(low, log_y)
-    top = max(seen) if high is None else _on(high, log_y)
-    top = _above(top, bottom)
-    rows = max(2, height - 2)
-    names = _axis_names(rows, bottom, top, log=log_y)
-    room = max(_NARROWEST, width - max(map(columns, names)) - 2)
-    left, right = _on(x[0], log_x), _on(x[-1], log_x)
-    grid = [[" "] * room for _ in range(rows)]
-    places = [
-        [(_place(a, left, right, room), _place(b, bottom, top, rows)) for a, b in line if bottom <= b <= top]
-        for line in points
-    ]
-    for line in places:
-        for one, other in pairwise(line):
-            _dots(grid, one, other, sign.dot)
-    for line, given in zip(reversed(places), reversed(lines), strict=True):  # the first line is never covered
-        for column, row in line:
-            grid[row][column] = given.mark
-    first, last = ends or (figure(x[0]), figure(x[-1]))
-    return _framed(["".join(row) for row in reversed(grid)], names, first, last, sign)
-
-
-def bars(rows: Sequence[Bar], width: int, *, encoding: str = "utf-8", is_framed: bool = True) -> list[str]:
-    """Bars side by side from the left, each on a line with its name before it and its text after it.
+def bars(rows: Sequence[tuple[Span, str]], width: int, encoding: str = "utf-8", *, is_framed: bool = True) -> list[str]:
+    """Bars side by side from the left, each on a line with its name before it and a text after it.
 
     All have the same scale, which reaches from the least start to the largest stop. A bar that is not empty shows,
     however short it is. Without a frame, names are numbers.
     """
-    sign = signs(encoding)
-    finite = [end for row in rows for end in (row.start, row.stop) if math.isfinite(end)] or [0.0]
+    sign = _signs(encoding)
+    finite = [end for span, _ in rows for end in (span.start, span.stop) if math.isfinite(end)] or [0.0]
     least, most = min(finite), max(finite)
-    names = max((columns(row.name) for row in rows), default=0)
-    texts = max((columns(row.text) for row in rows), default=0)
+    names = max((columns(span.name) for span, _ in rows), default=0)
+    texts = max((columns(text) for _, text in rows), default=0)
     room = max(1, min(width, WIDEST) - names - texts - 4 if is_framed else min(60, width - names - texts - 3))
     unit = most / room - least / room or 1.0
     lines = []
-    for row in rows:
-        bar = _bar(row.start / unit - least / unit, row.stop / unit - least / unit, room, sign)
+    for span, text in rows:
+        bar = _bar(span.start / unit - least / unit, span.stop / unit - least / unit, room, sign)
         if is_framed:
-            lines.append(f"{padded(row.name, names)} {sign.vertical}{bar} {row.text}".rstrip())
+            lines.append(f"{padded(span.name, names)} {sign.vertical}{bar} {text}".rstrip())
         else:
-            lines.append(f"{row.name:>{names}}  {bar}{' ' * bool(bar)}{row.text}")
+            lines.append(f"{span.name:>{names}}  {bar}{' ' * bool(bar)}{text}")
     return lines
 
 
-def shades(
-    values: Collection[Sequence[float]], names: Sequence[str], *, encoding: str = "utf-8", cell: int = 2
-) -> list[str]:
+def shades(values: Collection[Sequence[float]], names: Sequence[str], encoding: str = "utf-8") -> list[str]:
     """A matrix of shares (0 to 1) as a map: the darker, the larger. Rows have names, columns their numbers."""
-    sign = signs(encoding)
+    sign = _signs(encoding)
     wide = max(map(columns, names), default=0)
-    count = max(map(len, values), default=0)
-    header = "".join(f"{number % 10 ** (cell - 1):<{cell}}" for number in range(1, count + 1))
+    header = "".join(f"{number % 10} " for number in range(1, max(map(len, values), default=0) + 1))
     lines = [f"{' ' * wide}  {header}".rstrip()]
     for name, row in zip(names, values, strict=True):
-        body = "".join(_shade(value, sign) * cell for value in row)
+        body = "".join(_shade(value, sign.shades) * 2 for value in row)
         lines.append(f"{padded(name, wide)} {sign.vertical}{body}{sign.vertical}")
     return lines
 
 
 def scale_of_shades(encoding: str = "utf-8") -> list[tuple[str, float, float]]:
     """Every sign of a map with the shares it stands for: from, and up to."""
-    found = signs(encoding).shades
-    edges = [0.0, *(_edge(i, len(found)) for i in range(1, len(found))), 1.0]
-    return [(found[i], edges[i], edges[i + 1]) for i in range(len(found))]
+    found = _signs(encoding).shades
+    edges = [0.0, *_edges(found), 1.0]
+    return list(zip(found, edges, edges[1:], strict=False))
 
 
 #: A share below this is drawn as nothing.
 _FAINT = 0.05
 
 
-def _edge(i: int, count: int) -> float:
-    return _FAINT if i == 1 else (i - 1) / (count - 1)
+def _edges(shades: str) -> list[float]:
+    """The shares from which on each sign but the first is drawn."""
+    return [_FAINT, *(i / (len(shades) - 1) for i in range(1, len(shades) - 1))]
 
 
-def _shade(value: float, sign: Signs) -> str:
-    if math.isnan(value):
-        return "?"
-    count = len(sign.shades)
-    return sign.shades[sum(value >= _edge(i, count) for i in range(1, count))]
+def _shade(value: float, shades: str) -> str:
+    return "?" if math.isnan(value) else shades[sum(value >= edge for edge in _edges(shades))]
 
 
 def _spread(values: Sequence[float], room: int) -> Iterator[float]:
@@ -251,13 +240,15 @@ def _filled(value: float, bottom: float, top: float, steps: int) -> int:
     return max(1, round(steps * _share(min(value, top), bottom, top)))
 
 
-def _has(x: float, log_x: bool, y: float, log_y: bool) -> bool:
-    return math.isfinite(x) and math.isfinite(y) and (x > 0 or not log_x) and (y > 0 or not log_y)
+def _are_finite(*values: float) -> bool:
+    return all(map(math.isfinite, values))
 
 
 def _on(value: float, log: bool) -> float:
-    """A number's place on an axis."""
-    return math.log(value) if log else float(value)
+    """A number's place on an axis; NaN where it has none."""
+    if log:
+        return math.log(value) if value > 0 else math.nan
+    return float(value)
 
 
 def _off(place: float) -> float:
@@ -298,16 +289,19 @@ def _axis_names(lines: int, bottom: float, top: float, *, log: bool = False) -> 
     return [" " * (wide - columns(name)) + name for name in names]
 
 
-def _framed(body: list[str], names: list[str], first: str, last: str, sign: Signs) -> list[str]:
-    wide, room = columns(names[0]), max(map(len, body))
+def _room(names: list[str], width: int) -> int:
+    """Columns that are left beside the names of the lines."""
+    return max(_NARROWEST, width - columns(names[0]) - 2)
+
+
+def _framed(body: list[str], names: list[str], ends: tuple[str, str], sign: Signs) -> list[str]:
+    before, room = " " * columns(names[0]), len(body[0])
     lines = [
         f"{name} {sign.tick if name.strip() else sign.vertical}{line}".rstrip()
         for name, line in zip(names, body, strict=True)
     ]
-    lines.append(f"{' ' * wide} {sign.corner}{sign.horizontal * room}")
-    gap = max(1, room - columns(first) - columns(last))
-    lines.append(f"{' ' * wide}  {first}{' ' * gap}{last}")
-    return lines
+    gap = max(1, room - sum(map(columns, ends)))
+    return [*lines, f"{before} {sign.corner}{sign.horizontal * room}", f"{before}  {(' ' * gap).join(ends)}"]
 
 
 def _bar(start: float, stop: float, room: int, sign: Signs) -> str:
@@ -324,63 +318,65 @@ def _bar(start: float, stop: float, room: int, sign: Signs) -> str:
     return " " * first + sign.left[-1] * whole + (sign.left[part] if part else "")
 
 
-# The pictures of a report.
+# Progress on standard error: a bar while sheets are marked or made, a curve of the loss while a model is trained.
+
+#: Seconds between two pictures, and lines of the curve.
+_EVERY, _CURVE = 0.1, 10
 
 
-def drawn(part: Chart, say: Speaker, width: int, encoding: str) -> list[str]:
-    """A picture in lines of at most `width` characters, whose signs the encoding has."""
+def counting(
+    results: Iterator[dict[str, Any]], file: TextIO, stack: ExitStack, done: int, total: int | None
+) -> Iterator[dict[str, Any]]:
+    """The same results, counted on the screen as they go by.
 
-    def fit(words: Said) -> str:
-        return fitted(say(words), encoding)
+    Parameters
+    ----------
+    done : results that an earlier run left
+    total : how many come, these included; None: a stream, nobody knows
+    """
+    from rich import progress
+    from rich.console import Console
 
-    match part:
-        case Plot():
-            return _plot(part, fit, width, encoding)
-        case Spans():
-            return _spans(part, width, encoding)
-        case Maps():
-            return _maps(part, fit, width, encoding)
-
-
-def _plot(part: Plot, say: Speaker, width: int, encoding: str) -> list[str]:
-    marked = list(zip(MARKS[: len(part.trends)], part.trends, strict=True))  # one too many has no mark of its own
-    names = wrap(_BETWEEN.join(f"{mark} {say(trend.name)}" for mark, trend in marked), width).split("\n")
-    ends = f"{say(part.x_name)} = {figure(part.x[0])}", figure(part.x[-1])
-    lines = [MarkedLine(trend.values, mark) for mark, trend in marked]
-    return names + plot(
-        lines, min(width, WIDEST), _HEIGHT, x=part.x, log_x=part.log_x, log_y=part.log_y, low=part.low, high=part.high,
-        encoding=encoding, ends=ends,
-    )  # fmt: skip
-
-
-def _spans(part: Spans, width: int, encoding: str) -> list[str]:
-    def bar(span: Span) -> Bar:
-        text = fitted(f"{figure(span.start)} … {figure(span.stop)}", encoding)
-        return Bar(span.name, span.stop, text, span.start)
-
-    return bars(list(map(bar, part.spans)), width, encoding=encoding)
+    end = (progress.TimeElapsedColumn(),) if total is None else (progress.BarColumn(), progress.TimeRemainingColumn())
+    shown = stack.enter_context(
+        progress.Progress(
+            progress.SpinnerColumn(), progress.MofNCompleteColumn(), *end, console=Console(file=file), transient=True
+        )
+    )
+    task = shown.add_task("", total=total, completed=done)
+    for result in results:
+        shown.advance(task)
+        yield result
+    shown.stop()  # before anything is written below it
 
 
-def _maps(part: Maps, say: Speaker, width: int, encoding: str) -> list[str]:
-    """As many maps side by side as fit the width, each below its name."""
-    most = max(_SHORTEST_NAME, min(_LONGEST_NAME, width - 2 * len(part.maps[0][1][0]) - 7))
-    names = [f"{number} {shortened(name, most, encoding)}" for number, name in enumerate(part.names, start=1)]
-    maps = [[say(name), *shades(values, names, encoding=encoding)] for name, values in part.maps]
-    wide = max(columns(line) for lines in maps for line in lines)
-    across = max(1, (width + 3) // (wide + 3))
-    out = []
-    for start in range(0, len(maps), across):
-        out += [
-            "   ".join(padded(text, wide) for text in line).rstrip()
-            for line in zip(*maps[start : start + across], strict=True)
-        ]
-    steps = [f"{sign * 2} {figure(low)}–{figure(high)}" for sign, low, high in scale_of_shades(encoding)[1:]]
-    return [*out, *wrap(fitted(_BETWEEN.join(steps), encoding), width).split("\n")]
+def telling(file: TextIO, stack: ExitStack, total: int, language: Language) -> Callable[[int, float], None]:
+    """A function that is told the number of each step and its loss; the picture is gone when `stack` closes."""
+    from rich import progress
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
 
+    console = Console(file=file)
+    words = progress.TextColumn("{task.description}", markup=False)
+    steps = progress.Progress(
+        words, progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn(), console=console
+    )
+    task = steps.add_task(Message("steps").text(language), total=total)
+    live = stack.enter_context(Live(steps, console=console, transient=True, auto_refresh=False))
+    losses: list[float] = []
+    last = 0.0
 
-def shortened(name: str, most: int, encoding: str) -> str:
-    """A token that keeps its place beside a map or in a table."""
-    text = fitted(printable(name[:100]), encoding)
-    while columns(text) > most:
-        text = text[:-1]
-    return text
+    def tell(step: int, loss: float) -> None:
+        nonlocal last
+        losses.append(loss)
+        now = time.monotonic()
+        if now - last < _EVERY:
+            return
+        last = now
+        steps.update(task, completed=step)
+        ends = str(step - len(losses) + 1), f"{step}: {Message('loss {loss}', loss=loss).text(language)}"
+        lines = curve(losses, min(console.width, WIDEST), _CURVE, ends, console.encoding)
+        live.update(Group(*(Text(line, no_wrap=True) for line in lines), steps), refresh=True)
+
+    return tell

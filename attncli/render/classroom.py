@@ -10,8 +10,8 @@ from attncli.marking.grading import MOST_LISTED, Picture
 from attncli.mistakes import CATALOGUE, did
 from attncli.problems.problem import Problem
 from attncli.render.document import Bars, Block, Counts, Gap, Heading, ListEntry, Listing, Paragraph
-from attncli.render.sheet import for_the_author
-from attncli.render.text import points_text, title_of
+from attncli.render.sheet import for_the_author, title_of_exercise
+from attncli.render.text import points_text
 
 #: Kinds of mistakes that are listed; the rest is in the files.
 _MOST = 15
@@ -31,7 +31,7 @@ _VERDICTS = {
 
 def page(picture: Picture, problem: Problem, language: Language, author: Sequence[Named] = ()) -> Iterator[Block]:
     """From top to bottom; `author`: mistakes that the exercise cannot tell from the right answer."""
-    yield Heading(title_of(problem, language), 1)
+    yield Heading(title_of_exercise(problem, language), 1)
     summary = Message(
         "Sheets: {sheets}, unreadable: {malformed}. Mean: {mean} of {most} points.",
         sheets=picture.sheets,

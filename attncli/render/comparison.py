@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
-from attncli.core.message import N_, Listed, Message
+from attncli.core.message import N_, Listed, Message, figure
 from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
 from attncli.cost.count import DIMENSIONS, GROUPS, LATENT, ROTARY, WIDTHS, Product, Ratio
 from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Said, Tabular, TabularColumn
-from attncli.render.text import figure, filled
 
 NAMES = {"mha": "MHA", "mqa": "MQA", "gqa": "GQA", "mla": "MLA"}
 
@@ -299,17 +298,17 @@ class _Page:
     def _claims(self) -> Iterator[Block]:
         yield Heading(Message("Common claims, checked"))
         for claim in self.comparison.claims:
-            yield Heading(filled(claim.text), 3)
+            yield Heading(claim.text, 3)
             yield Listing(tuple(self._finding(finding) for finding in claim.findings))
-            yield Paragraph(filled(claim.verdict), tone="aside")
+            yield Paragraph(claim.verdict, tone="aside")
 
     def _finding(self, finding: Finding) -> ListEntry:
         sign = "✓" if finding.holds else "✗"
         text: Said = quotient(finding.ratio)
         if finding.where is not None:
-            text = Message("{text} ({where})", text=text, where=filled(finding.where))
+            text = Message("{text} ({where})", text=text, where=finding.where)
         if finding.reading is not None:
-            text = _after(filled(finding.reading), text)
+            text = _after(finding.reading, text)
         return ListEntry(self._about(finding.model, text), sign=sign, tone="right" if finding.holds else "false")
 
     def _same(self) -> Iterator[Block]:

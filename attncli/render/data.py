@@ -26,7 +26,7 @@ from attncli.core.report import Maps, Report
 from attncli.render.document import Speaker, say_in
 from attncli.render.run import compared, notice, prompt
 from attncli.render.summary import summary
-from attncli.render.text import filled, plain
+from attncli.render.text import plain
 from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def comparison_json(comparison: Comparison, language: Language) -> str:
         },
         "counted": list(counted(comparison)),
     }
-    return one_line(data, _say_filled(language)) + "\n"
+    return one_line(data, say_in(language)) + "\n"
 
 
 def comparison_csv(comparison: Comparison) -> str:
@@ -300,12 +300,12 @@ def report_json(report: Report, language: Language) -> str:
         "maps": [{"name": name, "values": _finite(values.tolist())} for name, values in _maps(report)],
         "said": report.said,
     }
-    return one_line(data, _say_filled(language)) + "\n"
+    return one_line(data, say_in(language)) + "\n"
 
 
 def report_csv(report: Report, language: Language) -> str:
     """The tables and maps in long form, a row a cell: table, row (from 1), column, value in full."""
-    say = _say_filled(language)
+    say = say_in(language)
 
     def rows() -> Iterator[tuple[object, ...]]:
         yield "table", "row", "column", "value"
@@ -325,11 +325,6 @@ def _maps(report: Report) -> Iterator[tuple[Message, FloatArray]]:
     for part in report.parts:
         if isinstance(part, Maps):
             yield from part.maps
-
-
-def _say_filled(language: Language) -> Speaker:
-    say = say_in(language)
-    return lambda words: say(filled(words) if isinstance(words, Message) else words)
 
 
 def _finite(value: object) -> object:

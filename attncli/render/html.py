@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli.arithmetic import Number, Value
-from attncli.core.message import N_, Message
+from attncli.core.message import N_, Localized, Message
 from attncli.render import document
 from attncli.render.document import (
     Fields,
@@ -31,7 +31,7 @@ from attncli.render.equations import LATEX_SIGNS, about, block_sign, values_late
 from attncli.render.formula import as_mathml, as_text
 from attncli.render.run import page as page_of
 from attncli.render.run import source
-from attncli.render.text import aligned, clean, localized
+from attncli.render.text import aligned, clean
 from attncli.render.view import Item, Panel, View
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Fragment:
 
     def under_title(self) -> Iterator[str]:
         """What is asked, on top; and why a page is only to read."""
-        asked = [localized(view.run.problem.prompt, view.language.code) for view in self.views]
+        asked = [Localized(view.run.problem.prompt).text(view.language) for view in self.views]
         if any(asked):
             yield f'<p class="question">{self.both(asked)}</p>\n'
         where = source(self.view)

@@ -15,6 +15,7 @@ from attncli.core.message import N_, Language, Listed, Message
 from attncli.marking.explain import Named
 from attncli.marking.feedback import Marked, StepMark
 from attncli.mistakes import look, varies, without_vaguer
+from attncli.problems.problem import UNNAMED, Problem
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
 from attncli.render.document import Block, Gap, Heading, Marks, Paragraph, Sentences, StepVerdict, StepVerdicts
 from attncli.render.text import cell_name, constant_text, number_text, points_text, printable, title_of
@@ -71,6 +72,11 @@ def page(marked: Marked, language: Language, *, reveal: str = "first", score_fir
     yield from (Paragraph(note, "remark") for note in sheet.notes())
 
 
+def title_of_exercise(problem: Problem, language: Language) -> str:
+    """What stands above a sheet or a class: the title, else the id."""
+    return title_of(problem, language, "" if problem.id == UNNAMED else problem.id)
+
+
 def language_of(marked: Marked, language: Language) -> Language:
     """The language for a sheet, in which rows are columns where its tokens stand side by side."""
     return language.with_columns() if marked.layout == "columns" else language
@@ -88,7 +94,7 @@ class _Sheet:
         return _clean((message if isinstance(message, Message) else Message(message)).text(self.language))
 
     def title(self) -> str:
-        title = title_of(self.marked.problem, self.language)
+        title = title_of_exercise(self.marked.problem, self.language)
         return _clean(f"{title} · {self.marked.student}" if self.marked.student else title)
 
     def score(self) -> str:

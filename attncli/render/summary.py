@@ -34,7 +34,7 @@ def summary(run: Run) -> Iterator[Message]:
 
 def in_full(run: Run) -> Iterator[Message]:
     """That the source of these numbers carries rounded ones on, and this run does not."""
-    carried = any(run.problem.how.get(id) == "carried" for id in run.shown)
+    carried = any(run.problem.how.get(step_id) == "carried" for step_id in run.shown)
     if carried and run.full is None and run.trace.arithmetic == "floating":
         yield Message(
             "Worked out here with all digits. The source carries rounded values on: --carry gives its digits."

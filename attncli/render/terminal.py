@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
-from attncli.core.report import Maps, Plot, Spans
+from attncli.core.report import Maps, Plot, Span, Spans
 from attncli.locale.fit import NO_BREAK, columns, fitted, padded, wrap
 from attncli.render.document import (
     Bars,
@@ -53,7 +53,7 @@ from attncli.render.tables import (
     right,
     wide_of,
 )
-from attncli.render.text import aligned
+from attncli.render.text import aligned, shortened
 from attncli.render.view import View
 
 if TYPE_CHECKING:
@@ -190,10 +190,10 @@ class Screen(Room):
             yield from self.wrapped(entry.text, style, first, rest)
 
     def bars(self, block: Bars) -> Iterator[StyledLine]:
-        from attncli.render.chart import Bar, bars
+        from attncli.render.chart import bars
 
-        rows = [Bar(self.fit(name), length, text) for name, length, text in block.rows]
-        lines = bars(rows, self.width, encoding=self.encoding, is_framed=block.is_framed)
+        rows = [(Span(self.fit(name), 0.0, length), text) for name, length, text in block.rows]
+        lines = bars(rows, self.width, self.encoding, is_framed=block.is_framed)
         yield from ([(line, "cyan" if block.is_framed else "")] for line in lines)
         if block.is_framed:
             yield []
@@ -367,11 +367,7 @@ class Screen(Room):
         return TextColumn(" ".join(map(self.fit, table.columns[j].head)), cells, is_number)
 
     def short(self, cell: Said | Symbol) -> str:
-        if not isinstance(cell, str):
-            return self.cell(cell)
-        from attncli.render.chart import shortened
-
-        return shortened(cell, _LONGEST_CELL, self.encoding)
+        return shortened(cell, _LONGEST_CELL, self.encoding) if isinstance(cell, str) else self.cell(cell)
 
     def grid(self, grid: Grid) -> Iterator[StyledLine]:
         """A matrix of a worksheet, with what is to be filled in as lines to write on."""

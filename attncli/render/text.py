@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 
 import numpy as np
 
@@ -15,9 +14,10 @@ from attncli.arithmetic import Number, Value
 from attncli.arithmetic.hand import round_decimal
 from attncli.core.axes import Axis
 from attncli.core.graph import Graph, part_of
-from attncli.core.message import Language, Listed, Message
+from attncli.core.message import Language, Localized, Message
 from attncli.core.terms import Index
-from attncli.problems.problem import UNNAMED, Problem
+from attncli.locale.fit import fitted, fitting
+from attncli.problems.problem import Problem
 
 # Names.
 
@@ -61,11 +61,6 @@ def _marked(symbol: str, mark: str) -> str:
 _PREFIX = {"query": "q", "key": "k", "token": "t", "past_key": "p", "new_key": "k", "source": "s"}
 
 
-def localized(texts: Mapping[str, str], code: str) -> str:
-    """The text in this language, else in English, else in any."""
-    return texts.get(code) or texts.get("en") or next(iter(texts.values()), "")
-
-
 def names(axis: Axis, labels: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Names of the lines of an axis: tokens where given, q1, q2 … for queries, ids for the vocabulary."""
     given = labels.get(axis.name)
@@ -90,17 +85,23 @@ def printable(text: str) -> str:
     )
 
 
-def title_of(problem: Problem, language: Language) -> str:
-    """What stands above a sheet or a class: the exercise's title, else its id, else what its model is."""
+def title_of(problem: Problem, language: Language, instead: str = "") -> str:
+    """What stands above a problem, on one line: its title, or `instead`, or what its model is."""
     from attncli import models
 
-    title = localized(problem.title, language.code) or (problem.id if problem.id != UNNAMED else "")
-    return title or Message(models.get(problem.model).text).text(language)
+    title = clean(Localized(problem.title).text(language)) or instead
+    return title or clean(Message(models.get(problem.model).text).text(language))
 
 
 def clean(text: str) -> str:
     """Text from a file on one line and without control characters."""
     return printable(" ".join(text.split()))
+
+
+def shortened(name: str, most: int, encoding: str) -> str:
+    """A name, cut off where it would take more columns of a screen."""
+    text = fitted(printable(name), encoding)
+    return text[: fitting(text, most)]
 
 
 # Numbers. Exact whole numbers are bare; everything else has the decimals that were asked for.
@@ -209,35 +210,3 @@ def points_text(value: float) -> str:
     """Points without needless zeros: 2, 0.5, 1.33."""
     text = f"{value:.2f}"
     return text.rstrip("0").rstrip(".")
-
-
-def figure(value: float, digits: int = 4) -> str:
-    """A number to so many significant digits: 0.9917, 63.21, 1.200e-05, ∞; one that needs fewer stays as it is: 12, 0.1."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "−∞" if value < 0 else "∞"
-    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e6):
-        return str(int(value))
-    if not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{digits - 1}e}"
-    short = repr(float(value))
-    if len(short.lstrip("-0.").replace(".", "")) <= digits:
-        return short
-    rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
-
-
-def filled(message: Message) -> Message:
-    """The message with its numbers written as the reader sees them elsewhere."""
-    if isinstance(message, Listed):
-        return message
-    return Message(message.template, **{name: _as_field(value) for name, value in message.fields.items()})
-
-
-def _as_field(value: object) -> object:
-    if isinstance(value, Message):
-        return filled(value)
-    if isinstance(value, Fraction):
-        return value.numerator if value.denominator == 1 else figure(float(value))
-    return figure(value) if isinstance(value, float) else value

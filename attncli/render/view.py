@@ -17,12 +17,12 @@ from attncli.problems.problem import Run
 from attncli.render.formula import as_text, put_in
 from attncli.render.text import (
     cell_name,
-    localized,
     names,
     number_latex,
     number_text,
     operands,
     printable,
+    title_of,
 )
 
 if TYPE_CHECKING:
@@ -147,10 +147,7 @@ class View(Record):
 
     def title(self) -> str:
         """The problem's title, or the model's description."""
-        from attncli import models
-
-        own = localized(self.run.problem.title, self.language.code)
-        return printable(" ".join(own.split())) or self.say(models.get(self.run.problem.model).text)
+        return title_of(self.run.problem, self.language)
 
     def symbol(self, step_id: str) -> str:
         """The symbol of a step or an input as text."""
@@ -183,8 +180,9 @@ class View(Record):
         from attncli.render.arithmetic import cell_term
 
         step, numbers = self.run.graph.steps[id], self.run.trace.numbers
-        by_hand = not open_weights or self.run.trace.arithmetic == "hand"
-        return cell_term(step, index, self.run.graph, numbers, by_hand=by_hand)
+        if not open_weights or self.run.trace.arithmetic == "hand":
+            return step.terms(numbers)[index]
+        return cell_term(step, index, self.run.graph, numbers)
 
     def sign(self, id: str, index: Index, term: Term) -> str:
         """= where the numbers printed in `term` give the printed cell, else ≈."""

@@ -15,7 +15,7 @@ from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.problems.problem import Run
 from attncli.problems.question import Asked, Question
 from attncli.render.document import Block, Fields, Gap, Grid, Grids, Heading, Page, Paragraph, Said, Speaker
-from attncli.render.text import clean, localized, number_text
+from attncli.render.text import clean, number_text, title_of
 from attncli.render.view import Panel, items, panels_of
 from attncli.worksheets.key import KeyLine, Powers
 
@@ -57,18 +57,18 @@ def page(
     def say(words: Said) -> str:
         return clean(words.text(own) if isinstance(words, Message) else words)
 
-    return Page(language.code, tuple(_blocks(question, say, language.code, key, student, powers)), key is not None)
+    return Page(language.code, tuple(_blocks(question, say, own, key, student, powers)), key is not None)
 
 
 def _blocks(
     question: Question,
     say: Speaker,
-    code: str,
+    language: Language,
     key: Mapping[str, KeyLine] | None,
     student: str,
     powers: Sequence[Powers],
 ) -> Iterator[Block]:
-    title = _title(question, say, code)
+    title = _title(question, language)
     yield Heading(f"{say(KEY)}: {title}" if key is not None else title, 1)
     if key is None:
         yield Gap()
@@ -105,12 +105,9 @@ def _table(powers: Sequence[Powers], places: int, say: Speaker) -> Grid:
     return Grid("e^(-x)", "e^{-x}", say(TO_LOOK_UP), names, ("",) * len(cells[0]), tuple(cells), (say(_MORE),))
 
 
-def _title(question: Question, say: Speaker, code: str) -> str:
-    from attncli import models
-
-    problem = question.problem
-    title = clean(localized(problem.title, code)) or say(Message(models.get(problem.model).text))
-    return f"{title} ({problem.id})" if problem.id else title
+def _title(question: Question, language: Language) -> str:
+    title = title_of(question.problem, language)
+    return f"{title} ({question.problem.id})" if question.problem.id else title
 
 
 def _told(question: Question, say: Speaker, *, is_key: bool) -> Iterator[Block]:

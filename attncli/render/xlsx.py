@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from attncli.core.message import InputError, LimitError, Message
+from attncli.core.message import InputError, LimitError, Localized, Message
 from attncli.core.terms import Index, Term
 from attncli.problems.question import changeable
 from attncli.render.run import ending, parts
-from attncli.render.text import clean, localized
+from attncli.render.text import clean
 from attncli.render.view import Item, Panel, View
 from attncli.render.view import view as view_of
 
@@ -68,7 +68,7 @@ class Workbook:
     def _lay_out(self) -> None:
         view = self.view
         row = self._write(0, view.title(), "title")
-        asked = localized(view.run.problem.prompt, view.language.code)
+        asked = Localized(view.run.problem.prompt).text(view.language)
         row = self._write(row, asked, "text") if asked else row
         row = self._write(row, view.say(_LEGEND), "faint")
         number = 0

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attncli.core.message import Message, figure
+from attncli.core.report import Plot, Span, Trend
 from attncli.locale.fit import columns
-from attncli.render.chart import Bar, MarkedLine, bars, curve, plot, scale_of_shades, shades
-from attncli.render.text import figure
+from attncli.render.chart import bars, curve, plot, scale_of_shades, shades
 
 ENCODINGS = ("utf-8", "ascii", "gbk")
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 
 
 def test_a_falling_curve() -> None:
-    assert curve([4, 3, 2, 1, 0], 11, 6) == [
+    assert curve([4, 3, 2, 1, 0], 11, 6, ("1", "5")) == [
         "4 ┤█▃",
         "  │██▇▂",
         "  │████▆▁",
@@ -67,16 +68,21 @@ def test_a_curve_is_as_high_as_its_numbers(values: list[float], width: int) -> N
 
 
 def test_many_numbers_are_averaged_and_none_is_lost() -> None:
-    spike = [0.0] * 999 + [1000.0]
-    lines = curve(spike, 30, 6, high=40.0)
-    # The last of 26 columns stands for 39 of the numbers: 1000/39 = 25.6 of 40, which is 2.56 of 4 lines.
-    assert [line[-1] for line in lines[1:4]] == ["▅", "█", "█"]
+    spike = [0.0] * 975 + [1000.0] * 25
+    lines = curve(spike, 30, 6)
+    # The last of 24 columns stands for 42 of the numbers: 25000/42 = 595 of 1000, which is 2.38 of 4 lines.
+    assert [line[-1] for line in lines[1:4]] == ["▃", "█", "█"]
 
 
 def test_a_gap_where_there_is_no_number() -> None:
     lines = curve([1.0] * 4 + [math.nan] * 4, 11, 4)
     assert lines[0].rstrip().endswith("████")
     assert len(lines[0].rstrip()) < len(curve([1.0] * 8, 11, 4)[0])
+
+
+def _plot(x: list[float], *lines: list[float], logs: tuple[bool, bool]) -> Plot:
+    trends = tuple(Trend("", values) for values in lines)
+    return Plot(Message("a title"), "x", x, trends, log_x=logs[0], log_y=logs[1])
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -87,14 +93,16 @@ def test_a_plot_keeps_to_its_size(
     encoding: str, data: st.DataObject, width: int, height: int, logs: tuple[bool, bool]
 ) -> None:
     x = sorted(data.draw(st.sets(st.floats(1e-3, 1e6), min_size=1, max_size=30)))
-    lines = [MarkedLine(data.draw(st.lists(NUMBERS, min_size=len(x), max_size=len(x))), mark) for mark in "*o"]
-    drawn = plot(lines, width, height, x=x, log_x=logs[0], log_y=logs[1], encoding=encoding, ends=("a", "b"))
+    drawn = plot(
+        _plot(x, *(data.draw(st.lists(NUMBERS, min_size=len(x), max_size=len(x))) for _ in range(2)), logs=logs),
+        width, height, ("a", "b"), encoding,
+    )  # fmt: skip
     assert len(drawn) == height
     assert all(columns(line) <= width for line in drawn)
 
 
 def test_a_plot_puts_marks_where_the_numbers_are() -> None:
-    lines = plot([MarkedLine([1, 2, 4], "*"), MarkedLine([1, 1, 1], "o")], 21, 7, x=[1, 2, 4], log_x=True, log_y=True)
+    lines = plot(_plot([1, 2, 4], [1, 2, 4], [1, 1, 1], logs=(True, True)), 21, 7, ("1", "4"))
     assert lines[0].rstrip().endswith("*")
     assert lines[4].count("o") == 2  # at x = 1 the first line's mark stands above the second's
     assert lines[4][3] == "*"
@@ -102,7 +110,12 @@ def test_a_plot_puts_marks_where_the_numbers_are() -> None:
 
 
 def test_bars() -> None:
-    rows = [Bar("one", 4, "4"), Bar("苹果", 2, "2"), Bar("none", 0, "0"), Bar("NaN", math.nan, "NaN")]
+    rows = [
+        (Span("one", 0, 4), "4"),
+        (Span("苹果", 0, 2), "2"),
+        (Span("none", 0, 0), "0"),
+        (Span("NaN", 0, math.nan), "NaN"),
+    ]
     assert bars(rows, 24) == [
         "one  │█████████████ 4",
         "苹果 │██████▌ 2",
@@ -114,13 +127,13 @@ def test_bars() -> None:
 
 @given(ends=st.lists(st.tuples(NUMBERS, NUMBERS), max_size=8), width=st.integers(20, 120))
 def test_bars_keep_to_their_size(ends: list[tuple[float, float]], width: int) -> None:
-    lines = bars([Bar("苹果", stop, "12.3", start) for start, stop in ends], width)
+    lines = bars([(Span("苹果", start, stop), "12.3") for start, stop in ends], width)
     assert len(lines) == len(ends)
     assert all(columns(line) <= width for line in lines)
 
 
 def test_bars_that_start_below_zero_share_one_scale() -> None:
-    narrow, wide = bars([Bar("a", 1, "", -1), Bar("b", 10, "", -10)], 25)
+    narrow, wide = bars([(Span("a", -1, 1), ""), (Span("b", -10, 10), "")], 25)
     assert narrow.count("█") == 2
     assert wide.count("█") == 20
     assert narrow.index("█") - 3 == 9
