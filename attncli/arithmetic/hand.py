@@ -68,7 +68,7 @@ def truncate_decimal(values: ArrayLike, decimals: int | NDArray[np.int_]) -> Any
 
 
 def _signed(
-    whole: FloatArray, below: FloatArray, scaled: FloatArray, values: ArrayLike, power: float | FloatArray
+    whole: FloatArray, below: FloatArray, scaled: FloatArray, values: ArrayLike, power: float | NDArray[np.floating]
 ) -> Any:
     """`whole` units with the sign of `values`; a number of so many places already is itself."""
     size = np.abs(values)

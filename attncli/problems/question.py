@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +18,11 @@ from attncli.core.matrix import Matrix
 from attncli.core.message import AttnError
 from attncli.core.record import Record
 from attncli.problems import library
-from attncli.problems.matrix_text import write_entry, write_matrix
+from attncli.problems.matrix_text import write_matrix
 from attncli.problems.problem import Problem, Run
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 #: Cells up to which a blank is drawn for each; of a larger matrix one blank stands for all.
 _MOST_BLANKS = 24
@@ -160,7 +163,7 @@ def _key(step: str) -> str:
     return step if _PLAIN_KEY.fullmatch(step) else f'"{step}"'
 
 
-class Command(Record):
+class CommandLine(Record):
     """A command line in three pieces.
 
     Parameters
@@ -175,52 +178,40 @@ class Command(Record):
     after: str
 
 
-def command(run: Run) -> Command:
+def command_line(run: Run) -> CommandLine:
     """The command that gives this run."""
-    problem = run.problem
-    example = _is_example(problem)
+    problem, example = run.problem, _is_example(run.problem)
     name = "backward" if any(step.phase != "forward" for step in run.graph.steps.values()) else "forward"
-    before = ["attncli", name, *([problem.id] if example else _model(problem))]
-    arrays = {**problem.inputs, **problem.extras}
-    known = {input_id: matrix for input_id, matrix in arrays.items() if input_id in run.trace.numbers}
-    inputs = {
-        input_id: (_option(input_id), None if example else write_matrix(matrix.values))
-        for input_id, matrix in known.items()
-    }
-    if not example:
-        fixed = {input_id: matrix for input_id, matrix in arrays.items() if input_id not in known}
-        before += [
-            word
-            for input_id, matrix in fixed.items()
-            for word in ("--set", f"{input_id}={write_matrix(matrix.values)}")
-        ]
-    upstream = _upstream(run)
-    if problem.upstream is not None and upstream is not None:
-        inputs[upstream] = ("--upstream ", None if example else write_matrix(problem.upstream.values))
+    words = ["attncli", name, *([problem.id] if example else _model(problem))]
+    fixed: list[str] = []
+    inputs: dict[str, tuple[str, str | None]] = {}
+    can_change, upstream = changeable(run), _upstream(run)
+    given = {**problem.inputs, **problem.extras, **({} if upstream is None else {upstream: problem.upstream})}
+    for input_id, matrix in given.items():
+        option = f"-{input_id} " if input_id in ("Q", "K", "V") else f"--set {input_id}="
+        option = "--upstream " if input_id == upstream else option
+        text = None if example or matrix is None else write_matrix(matrix.values)
+        if input_id in can_change:
+            inputs[input_id] = option, text
+        elif text is not None:
+            fixed.append(f'{option}"{text}"')
     after = [] if run.decimals is None else ["--decimals", str(run.decimals)]
     if problem.loss is not None and not example and name == "backward":
         after += ["--loss", problem.loss]
-    can_change = changeable(run)
-    moved = {input_id: given for input_id, given in inputs.items() if input_id in can_change}
-    rest = [
-        f'{option}"{text}"' for input_id, (option, text) in inputs.items() if input_id not in moved and text is not None
-    ]
-    return Command(" ".join([*map(shlex.quote, before), *rest]), moved, " ".join(map(shlex.quote, after)))
+    return CommandLine(" ".join([*map(shlex.quote, words), *fixed]), inputs, " ".join(map(shlex.quote, after)))
 
 
 def changeable(run: Run) -> set[str]:
     """The inputs that are given as numbers and calculated with as such, so that a change of one can be followed."""
-    problem = run.problem
-    given = {input_id for input_id in (*problem.inputs, *problem.extras) if input_id in run.trace.numbers}
-    upstream = _upstream(run) if problem.upstream is not None else None
-    return {input_id for input_id in (*given, upstream) if input_id is not None and _is_calculated_with(run, input_id)}
+    given = (*run.problem.inputs, *run.problem.extras, _upstream(run))
+    return {input_id for input_id in given if input_id in run.trace.numbers and _is_calculated_with(run, str(input_id))}
 
 
 def _upstream(run: Run) -> str | None:
-    """The gradient that arrives at the output, where the backward steps are there."""
+    """The gradient that was given for the output, where the backward steps are there."""
+    inputs = run.graph.inputs if run.problem.upstream is not None else {}
     return next(
-        (node.id for node in run.graph.inputs.values() if node.phase == "upstream" and node.id in run.trace.numbers),
-        None,
+        (node.id for node in inputs.values() if node.phase == "upstream" and node.id in run.trace.numbers), None
     )
 
 
@@ -251,24 +242,16 @@ def _model(problem: Problem) -> list[str]:
     return words
 
 
-def _option(input_id: str) -> str:
-    return f"-{input_id} " if input_id in ("Q", "K", "V") else f"--set {input_id}="
-
-
-def _setting_word(value: Any) -> str:
+def _setting_word(value: ArrayLike | Matrix) -> str:
     """A setting as it would be written on the command line."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, Matrix):
         return write_matrix(value.values)
     if isinstance(value, (list, tuple, np.ndarray)):
-        rows = [[_setting_word(part) for part in row] if _is_row(row) else _setting_word(row) for row in value]
-        return "; ".join(" ".join(row) for row in rows) if rows and _is_row(rows[0]) else " ".join(map(str, rows))
-    return value if isinstance(value, str) else write_entry(float(value))
-
-
-def _is_row(value: object) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray))
+        apart = "; " if any(isinstance(part, (list, tuple, np.ndarray)) for part in value) else " "
+        return apart.join(map(_setting_word, value))
+    return value if isinstance(value, str) else write_matrix(value)
 
 
 def _is_calculated_with(run: Run, input_id: str) -> bool:

@@ -21,7 +21,7 @@ from attncli.arithmetic import Number
 from attncli.core.graph import Input, Step
 from attncli.core.message import N_, Message
 from attncli.core.terms import Index, Term
-from attncli.problems.question import Command, command
+from attncli.problems.question import CommandLine, command_line
 from attncli.render.arithmetic import OPENED
 from attncli.render.document import Block, Heading, Steps
 from attncli.render.html import Fragment, anchor, padding, reading_page, tag
@@ -162,7 +162,7 @@ class Explorer(Fragment):
 
     def __init__(self, view: View) -> None:
         super().__init__(view, top=1, contents=True)
-        self.command: Command = command(view.run)
+        self.command: CommandLine = command_line(view.run)
         run = view.run
         #: Everything that was calculated, shown or not: a shown number may come from one that is not.
         nodes: list[Input | Step] = [*run.graph.inputs.values(), *run.graph.steps.values()]
