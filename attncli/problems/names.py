@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeAlias
 
 from attncli.core.axes import Axis, show_shape
-from attncli.core.graph import Graph, part_of
-from attncli.core.message import InputError, Listed, Message, closest, unknown
+from attncli.core.graph import Graph, gradient_id, part_of
+from attncli.core.message import N_, InputError, Listed, Message, closest, unknown
 from attncli.core.terms import Index
 
 #: Words for steps, by what their id ends in: the field's, in both languages. Their case, spaces, -, _ and 的 do not count.
@@ -81,6 +83,9 @@ _LONGEST = 80
 #: Names whose meaning is kept, and steps that an error lists.
 _MOST_KEPT, _MOST_LISTED = 4096, 60
 
+#: What a name may mean: the ids, in order, by ways of calling a step, the surest first.
+IdsByWay: TypeAlias = dict[str, dict[int, dict[str, None]]]
+
 
 class Names:
     """The names of one calculation's steps and inputs.
@@ -94,7 +99,6 @@ class Names:
         self.graph = graph
         self.asked = frozenset(asked)
         self._found: dict[str, tuple[str, ...]] = {}
-        self._levels: tuple[Mapping[str, list[str]], ...] = ()
 
     def find(self, name: str) -> str | None:
         """The id that a name means; None where it means none, or may mean several."""
@@ -140,71 +144,62 @@ class Names:
             return (name,)
         found = self._found.get(name)
         if found is None:
-            found = self._asked_of(self._meant(name.strip())) if len(name) <= _LONGEST else ()
+            found = tuple(dict.fromkeys(self._meant(name.strip()))) if len(name) <= _LONGEST else ()
+            asked = tuple(step_id for step_id in found if step_id in self.asked)
+            found = asked if len(asked) == 1 else found
             if len(self._found) < _MOST_KEPT:
                 self._found[name] = found
         return found
 
-    def _asked_of(self, ids: Iterable[str]) -> tuple[str, ...]:
-        every = tuple(dict.fromkeys(ids))
-        asked = tuple(step_id for step_id in every if step_id in self.asked)
-        return asked if len(asked) == 1 else every
-
     def _meant(self, name: str) -> list[str]:
         if name in self.graph:
             return [name]
-        self._levels = self._levels or self._written_down()
-        exact, key = _plain(name), _key(name)
+        key = _key(name)
         if not key or name.startswith("d_"):  # d_k is a width, and dK a gradient
             return []
-        symbols, ids, words, folded = self._levels
-        return (
-            symbols.get(exact)
-            or ids.get(key)
-            or words.get(key)
-            or folded.get(key)
-            or list(self._in_part(key))
-            or list(self._gradients(name))
-            or self._numbered(name)
-        )
+        ways = self._symbols.get(_plain(name)) or self._written.get(key)
+        return list(ways[min(ways)]) if ways else self._gradients(name) or self._numbered(name)
 
-    def _written_down(self) -> tuple[Mapping[str, list[str]], ...]:
-        """Names by how surely they mean a step: symbols as they are, ids in any case, words, symbols in any case."""
+    @cached_property
+    def _symbols(self) -> IdsByWay:
+        """Ids by their symbols as they are, and those of gradients also as dA."""
+        found: IdsByWay = {}
+        for step_id in (*self.graph.steps, *self.graph.inputs):
+            for symbol in self._symbols_of(step_id):
+                found.setdefault(_plain(symbol), {}).setdefault(0, {})[step_id] = None
+        return found
+
+    @cached_property
+    def _written(self) -> IdsByWay:
+        """Ids by what else they may be called, in any case.
+
+        The surest way is that of the id; then a word for it; a symbol; a word or a symbol behind the name of its part of
+        the model, like “self weights” or “layer 2 ffn hidden”, the longest name of the part first.
+        """
         graph = self.graph
-        symbols, ids, words, folded = (_IdsByWord() for _ in range(4))
+        found: IdsByWay = {}
         for step_id in (*graph.steps, *graph.inputs):
-            symbol, tail = graph.symbol(step_id), step_id.rpartition(".")[2]
-            for written in (symbol, f"d{symbol[2:]}") if symbol.startswith("G_") else (symbol,):
-                symbols.add(_plain(written), step_id)
-                folded.add(_key(written), step_id)
-            ids.add(_key(step_id), step_id)
-            for word in (tail, *_split(WORDS.get(step_id, WORDS.get(tail, "")))):
-                words.add(_key(word), step_id)
-        for word in _split(_RESULT):
-            words.add(_key(word), graph.output)
-        return symbols, ids, words, folded
+            part, tail = part_of(step_id), step_id.rpartition(".")[2]
+            said = [tail, *_split(WORDS.get(step_id, WORDS.get(tail, "")))]
+            said += _split(_RESULT) if step_id == graph.output else []
+            words, symbols = [*map(_key, said)], [*map(_key, self._symbols_of(step_id))]
+            ways = [[_key(step_id)], words, symbols]
+            parts = [part, *_split(_PARTS.get(part.rstrip("."), ""))] if part else []
+            for before in sorted(map(_key, parts), key=len, reverse=True):
+                ways += [[before + key for key in words], [before + key for key in symbols]]
+            for way, keys in enumerate(ways):
+                for key in keys:
+                    found.setdefault(key, {}).setdefault(way, {})[step_id] = None
+        return found
 
-    def _in_part(self, key: str) -> Iterator[str]:
-        """Of a name that begins with a part of the model, like “self weights” or “layer 2 ffn hidden”."""
-        graph = self.graph
-        parts = {part_of(step_id) for step_id in (*graph.steps, *graph.inputs)} - {""}
-        for part in sorted(parts, key=len, reverse=True):
-            called = (_key(part), *(_key(word) for word in _split(_PARTS.get(part.rstrip("."), ""))))
-            for word in sorted(called, key=len, reverse=True):
-                rest = key.removeprefix(word)
-                if rest and rest != key:
-                    words, folded = self._levels[2], self._levels[3]
-                    found = [
-                        step_id for step_id in words.get(rest) or folded.get(rest) or () if part_of(step_id) == part
-                    ]
-                    if found:
-                        yield from found
-                        return
+    def _symbols_of(self, step_id: str) -> Iterator[str]:
+        symbol = self.graph.symbol(step_id)
+        yield symbol
+        if symbol.startswith("G_"):
+            yield f"d{symbol[2:]}"
 
-    def _gradients(self, name: str) -> Iterator[str]:
+    def _gradients(self, name: str) -> list[str]:
         """Of a name for a gradient: the gradients of what it is the gradient of."""
-        from attncli.core.graph import gradient_id
-
         for form in _GRADIENTS:
             written = form.fullmatch(unicodedata.normalize("NFKC", name))
             if written is None:
@@ -213,21 +208,14 @@ class Names:
             of = [inner] if inner in self.graph else self._meant(inner) if form is not _D or inner[0].isupper() else []
             found = [gradient_id(step_id) for step_id in of if gradient_id(step_id) in self.graph]
             if found:
-                yield from found
-                return
+                return found
+        return []
 
     def _numbered(self, name: str) -> list[str]:
         """The step of this number, as they are numbered on the screen."""
         written = _NUMBER.fullmatch(unicodedata.normalize("NFKC", name))
         steps = list(self.graph.steps)
         return [steps[int(written[1]) - 1]] if written and 0 < int(written[1]) <= len(steps) else []
-
-
-class _IdsByWord(dict[str, list[str]]):
-    def add(self, key: str, step_id: str) -> None:
-        ids = self.setdefault(key, [])
-        if step_id not in ids:
-            ids.append(step_id)
 
 
 def means_gradient(name: str) -> bool:
@@ -270,7 +258,7 @@ def step_of(graph: Graph, step_id: str, *, has_gradient: bool) -> str:
             id=step_id,
             output=graph.output,
         )
-    return named_step(graph, step_id)
+    return Names(graph).resolve(step_id)
 
 
 def index_of(
@@ -293,72 +281,54 @@ def index_of(
     InputError
         There is no such cell.
     """
-    shape = graph.shape(step_id)
-    turned = layout == "columns"
     axes = graph.axes(step_id)
+    turned = layout == "columns"
     shown = tuple([*axes[:-2], *reversed(axes[-2:])] if turned else axes)
-    if not places and all(size == 1 for size in shape):
-        return (0,) * len(shape)
-    none = _no_cell(step_id, places, tuple(axis.size for axis in shown), problem)
-    if len(places) != len(shape):
+    sizes = tuple(axis.size for axis in shown)
+    if not places and set(sizes) <= {1}:
+        return (0,) * len(sizes)
+    none = _no_cell(step_id, places, sizes, problem)
+    if len(places) != len(sizes):
         raise none
     index = tuple(
-        _place(step_id, place, axis.size, names(axis), none) for place, axis in zip(places, shown, strict=True)
+        _line(step_id, place, axis.size, names(axis), none) for place, axis in zip(places, shown, strict=True)
     )
     return (*index[:-2], *reversed(index[-2:])) if turned else index
 
 
-def _place(step_id: str, place: str, size: int, called: Sequence[str], none: InputError) -> int:
+def _line(step_id: str, place: str, size: int, names: Sequence[str], none: InputError) -> int:
     """The index from 0 that a number counted from 1, or the name of a row or column, stands for."""
-    found = [i for i, name in enumerate(called) if name and place in (name, name.partition(" ")[2])]
     if place.isdecimal() and len(place) < 10:
         if not 1 <= int(place) <= size:
             raise none
         return int(place) - 1
+    found = [i for i, name in enumerate(names) if name and place in (name, name.partition(" ")[2])]
     if len(found) == 1:
         return found[0]
     if found:
-        numbers = Listed([i + 1 for i in found])
         raise InputError(
             "“{place}” occurs several times in {id}: at {numbers}. Write the number.",
             place=place[:40],
             id=step_id,
-            numbers=numbers,
+            numbers=Listed([i + 1 for i in found]),
         )
-    given = [name for name in called if name]
+    given = [name for name in names if name]
     if not given:
         raise none
-    raise _no_name(step_id, place, given)
+    likely = closest(place, given)
+    said = N_("“{place}” is neither a number nor a name there: {id} has {names}.")
+    if likely is not None:
+        said = N_("“{place}” is neither a number nor a name there: {id} has {names}. Did you mean “{likely}”?")
+    raise InputError(said, place=place[:40], id=step_id, names=Listed.first(given, _MOST_NAMES), likely=likely)
 
 
 #: Names of rows that an error lists.
 _MOST_NAMES = 12
 
 
-def _no_name(step_id: str, place: str, given: Sequence[str]) -> InputError:
-    names = Listed.first(given, _MOST_NAMES)
-    likely = closest(place, list(given))
-    if likely is None:
-        return InputError(
-            "“{place}” is neither a number nor a name there: {id} has {names}.",
-            place=place[:40],
-            id=step_id,
-            names=names,
-        )
-    return InputError(
-        "“{place}” is neither a number nor a name there: {id} has {names}. Did you mean “{likely}”?",
-        place=place[:40],
-        id=step_id,
-        names=names,
-        likely=likely,
-    )
-
-
 def _no_cell(step_id: str, places: Sequence[str], sizes: tuple[int, ...], problem: str | None) -> InputError:
-    shape, example = (
-        show_shape(sizes),
-        shlex.join(["attncli", "why", *filter(None, [problem]), step_id, *map(str, sizes)]),
-    )
+    shape = show_shape(sizes)
+    example = shlex.join(["attncli", "why", *filter(None, [problem]), step_id, *map(str, sizes)])
     if not places:
         return InputError(
             "Which number of {id}? It is {shape}, counted from 1. Write {example}.",
@@ -373,16 +343,3 @@ def _no_cell(step_id: str, places: Sequence[str], sizes: tuple[int, ...], proble
         shape=shape,
         example=example,
     )
-
-
-def named_step(graph: Graph, name: str) -> str:
-    """The step that a name means: its id, symbol, number, or a word for it.
-
-    Raises
-    ------
-    InputError
-        It means none or several; the steps are listed.
-    """
-    if name in graph:
-        return name
-    return Names(graph).resolve(name)

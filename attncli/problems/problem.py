@@ -374,11 +374,12 @@ def run(
     InputError, ShapeError, LimitError
         What was given does not work; the message says what to write.
     """
-    from attncli.problems.names import named_step
+    from attncli.problems.names import Names
 
     graph = problem.graph(backward=backward)
     check_cells(graph, MOST_CELLS)
-    wanted = [named_step(graph, step) for step in steps]
+    names = Names(graph)
+    wanted = [names.resolve(step) for step in steps]
     until = wanted or None
     places = problem.decimals if decimals is None else decimals
     trace = graph.evaluate(arithmetic_called(arithmetic, places, rounding), until=until)
