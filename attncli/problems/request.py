@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attncli import models
@@ -16,7 +16,7 @@ from attncli.locale import in_every_language
 from attncli.models.model import canonical
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import NOTHING, Problem, Run, run
-from attncli.problems.settings import read_settings, whole_number
+from attncli.problems.settings import layout_of, read_settings, whole_number
 from attncli.problems.source import read_matrix, read_value
 
 
@@ -48,40 +48,29 @@ def problem_of(name: str | None, words: Mapping[str, Any] = NOTHING) -> Problem:
     name : file, "-" or example id, or None
     words : the shared options by parameter name
     """
-    from attncli.problems.settings import layout_of
-
     words = {option: value for option, value in words.items() if value is not None}
     stdin = Stdin()
     problem = problem_named(name, stdin) if name is not None else None
     if "text" in words:
         problem = _of_words(words, name)
     layout = layout_of(words.get("layout")) or (problem.layout if problem is not None else "rows")
-    given = _Given(words, problem, stdin)
+    given, places = _given(words, problem, stdin)
     if problem is None:
-        if not given.inputs and not given.texts and "model" not in words:
+        if not given["inputs"] and not given["texts"] and "model" not in words:
             raise InputError(
                 "There is nothing to calculate yet. Give matrices, {example}, or a problem file, or the id of a worked example"
                 " (attncli examples list).",
                 example='-Q "1 2" -K "1 0; 0 1" -V "2 0; 0 4"',
             )
-        problem = Problem(model=words["model"] if "model" in words else _model_for({*given.inputs, *given.texts}))
+        problem = Problem(words["model"] if "model" in words else _model_for({*given["inputs"], *given["texts"]}))
     model = words.get("model", problem.model)
-    if given.settings:  # read once before the rest, so that an error names the option
-        read_settings(models.get(model), given.settings, layout, given.places)
-    problem = problem.changed(
-        model=model,
-        inputs={**problem.inputs, **given.inputs},
-        texts={**problem.texts, **given.texts},
-        settings={**problem.settings, **given.settings},
-        extras={**problem.extras, **given.extras},
-        layout=layout,
-    )
+    if given["settings"]:  # read once before the rest, so that an error names the option
+        read_settings(models.get(model), given["settings"], layout, places)
+    changes: dict[str, Any] = {part: {**getattr(problem, part), **new} for part, new in given.items()}
     if "upstream" in words or "loss" in words:
-        problem = problem.changed(
-            upstream=_option("--upstream", words["upstream"], stdin) if "upstream" in words else None,
-            loss=words.get("loss"),
-        )
-    return problem
+        changes["upstream"] = _option("--upstream", words["upstream"], stdin) if "upstream" in words else None
+        changes["loss"] = words.get("loss")
+    return problem.changed(model=model, layout=layout, **changes)
 
 
 def _of_words(words: Mapping[str, Any], name: str | None) -> Problem:
@@ -145,84 +134,75 @@ def _option(option: str, text: str, stdin: Stdin) -> Matrix:
         return read_matrix(text, stdin)
 
 
-class _Given:
-    """What -Q, -K, -V, --set, --causal, --mask and --scale give: inputs, texts, settings, and targets of a loss."""
+def _assigned(words: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """What -Q, -K, -V, --causal, --mask, --scale and --set give: the option, the name, and the value as written."""
+    for name, word in (("Q", "queries"), ("K", "keys"), ("V", "values")):
+        if word in words:
+            yield f"-{name}", name, words[word]
+    for name in ("causal", "mask", "scale"):
+        if words.get(name, False) is not False:
+            yield f"--{name}", name, words[name]
+    for text in words.get("set_", ()):
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise InputError(
+                '--set: “{text}” has no name. Write --set NAME=VALUE, like --set X="1 0; 0 1".', text=text[:40]
+            )
+        yield f"--set {name}", name, value
 
-    def __init__(self, words: Mapping[str, Any], problem: Problem | None, stdin: Stdin) -> None:
-        self.inputs: dict[str, Matrix] = {}
-        self.texts: dict[str, str] = {}
-        self.settings: dict[str, Any] = {}
-        self.extras: dict[str, Matrix] = {}
-        self.stdin = stdin
-        #: The option that gave each name.
-        self.options: dict[str, str] = {}
-        self.places: dict[str, Message | str] = {}
-        for name, parameter in (("Q", "queries"), ("K", "keys"), ("V", "values")):
-            if parameter in words:
-                self._once(name, f"-{name}")
-                self.inputs[name] = _option(f"-{name}", words[parameter], stdin)
-        if words.get("causal"):
-            self._setting("causal", "--causal", True)
-        for name in ("mask", "scale"):
-            if name in words:
-                self._setting(name, f"--{name}", words[name])
-        if words.get("set_"):
-            self._sets(words, problem)
 
-    def _once(self, name: str, option: str) -> None:
-        before = self.options.setdefault(name, option)
-        if before is not option:
-            if before == option:
-                raise InputError("{option} is given twice. Keep one.", option=option)
-            raise InputError("{first} and {second} are the same thing. Keep one of them.", first=before, second=option)
-
-    def _setting(self, name: str, option: str, value: Any) -> None:
-        self._once(name, option)
-        self.places[name] = option
-        if name in _FROM_FILES and isinstance(value, str):
-            with placed(option):
-                path, value = read_value(value, self.stdin)
-            if path:
-                self.places[name] = Message("{where}: {what}", where=option, what=path)
-        self.settings[name] = value
-
-    def _sets(self, words: Mapping[str, Any], problem: Problem | None) -> None:
-        kinds, setting_names = _known(words, problem)
-        loss = words.get("loss") or (problem.loss if problem is not None else None)
-        targets = set(re.findall(r"\w+", loss or ""))
-        for text in words["set_"]:
-            name, equals, value = text.partition("=")
-            name = name.strip()
-            if not equals or not name:
-                raise InputError(
-                    '--set: “{text}” has no name. Write --set NAME=VALUE, like --set X="1 0; 0 1".', text=text[:40]
-                )
-            option = f"--set {name}"
-            if name in setting_names:
-                self._setting(name, option, value)
-                continue
-            kind = kinds.get(canonical(name))
-            if kind is None and name not in targets:
-                raise unknown(Message("--set: the input or setting"), name, [*kinds, *sorted(setting_names)])
-            self._once(name, option)
-            if kind == "text":
-                self.texts[name] = value
-            else:
-                (self.inputs if kind is not None else self.extras)[name] = _option(option, value, self.stdin)
+def _given(
+    words: Mapping[str, Any], problem: Problem | None, stdin: Stdin
+) -> tuple[dict[str, dict[str, Any]], dict[str, Message | str]]:
+    """What is given on the line, by the part of a problem that it belongs to; and where each setting stands."""
+    parts: dict[str, dict[str, Any]] = {"inputs": {}, "texts": {}, "settings": {}, "extras": {}}
+    kinds = _kinds(words, problem) if words.get("set_") else {}
+    places: dict[str, Message | str] = {}
+    options: dict[str, str] = {}
+    for option, name, value in _assigned(words):
+        if options.get(name) == option:
+            raise InputError("{option} is given twice. Keep one.", option=option)
+        if name in options:
+            raise InputError(
+                "{first} and {second} are the same thing. Keep one of them.", first=options[name], second=option
+            )
+        options[name] = option
+        part = "inputs" if option == f"-{name}" else "settings" if option == f"--{name}" else kinds.get(canonical(name))
+        if part is None:
+            raise unknown(
+                Message("--set: the input or setting"), name, [known for known in kinds if kinds[known] != "extras"]
+            )
+        if part == "settings":
+            places[name] = option
+            if name in _FROM_FILES and isinstance(value, str):
+                with placed(option):
+                    path, value = read_value(value, stdin)
+                if path:
+                    places[name] = Message("{where}: {what}", where=option, what=path)
+        elif part != "texts":
+            value = _option(option, value, stdin)
+        parts[part][name] = value
+    return parts, places
 
 
 #: Settings that are matrices, which may stand in a file.
 _FROM_FILES = ("mask", "keep", "hide", "window")
 
 
-def _known(words: Mapping[str, Any], problem: Problem | None) -> tuple[dict[str, str], set[str]]:
-    """Kinds of the inputs and names of the settings of the model, or of all models where none is named yet."""
+def _kinds(words: Mapping[str, Any], problem: Problem | None) -> dict[str, str]:
+    """The part that a name belongs to: those of the model, or of all models where none is named yet, and of the loss."""
     named = words.get("model", None if problem is None else problem.model)
     if named is None and all(name in words for name in ("queries", "keys", "values")):
         named = "attention"
     found = [models.get(name) for name in ([named] if named is not None else models.names())]
-    kinds = {argument.name: argument.kind for model in found for argument in model.arguments}
-    return kinds, {setting.name for model in found for setting in model.settings} - set(kinds)
+    arguments = [argument for model in found for argument in model.arguments]
+    kinds = {argument.name: "texts" if argument.kind == "text" else "inputs" for argument in arguments}
+    for name in sorted({setting.name for model in found for setting in model.settings}):
+        kinds.setdefault(name, "settings")
+    for name in re.findall(r"\w+", words.get("loss") or (problem.loss if problem is not None else None) or ""):
+        kinds.setdefault(name, "extras")
+    return kinds
 
 
 def _model_for(names: set[str]) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from attncli.core.matrix import BoolArray, Matrix
-from attncli.core.message import N_, AttnError, InputError, Message, placed, unknown
+from attncli.core.message import AttnError, InputError, Message, placed, unknown
 from attncli.models.model import Model, Setting
-from attncli.problems.matrix_text import brief, from_cells, number_of
+from attncli.problems.matrix_text import brief, from_cells, number_of, parse_number
 from attncli.problems.source import matrix_of
 
 
@@ -41,19 +41,26 @@ def read_settings(
                     "Model {model} has no settings, but “{name}” was given. Leave it out.", model=model.name, name=name
                 )
             raise unknown(Message("Model {model}: the setting", model=model.name), name, list(kinds))
-        out[name] = _read(kinds[name], value, layout, (places or {}).get(name, name))
+        with placed((places or {}).get(name, name)):
+            read = _READERS[kinds[name].kind](value, kinds[name])
+        out[name] = read if layout == "rows" or kinds[name].kind not in _TURNED else _turned(read)
     return out
 
 
-def _read(setting: Setting, value: object, layout: str, place: Message | str) -> Any:
-    with placed(place):
-        return _READERS[setting.kind](value, setting, layout)
+#: Settings with a row a query and a column a key, which may be written with tokens as columns.
+_TURNED = ("mask", "booleans")
+
+
+def _turned(read: Matrix | BoolArray) -> Matrix | BoolArray:
+    if isinstance(read, Matrix):
+        return read.transposed()
+    return read.swapaxes(-1, -2) if read.ndim > 1 else read
 
 
 _FLAGS = ("true", "yes", "on", "false", "no", "off")
 
 
-def _flag(value: object, setting: Setting, layout: str) -> bool:
+def _flag(value: object, setting: Setting) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     if isinstance(value, str) and value.strip().casefold() in _FLAGS:
@@ -61,7 +68,7 @@ def _flag(value: object, setting: Setting, layout: str) -> bool:
     raise InputError("“{value}” is neither true nor false. Write true or false.", value=brief(value))
 
 
-def _number(value: object, setting: Setting, layout: str) -> Matrix:
+def _number(value: object, setting: Setting) -> Matrix:
     """One number with what was written of it, so that 1/3 stays a third in exact results."""
     number = _one(value)
     if setting.kind == "positive" and not 0 < float(number.values) < math.inf:
@@ -79,7 +86,7 @@ def _number(value: object, setting: Setting, layout: str) -> Matrix:
 _MOST = 10**6
 
 
-def _count(value: object, setting: Setting, layout: str) -> int:
+def _count(value: object, setting: Setting) -> int:
     """A whole number from the least one that the setting allows."""
     number = float(_one(value).values) if not isinstance(value, bool) else -1.0
     if not setting.least <= number <= _MOST or number != math.floor(number):
@@ -99,8 +106,8 @@ def _one(value: object) -> Matrix:
     return from_cells([number_of(value)], ())
 
 
-def _scale(value: object, setting: Setting, layout: str) -> str | Matrix:
-    number = _word_or_number(value, setting, ("sqrt", "none"), N_("The scale"))
+def _scale(value: object, setting: Setting) -> str | Matrix:
+    number = _word_or_number(value, setting, ("sqrt", "none"), Message("The scale"))
     if isinstance(number, Matrix) and float(number.values) == 0:
         raise InputError(
             "A scale of 0 would erase all scores. Write sqrt, none, or a number that multiplies, like 0.5."
@@ -108,21 +115,20 @@ def _scale(value: object, setting: Setting, layout: str) -> str | Matrix:
     return number
 
 
-def _shift(value: object, setting: Setting, layout: str) -> str | Matrix:
-    return _word_or_number(value, setting, ("max", "none"), N_("What to subtract"))
+def _shift(value: object, setting: Setting) -> str | Matrix:
+    return _word_or_number(value, setting, ("max", "none"), Message("What to subtract"))
 
 
-def _word_or_number(value: object, setting: Setting, words: tuple[str, ...], what: str) -> str | Matrix:
+def _word_or_number(value: object, setting: Setting, words: tuple[str, ...], what: Message) -> str | Matrix:
     if isinstance(value, str) and value.strip() in words:
         return value.strip()
     if isinstance(value, str) and value.isalpha() and value not in ("e", "inf", "nan"):
-        raise unknown(Message(what), value, [*words, "NUMBER"])
-    return _number(value, setting, "")
+        raise unknown(what, value, [*words, "NUMBER"])
+    return _number(value, setting)
 
 
-def _mask(value: object, setting: Setting, layout: str) -> Matrix:
+def _mask(value: object, setting: Setting) -> Matrix:
     matrix = matrix_of(value)
-    matrix = matrix.transposed() if layout == "columns" else matrix
     if np.isin(matrix.values, (0.0, 1.0)).all() and (matrix.values == 1.0).any():
         raise InputError(
             "this mask holds only 0 and 1, which frameworks read in opposite ways. If 1 means “may be seen”, give it as keep;"
@@ -135,16 +141,10 @@ def _mask(value: object, setting: Setting, layout: str) -> Matrix:
     return matrix
 
 
-def _booleans(value: object, setting: Setting, layout: str) -> BoolArray:
+def _booleans(value: object, setting: Setting) -> BoolArray:
     """Marks from true/false, or from 0/1: here the name says what 1 means."""
-    if isinstance(value, str):
-        value = _WORD.sub(lambda word: _MARKS.get(word.group().casefold(), word.group()), value)
-    elif isinstance(value, (list, tuple)):
-        value = _marks(value, 0)
-    elif isinstance(value, bool):
-        value = [int(value)]
     try:
-        matrix = matrix_of(value)
+        matrix = matrix_of(_marks(value))
     except AttnError as error:
         raise InputError(
             "{what} Here true and false (or 1 and 0) stand, like “true true false”.", what=error.message
@@ -152,26 +152,26 @@ def _booleans(value: object, setting: Setting, layout: str) -> BoolArray:
     if not np.isin(matrix.values, (0.0, 1.0)).all():
         raise InputError("write only true and false (or 1 and 0) here, like “true true false”.")
     marks: BoolArray = matrix.values == 1.0
-    return marks.swapaxes(-1, -2) if layout == "columns" and marks.ndim > 1 else marks
+    return marks
 
 
 _WORD = re.compile(r"[A-Za-z]+")
 _MARKS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 
 
-def _marks(value: object, depth: int) -> Any:
-    """true and false as 1 and 0, in nested lists."""
+def _marks(value: object, depth: int = 0) -> object:
+    """true and false as 1 and 0, in text and in nested lists."""
     if isinstance(value, (list, tuple)) and depth < 4:
         return [_marks(part, depth + 1) for part in value]
     if isinstance(value, str):
-        return _MARKS.get(value.strip().casefold(), value)
+        return _WORD.sub(lambda word: _MARKS.get(word.group().casefold(), word.group()), value)
     return int(value) if isinstance(value, (bool, np.bool_)) else value
 
 
-def _slopes(value: object, setting: Setting, layout: str) -> bool | Matrix:
+def _slopes(value: object, setting: Setting) -> bool | Matrix:
     """true for the usual slopes, or one for each head."""
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value.strip().casefold() in _FLAGS):
-        return _flag(value, setting, layout)
+        return _flag(value, setting)
     try:
         slopes = matrix_of(value)
     except AttnError as error:
@@ -189,14 +189,14 @@ def _slopes(value: object, setting: Setting, layout: str) -> bool | Matrix:
 _OPEN = 10**9
 
 
-def _window(value: object, setting: Setting, layout: str) -> tuple[int, int]:
+def _window(value: object, setting: Setting) -> tuple[int, int]:
     numbers = matrix_of(value).values.ravel()
     if numbers.size != 2 or not np.isfinite(numbers).all() or any(n != np.floor(n) or n < -1 for n in numbers):
         raise InputError("A window is two whole numbers, [left, right], each 0 or more, or -1 for no limit: [2, 0].")
     return min(int(numbers[0]), _OPEN), min(int(numbers[1]), _OPEN)
 
 
-def _words(value: object, setting: Setting, layout: str) -> tuple[str, ...]:
+def _words(value: object, setting: Setting) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(value.split()) if any(c.isspace() for c in value.strip()) else tuple(value.strip())
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
@@ -204,19 +204,19 @@ def _words(value: object, setting: Setting, layout: str) -> tuple[str, ...]:
     raise InputError('A vocabulary is a list of tokens, like ["我", "爱", "你"].')
 
 
-def _text(value: object, setting: Setting, layout: str) -> str:
+def _text(value: object, setting: Setting) -> str:
     if isinstance(value, str):
         return value
     raise InputError("“{value}” is not text. Write it in quotes.", value=brief(value))
 
 
-def _choice(value: object, setting: Setting, layout: str) -> str:
+def _choice(value: object, setting: Setting) -> str:
     if isinstance(value, str) and value in setting.choices:
         return value
     raise unknown(Message("The value"), brief(value), setting.choices)
 
 
-_READERS = {
+_READERS: Mapping[str, Callable[[object, Setting], Any]] = {
     "flag": _flag,
     "number": _number,
     "positive": _number,
@@ -284,8 +284,6 @@ def number(option: str, text: str, least: float, most: float) -> float:
     InputError
         It is none, or out of range.
     """
-    from attncli.problems.matrix_text import parse_number
-
     with placed(option):
         value: float = parse_number(text)[0]
     if not least <= value <= most:
