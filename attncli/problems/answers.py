@@ -164,11 +164,6 @@ def sheet(data: object, place: Callable[[str], str] | None = None) -> Sheet:
     """A sheet from {"student": …, step: matrix, …}; the steps may also stand in a table of their own, answers.
 
     Nothing at all is a sheet with every step left blank.
-
-    Raises
-    ------
-    InputError
-        It has not that form.
     """
     if not isinstance(data, dict):
         raise InputError(
@@ -205,13 +200,7 @@ def _outside(data: Mapping[object, object]) -> tuple[Message, ...]:
 
 
 def sheet_data(text: str, *, json: bool) -> Any:
-    """What stands in the text of a sheet, TOML or JSON, numbers with their text; nothing is an empty table.
-
-    Raises
-    ------
-    InputError
-        It is neither; the message says where.
-    """
+    """What stands in the text of a sheet, TOML or JSON, numbers with their text; nothing is an empty table."""
     if not text.strip():
         return {}
     if json or text.lstrip()[:1] == "{":

@@ -140,11 +140,6 @@ def load(path: str | Path, *, check: bool = True) -> Problem:
     ----------
     check : whether the steps it names are looked for in its calculation; the examples that come with attncli are
         checked by their tests
-
-    Raises
-    ------
-    InputError
-        Names the file, the key, what stands there, and what to write.
     """
     name = str(path)
     with placed(name):

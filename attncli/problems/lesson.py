@@ -72,13 +72,7 @@ class Lesson(Record):
 
 
 def lesson_of(problem: Problem, only: Sequence[str] = ()) -> Lesson:
-    """The lesson of a problem; `only`: the steps that are shown, where not all are.
-
-    Raises
-    ------
-    InputError
-        The notice or the contrast cannot be read.
-    """
+    """The lesson of a problem; `only`: the steps that are shown, where not all are."""
     made = _Evaluations(problem)
     other = None if only else contrast(problem)
     described = problem.contrast or Contrast()
@@ -96,13 +90,7 @@ def lesson_of(problem: Problem, only: Sequence[str] = ()) -> Lesson:
 
 
 def check(problem: Problem) -> list[PrintedCheck]:
-    """Every published number and shape of a problem against the calculation, in the order they were written down.
-
-    Raises
-    ------
-    InputError, ShapeError
-        The problem itself cannot be calculated.
-    """
+    """Every published number and shape of a problem against the calculation, in the order they were written down."""
     return _checks(_Evaluations(problem))
 
 
@@ -117,11 +105,6 @@ def observations(problem: Problem, language_code: str) -> str:
     -------
     str
         The English text where there is none in `language_code`; empty where there is none at all.
-
-    Raises
-    ------
-    InputError
-        A place that cannot be filled, with the reason.
     """
     return _noticed(_Evaluations(problem), language_code)
 
@@ -142,13 +125,7 @@ def check_layout(problem: Problem, layout: str | None) -> None:
 
 
 def contrast(problem: Problem) -> Problem | None:
-    """The problem with the settings and inputs of its contrast; None where it has none.
-
-    Raises
-    ------
-    InputError
-        An input of the contrast cannot be read.
-    """
+    """The problem with the settings and inputs of its contrast; None where it has none."""
     if problem.contrast is None:
         return None
     model = models.get(problem.model)
@@ -281,13 +258,7 @@ def _same(printed: Matrix, numbers: FloatArray) -> BoolArray:
 
 
 def _as_printed(made: _Evaluations, value: FloatArray, step: str, printed: Matrix) -> FloatArray:
-    """The calculation's numbers in the printed layout; a vector may be printed as a row or as a column.
-
-    Raises
-    ------
-    InputError
-        The shapes differ.
-    """
+    """The calculation's numbers in the printed layout; a vector may be printed as a row or as a column."""
     shown = np.swapaxes(value, -1, -2) if made.problem.layout == "columns" and value.ndim > 1 else value
     if shown.shape == printed.shape:
         return shown

@@ -75,13 +75,7 @@ def _meant(name: str, known: list[str]) -> str | None:
 
 
 def path(example_id: str) -> Path:
-    """The file of the worked example `example_id`, or of the only one whose id begins like that.
-
-    Raises
-    ------
-    InputError
-        There is none; the likely one is suggested.
-    """
+    """The file of the worked example `example_id`, or of the only one whose id begins like that."""
     paths = _paths()
     found = _meant(example_id, list(paths))
     if found is None:
@@ -126,13 +120,7 @@ def of_model(name: str) -> list[str]:
 
 
 def load(example_id: str) -> Problem:
-    """The worked example `example_id`.
-
-    Raises
-    ------
-    InputError
-        There is none, or its file cannot be read.
-    """
+    """The worked example `example_id`."""
     from attncli.problems import file
 
     return file.load(path(example_id), check=False)

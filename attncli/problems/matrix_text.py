@@ -47,11 +47,6 @@ def parse_matrix(text: str, *, blanks: bool = False) -> Matrix:
     Parameters
     ----------
     blanks : accept “?” and “_” as cells that were left open
-
-    Raises
-    ------
-    InputError
-        Says which row and column, what stands there, and what to write.
     """
     plain = _plain(text) if len(text) <= _LONG else None
     if plain is not None:
@@ -152,13 +147,7 @@ class Literal(float):
 
 
 def parse_number(text: str) -> Entry:
-    """One number.
-
-    Raises
-    ------
-    InputError
-        It is none, or there are several.
-    """
+    """One number."""
     words = entries_in(text.translate(KEYBOARD))
     if len(words) != 1:
         raise EntryError("“{value}” is not one number. Write a number, like 0.5.", value=shown(text))
@@ -166,13 +155,7 @@ def parse_number(text: str) -> Entry:
 
 
 def parse_lists(value: Nested, *, blanks: bool = False) -> Matrix:
-    """The matrix in nested lists of numbers and entry texts, as TOML, JSON and Python have them.
-
-    Raises
-    ------
-    InputError
-        Says which row and column, what stands there, and what to write.
-    """
+    """The matrix in nested lists of numbers and entry texts, as TOML, JSON and Python have them."""
     return _matrix(_cells(value, (), number_of, blanks))
 
 
@@ -430,13 +413,7 @@ def _cells(value: object, at: tuple[int, ...], read: Callable[[Any], Entry], bla
 
 
 def number_of(value: object) -> Entry:
-    """One number from a number or its text.
-
-    Raises
-    ------
-    EntryError
-        It is none.
-    """
+    """One number from a number or its text."""
     if isinstance(value, (bool, np.bool_)) or value is None:
         raise EntryError(
             "“{value}” was given where a number is expected. Write a number.",

@@ -113,11 +113,6 @@ class Names:
         Parameters
         ----------
         what : what was to be named, for the error: “The step”
-
-        Raises
-        ------
-        InputError
-            It means none, and the error lists the steps; or it may mean several, and the error lists those.
         """
         step_id = self.find(name)
         if step_id is None:
@@ -244,13 +239,7 @@ def _split(words: str) -> list[str]:
 
 
 def step_of(graph: Graph, step_id: str, *, has_gradient: bool) -> str:
-    """The id of the step or input that is meant.
-
-    Raises
-    ------
-    InputError
-        There is none.
-    """
+    """The id of the step or input that is meant; a gradient without anything to start from is refused."""
     if not has_gradient and step_id not in graph and means_gradient(step_id):
         raise InputError(
             "{id} is a gradient, and gradients need something to start from: --upstream MATRIX or --loss TEXT,"
@@ -275,11 +264,6 @@ def index_of(
     ----------
     names : the names of the lines of an axis
     problem : the problem as it was named, for the command in a message
-
-    Raises
-    ------
-    InputError
-        There is no such cell.
     """
     axes = graph.axes(step_id)
     turned = layout == "columns"

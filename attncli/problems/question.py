@@ -96,13 +96,7 @@ class Question(Record):
 
 
 def question_of(problem: Problem) -> Question:
-    """What a problem asks.
-
-    Raises
-    ------
-    InputError, ShapeError
-        It cannot be calculated.
-    """
+    """What a problem asks."""
     graph = problem.graph()
     points = problem.points()
     written = {*problem.inputs, *problem.extras}

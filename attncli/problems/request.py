@@ -268,13 +268,7 @@ _FIRST_WITHOUT_SPACES = "\u2e80"
 
 
 def from_text(text: str) -> Problem:
-    """Attention over the tokens of a text: characters of a script without spaces, else words; each token seen first gets the next row of E.
-
-    Raises
-    ------
-    InputError
-        No token, or more than there are rows.
-    """
+    """Attention over the tokens of a text: characters of a script without spaces, else words; each token seen first gets the next row of E."""
     from attncli.models.vocabulary import Vocabulary, printable
 
     plain = printable(" ".join(text.split()))
@@ -311,11 +305,6 @@ def parts(cell: Sequence[str], options: Mapping[str, Any]) -> tuple[str | None, 
     ----------
     cell : the words
     options : what else is given, by parameter name
-
-    Raises
-    ------
-    InputError
-        No step is named.
     """
     words = [word.strip() for word in cell]
     first, rest = words[0], words[1:]

@@ -24,11 +24,6 @@ def read_settings(
     Parameters
     ----------
     places : where a setting was written (an option, a key of a file), for messages; else its name says it
-
-    Raises
-    ------
-    InputError
-        Names the setting, what was given, and what to write.
     """
     kinds = {setting.name: setting for setting in model.settings}
     out: dict[str, Any] = {}
@@ -241,26 +236,14 @@ _LONG = 12
 
 
 def layout_of(text: str | None) -> str | None:
-    """Which way tokens run, where it is said.
-
-    Raises
-    ------
-    InputError
-        It is no layout.
-    """
+    """Which way tokens run, where it is said."""
     if text not in (None, "rows", "columns"):
         raise unknown(Message("The layout"), text, ["rows", "columns"])
     return text
 
 
 def whole_number(option: str, text: str | None, least: int, most: int) -> int | None:
-    """The whole number that an option gives, or None where it is not given.
-
-    Raises
-    ------
-    InputError
-        It is not one, or out of range.
-    """
+    """The whole number that an option gives, from `least` to `most`; None where it is not given."""
     if text is None:
         return None
     digits = text.strip().removeprefix("-")
@@ -277,13 +260,7 @@ def whole_number(option: str, text: str | None, least: int, most: int) -> int | 
 
 
 def number(option: str, text: str, least: float, most: float) -> float:
-    """A number that an option gives.
-
-    Raises
-    ------
-    InputError
-        It is none, or out of range.
-    """
+    """The number that an option gives, from `least` to `most`."""
     with placed(option):
         value: float = parse_number(text)[0]
     if not least <= value <= most:

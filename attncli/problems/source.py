@@ -28,13 +28,7 @@ ReadStdin = Callable[[], bytes]
 
 
 def read_matrix(text: str, read_stdin: ReadStdin) -> Matrix:
-    """A matrix from text, from @FILE, or from standard input (-).
-
-    Raises
-    ------
-    InputError
-        Names the file and what is wrong with it.
-    """
+    """A matrix from text, from @FILE, or from standard input (-)."""
     where, value = read_value(text, read_stdin)
     if not where:
         return matrix_of(value)
@@ -60,13 +54,7 @@ def matrix_from_file(name: str, *, blanks: bool = False) -> Matrix:
 
 
 def value_from_file(name: str) -> tuple[str, Any]:
-    """The path, and the text, matrix or nested lists that FILE or FILE.npz:NAME holds.
-
-    Raises
-    ------
-    InputError
-        Names the file and what is wrong with it.
-    """
+    """The path, and the text, matrix or nested lists that FILE or FILE.npz:NAME holds."""
     path, array = array_in(name)
     with placed(path):
         if array is not None:
@@ -78,13 +66,7 @@ def value_from_file(name: str) -> tuple[str, Any]:
 
 
 def array_in(name: str) -> tuple[str, NDArray[Any] | None]:
-    """The path, and the array in its own type, of FILE.npy, FILE.npz (its only one) or FILE.npz:NAME; None for other files.
-
-    Raises
-    ------
-    InputError
-        Names the file and what is wrong with it.
-    """
+    """The path, and the array in its own type, of FILE.npy, FILE.npz (its only one) or FILE.npz:NAME; None for other files."""
     if not name.strip():
         raise InputError("@ needs the name of a file after it, like @matrix.txt.")
     path, colon, member = name.partition(".npz:")
@@ -109,11 +91,6 @@ def beside(name: str, base: Path | None) -> str:
     Parameters
     ----------
     base : the folder of the file that names it; None where that is no file
-
-    Raises
-    ------
-    InputError
-        It lies elsewhere, or there is no folder to look in.
     """
     if base is None:
         raise InputError(
@@ -129,13 +106,7 @@ def beside(name: str, base: Path | None) -> str:
 
 
 def _without_header(text: str) -> str:
-    """The text of a CSV file: cells without quotes.
-
-    Raises
-    ------
-    InputError
-        It has a header row, or another separator than the comma.
-    """
+    """The text of a CSV file: cells without quotes; a header row, or another separator than the comma, is refused."""
     import csv
 
     if ";" in text:
@@ -243,13 +214,7 @@ def _no_member(path: str, name: str, members: list[str]) -> InputError:
 
 
 def stored_array(file: IO[bytes]) -> NDArray[Any]:
-    """The array of an .npy stream in its own type; the header is checked before anything is allocated.
-
-    Raises
-    ------
-    InputError
-        Objects (pickles) are never loaded; text, complex and structured arrays are no matrices.
-    """
+    """The array of an .npy stream in its own type; the header is checked before anything is allocated, and objects (pickles) are never loaded."""
     from tokenize import TokenError
 
     from numpy.lib import format as npy
@@ -289,13 +254,7 @@ def stored_array(file: IO[bytes]) -> NDArray[Any]:
 
 
 def matrix_of(value: object) -> Matrix:
-    """A matrix from text, from an array, or from nested lists of numbers and entry texts as TOML and JSON have them.
-
-    Raises
-    ------
-    InputError
-        It is none; the message says what stands there and what to write.
-    """
+    """A matrix from text, from an array, or from nested lists of numbers and entry texts as TOML and JSON have them."""
     if isinstance(value, Matrix):
         return value
     if isinstance(value, str):
@@ -323,13 +282,7 @@ _KINDS = {
 
 
 def real_array(array: NDArray[Any]) -> FloatArray:
-    """The array as float64.
-
-    Raises
-    ------
-    InputError
-        It holds something else than real numbers, or NaN.
-    """
+    """The array as float64, if it holds real numbers and no NaN."""
     if array.dtype.hasobject:
         raise InputError(
             "holds Python objects, which are never loaded (a pickle can run code)."
