@@ -83,7 +83,7 @@ def _single(out: Output, problem: "Problem", words: Words) -> int:
     from attncli.marking.mark import marker_of
     from attncli.problems.question import question_of
     from attncli.render import SHEETS, sheet_printer
-    from attncli.render.worksheet import page
+    from attncli.render.exercise import worksheet
     from attncli.worksheets.folder import answers_text
     from attncli.worksheets.key import key_of, powers_of
 
@@ -102,7 +102,7 @@ def _single(out: Output, problem: "Problem", words: Words) -> int:
     else:
         asked = [one.step for one in question.asked]
         key = key_of(marker_of(problem), asked) if words["key"] else None
-        sheet = page(question, out.language, key, powers=() if words["key"] else powers_of(problem, asked))
+        sheet = worksheet(question, out.language, key, powers=() if words["key"] else powers_of(problem, asked))
         text = sheet_printer(ending)([sheet]) if out.to_file else out.text(sheet.blocks, coloured=False)
     out.write(text, SHEET, "sheet.html")
     return 0
@@ -114,7 +114,7 @@ def _set(out: Output, order: "SetOrder", words: Words) -> int:
 
     from attncli.problems.settings import whole_number
     from attncli.render import sheet_printer
-    from attncli.render.worksheet import page
+    from attncli.render.exercise import worksheet
     from attncli.worksheets.folder import check_folder, make_all, write
 
     if words["output"] is None:
@@ -128,7 +128,7 @@ def _set(out: Output, order: "SetOrder", words: Words) -> int:
     check_folder(folder, order, force=words["force"])
 
     with ExitStack() as stack:
-        coming: Any = make_all(order, page, jobs)
+        coming: Any = make_all(order, worksheet, jobs)
         if is_terminal(sys.stderr):
             from attncli.render.chart import counting
 

@@ -1,6 +1,6 @@
 """What stands on a page or a screen, before any format: blocks in reading order.
 
-Data become blocks by a builder (run.py, sheet.py, comparison.py, report.py, worksheet.py), which knows neither a console nor
+Data become blocks by a builder (run.py, exercise.py, sheet.py, comparison.py, report.py), which knows neither a console nor
 a file, and blocks become text by the printer of a format (terminal.py, markdown.py, latex.py, html.py).
 """
 
