@@ -30,15 +30,11 @@ _CACHES = (
     Argument(
         "V_past", ("kv_head", "past_key", "d_v"), N_("with layers = 0: cached values that go before V"), required=False
     ),
-    *(
-        cache.changed(name=f"layerN.self.{cache.name}", repeat=LAYERS)
-        for cache in heads.CACHE
-        if cache.name in ("K_past", "V_past")
-    ),
+    *(cache.changed(name=f"layerN.self.{cache.name}", repeat=LAYERS) for cache in heads.CACHE),
 )
 
 _PARAMETERS = (
-    embedding.ARGUMENTS[0],
+    embedding.TABLE,
     Argument(
         "P", ("position", "d_model"), N_("learned positions, one row for each place, from place 0"), required=False
     ),
@@ -46,7 +42,7 @@ _PARAMETERS = (
     Argument("W_O", ("heads·d_v", "d_model"), N_("with layers = 0: mixes the joined heads"), required=False),
     *(
         weight.changed(required=weight.required and "ffn." not in weight.name)
-        for weight in transformer.encoder_arguments("layerN.", LAYERS)
+        for weight in transformer.block_arguments(transformer.ENCODER, "layerN.", LAYERS)
     ),
     Argument("final.gamma", ("d_model",), N_("γ of the last norm, where norm = pre"), required=False),
     Argument("final.beta", ("d_model",), N_("β of the last norm, where norm = pre"), required=False),

@@ -53,7 +53,7 @@ def mask_of(part: Part, scores: str, past: int) -> Matrix | None:
     hidden = _hidden(part, shape, past)
     added: Matrix | None = part.setting("mask")
     if added is not None:
-        values = _fitted(added.values, shape, "mask")
+        values = _fitted(added.values, shape, part.names.get("mask", "mask"))
         if values.shape != added.shape:
             written = None if added.entries is None else tuple(_spread(added, values.shape))
             added = Matrix(values, None, written)
@@ -107,7 +107,7 @@ def _hidden(part: Part, shape: Sequence[int], past: int) -> BoolArray | None:
     for name in ("keep", "hide"):
         marks = part.setting(name)
         if marks is not None:
-            marks = _fitted(marks, shape, name)
+            marks = _fitted(marks, shape, part.names.get(name, name))
             hidden, asked = hidden | (~marks if name == "keep" else marks), True
     return hidden if asked else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from attncli.core.graph import Graph, Op
@@ -58,6 +59,7 @@ class Part(Record):
     settings : read and checked; a part may be told others than the whole
     asked : the settings that were looked at so far, in all parts
     prefix : goes before the ids and the names of this part: "self.", "layer2.ffn."; "" for the whole
+    names : what a setting of this part is called in the whole, where that is something else
     """
 
     graph: Graph
@@ -66,6 +68,7 @@ class Part(Record):
     settings: Mapping[str, Any]
     asked: set[str]
     prefix: str = ""
+    names: Mapping[str, str] = MappingProxyType({})
 
     def named(self, name: str) -> str:
         """What a step or an input of this part is called in the whole model."""

@@ -6,13 +6,11 @@ Xiong et al., arXiv 2002.04745, figure 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from attncli.core.message import N_, Message, ShapeError, placed
+from attncli.core.message import N_, Message, placed
 from attncli.models import heads, masks
 from attncli.models.layers import (
     BETA,
@@ -47,49 +45,40 @@ SETTINGS = (
 #: Of a stack: blocks that cannot choose what they see, and positions in front.
 STACKED = (BASE, EXPONENTS, *(setting for setting in SETTINGS if setting.name not in ("causal", "base")))
 
-#: The masks that lie over the other sequence, and what an attention calls them.
+_OVER_SOURCE = {
+    "mask": N_("as mask, over the other sequence"),
+    "keep": N_("as keep, over the other sequence"),
+    "hide": N_("as hide, over the other sequence"),
+}
+
+#: The masks that lie over the other sequence, and what they are called.
+_CROSS = {name: f"cross_{name}" for name in _OVER_SOURCE}
 CROSS_SETTINGS = tuple(
-    mask.changed(name=f"cross_{mask.name}", text=text)
-    for mask, text in zip(
-        masks.SETTINGS[1:],
-        (
-            N_("as mask, over the other sequence"),
-            N_("as keep, over the other sequence"),
-            N_("as hide, over the other sequence"),
-        ),
-        strict=True,
-    )
+    mask.changed(name=_CROSS[mask.name], text=_OVER_SOURCE[mask.name])
+    for mask in masks.SETTINGS
+    if mask.name in _OVER_SOURCE
 )
-_CROSS = {f"cross_{mask.name}": mask.name for mask in masks.SETTINGS[1:]}
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def encoder_arguments(prefix: str = "", repeat: tuple[str, int] | None = None) -> tuple[Argument, ...]:
-    """The weights of an encoder block: self., norm1., ffn., norm2."""
-    return _arguments(("self", "ffn"), prefix, repeat)
+#: The sublayers of a block of the encoder, and of the decoder.
+ENCODER, DECODER = ("self", "ffn"), ("self", "cross", "ffn")
 
 
-def decoder_arguments(prefix: str = "", repeat: tuple[str, int] | None = None) -> tuple[Argument, ...]:
-    """The weights of a decoder block: self., norm1., cross., norm2., ffn., norm3."""
-    return _arguments(("self", "cross", "ffn"), prefix, repeat)
-
-
-def _arguments(parts: Sequence[str], prefix: str, repeat: tuple[str, int] | None) -> tuple[Argument, ...]:
+def block_arguments(
+    sublayers: Sequence[str], prefix: str = "", repeat: tuple[str, int] | None = None
+) -> tuple[Argument, ...]:
+    """The weights of a block, a norm after those of each sublayer: self., norm1., cross., norm2., ffn., norm3."""
     out: list[Argument] = []
-    for number, part in enumerate(parts, start=1):
-        weights = FORWARD_WEIGHTS if part == "ffn" else heads.WEIGHTS
-        out += [_named(argument, part) for argument in weights]
-        out += [argument.changed(name=f"norm{number}.{argument.name}", axes=("d_model",)) for argument in (GAMMA, BETA)]
+    for number, part in enumerate(sublayers, start=1):
+        for weight in FORWARD_WEIGHTS if part == "ffn" else heads.WEIGHTS:
+            of_memory = part == "cross" and weight.name in ("W_K", "W_V")
+            axes = ("d_memory", *weight.axes[1:]) if of_memory else weight.axes
+            out.append(weight.changed(name=f"{part}.{weight.name}", axes=axes))
+        out += [one.changed(name=f"norm{number}.{one.name}", axes=("d_model",)) for one in (GAMMA, BETA)]
     return tuple(argument.changed(name=prefix + argument.name, repeat=repeat) for argument in out)
-
-
-def _named(argument: Argument, part: str) -> Argument:
-    axes = argument.axes
-    if part == "cross" and argument.name in ("W_K", "W_V"):
-        axes = ("d_memory", *axes[1:])
-    return argument.changed(name=f"{part}.{argument.name}", axes=axes)
 
 
 def encoder(block: Part, x: str) -> str:
@@ -113,20 +102,20 @@ def causal(block: Part, x: str) -> str:
 
 
 def _attention(block: Part, x: str, memory: str | None, name: str, number: int) -> str:
+    width = block.graph.axes(x)[-1].name
+
     def attend(source: str) -> str:
-        part, width = block.inside(name), block.graph.axes(x)[-1].name
-        if memory is None:
-            return heads.multi_head(part, source, source, width)
-        with masks_named_across():
-            return heads.multi_head(part, source, memory, width)
+        return heads.multi_head(block.inside(name), source, memory or source, width)
 
     where = N_("self-attention") if memory is None else N_("cross-attention")
     return _sublayer(block, x, attend, name, number, where)
 
 
 def _feed_forward(block: Part, x: str, number: int) -> str:
+    width = block.graph.axes(x)[-1].name
+
     def through(source: str) -> str:
-        return feed_forward(block.inside("ffn."), source, block.graph.axes(x)[-1].name)
+        return feed_forward(block.inside("ffn."), source, width)
 
     return _sublayer(block, x, through, "ffn.", number, N_("the feed-forward sublayer"))
 
@@ -156,38 +145,15 @@ def last_norm(part: Part, x: str) -> str:
     return _normed(part, x, Message("the last norm")) if part.setting("norm", "post") == "pre" else x
 
 
-@contextmanager
-def masks_named_across() -> Iterator[None]:
-    """An error about a mask over the other sequence calls it what it was called: cross_hide, not hide."""
-    try:
-        yield
-    except ShapeError as error:
-        message = _named_across(error.message)
-        raise ShapeError(message.template, **message.fields) from None
-
-
-def _named_across(message: Message) -> Message:
-    names = {own: name for name, own in _CROSS.items()}
-    fields = {
-        key: _named_across(value)
-        if isinstance(value, Message)
-        else names.get(str(value), value)
-        if key == "name"
-        else value
-        for key, value in message.fields.items()
-    }
-    return Message(message.template, **fields)
-
-
 #: Settings that belong to the self-attention alone: across two sequences nothing comes before or after.
 _OWN = ("causal", "window", "mask", "keep", "hide", "alibi", "rotary")
 
 
 def _across(block: Part) -> Part:
     """A block as its cross-attention is told: masks over the other sequence, and none of its own."""
-    settings: Mapping[str, Any] = {name: value for name, value in block.settings.items() if name not in _OWN}
-    across = {own: block.setting(name) for name, own in _CROSS.items() if name in block.settings}
-    return block.changed(settings={**settings, **across})
+    settings = {name: value for name, value in block.settings.items() if name not in _OWN}
+    across = {own: block.setting(name) for own, name in _CROSS.items() if name in block.settings}
+    return block.changed(settings={**settings, **across}, names=_CROSS)
 
 
 # --- stacks of blocks -------------------------------------------------------------------------------------------------
@@ -214,23 +180,18 @@ def _stack(part: Part, x: str, count: int, write: Callable[[Part, str], str]) ->
     return last_norm(part.inside("norm."), layers(part, x, count, write))
 
 
-def _encoder_layer(block: Part, x: str) -> str:
-    with masks_named_across():
-        return encoder(block, x)
-
-
 def _of_source(part: Part) -> Part:
     """The encoder, as it is told: nothing in the source comes too early, but some of it may be padding.
 
     A mask over the source that is a single row holds for whoever looks there, the source's own tokens included. One
     with a row for each token of the target says what those may see, and is none of the encoder's business.
     """
-    settings = {name: value for name, value in part.settings.items() if name not in _CROSS.values()}
-    for name, own in _CROSS.items():
+    settings = {name: value for name, value in part.settings.items() if name not in _CROSS}
+    for own, name in _CROSS.items():
         mask = part.setting(name)
         if mask is not None and np.size(values := getattr(mask, "values", mask)) == np.shape(values)[-1]:
             settings[own] = mask
-    return part.changed(prefix="encoder.", settings=settings)
+    return part.changed(prefix="encoder.", settings=settings, names=_CROSS)
 
 
 def _transformer(part: Part) -> str:
@@ -239,7 +200,7 @@ def _transformer(part: Part) -> str:
     source = part.enter(_SOURCE, N_("The source sequence."))
     target = part.enter(_TARGET, N_("The sequence that is being written, as far as it goes."))
     with placed(Message("the encoder")):
-        memory = _stack(_of_source(part), source, count, _encoder_layer)
+        memory = _stack(_of_source(part), source, count, encoder)
     with placed(Message("the decoder")):
         output = _stack(part.inside("decoder."), target, count, lambda block, x: decoder(block, x, memory))
     return logits(part, output) if "W_out" in part else output
@@ -265,23 +226,17 @@ def _residual(part: Part) -> str:
     return part.apply(RESIDUAL, "Y", part.enter(_INTO), part.enter(_OUT_OF, N_("What the sublayer made of X.")))
 
 
-_LAST_NORM = {
-    "encoder": (
-        N_("γ of the encoder's last norm, where norm = pre"),
-        N_("β of the encoder's last norm, where norm = pre"),
-    ),
-    "decoder": (
-        N_("γ of the decoder's last norm, where norm = pre"),
-        N_("β of the decoder's last norm, where norm = pre"),
-    ),
+_LAST_NORMS = {
+    "encoder.norm.gamma": N_("γ of the encoder's last norm, where norm = pre"),
+    "encoder.norm.beta": N_("β of the encoder's last norm, where norm = pre"),
+    "decoder.norm.gamma": N_("γ of the decoder's last norm, where norm = pre"),
+    "decoder.norm.beta": N_("β of the decoder's last norm, where norm = pre"),
 }
 
 
-def _last_norm(stack: str) -> tuple[Argument, ...]:
-    return tuple(
-        Argument(f"{stack}.norm.{name}", ("d_model",), text, required=False)
-        for name, text in zip(("gamma", "beta"), _LAST_NORM[stack], strict=True)
-    )
+def _last_norm(stack: str) -> list[Argument]:
+    names = {name: text for name, text in _LAST_NORMS.items() if name.startswith(stack)}
+    return [Argument(name, ("d_model",), text, required=False) for name, text in names.items()]
 
 
 MODELS = (
@@ -295,7 +250,7 @@ MODELS = (
     Model(
         name="encoder_block",
         text=N_("a block of the encoder: self-attention and feed-forward, each with a residual and a norm"),
-        arguments=(TOKENS, *encoder_arguments()),
+        arguments=(TOKENS, *block_arguments(ENCODER)),
         settings=SETTINGS,
         build=lambda part: encoder(part, part.enter(TOKENS)),
     ),
@@ -304,7 +259,7 @@ MODELS = (
         text=N_(
             "a block of the decoder: causal self-attention, cross-attention and feed-forward, each with residual and norm"
         ),
-        arguments=(TOKENS, _MEMORY, *decoder_arguments()),
+        arguments=(TOKENS, _MEMORY, *block_arguments(DECODER)),
         settings=(*(setting for setting in SETTINGS if setting.name != "causal"), *CROSS_SETTINGS),
         build=_decoder_block,
     ),
@@ -314,9 +269,9 @@ MODELS = (
         arguments=(
             _SOURCE,
             _TARGET,
-            *encoder_arguments("encoder.layerN.", _LAYERS),
+            *block_arguments(ENCODER, "encoder.layerN.", _LAYERS),
             *_last_norm("encoder"),
-            *decoder_arguments("decoder.layerN.", _LAYERS),
+            *block_arguments(DECODER, "decoder.layerN.", _LAYERS),
             *_last_norm("decoder"),
             Argument("W_out", ("d_model", "vocabulary"), N_("weights from the output to the logits"), required=False),
             Argument("b_out", ("vocabulary",), N_("bias of the logits"), required=False),
