@@ -17,7 +17,9 @@ from decimal import Decimal
 from itertools import product
 from typing import Any, TypeAlias
 
-from attncli.core.matrix import EXACT, Expression
+import numpy as np
+
+from attncli.core.matrix import EXACT, Expression, Matrix
 from attncli.core.message import InputError, Message
 from attncli.core.record import Record
 
@@ -62,6 +64,11 @@ FLOATS: Operations = {
     "sqrt": math.sqrt,
     "exp": math.exp,
 }
+
+
+def written(entry: Expression) -> Matrix:
+    """A number without axes that is an expression, so that exact arithmetic stays exact."""
+    return Matrix(np.asarray(evaluate(entry, FLOATS)), None, (entry,))
 
 
 ALLOWED = Message("Write numbers like -0.5, 1/3, √2, e^-1 or -inf.")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from attncli.arithmetic.expression import written
 from attncli.core.axes import show_shape
 from attncli.core.graph import Graph
 from attncli.core.matrix import Matrix
@@ -82,7 +83,7 @@ def add(
 
     def send_back(step_id: str, symbol: str) -> None:
         """The error of each token, shared among those that count where it is a mean, times the loss's factor."""
-        among, scaled = len(rows) if reduction == "mean" else 1, part.factor.entry != ONE.entry
+        among, scaled = len(rows) if reduction == "mean" else 1, part.factor != ONE
         if among == 1 and not scaled:
             error(step_id, symbol)
             return
@@ -92,7 +93,7 @@ def add(
             last = graph.apply(BATCH_SHARE, shared, last, symbol=look, count=among)
         if scaled:
             said = N_("The loss counts with its factor, and so does its gradient.")
-            graph.apply(SCALE, step_id, last, symbol=symbol, factor=part.factor.matrix, why=said)
+            graph.apply(SCALE, step_id, last, symbol=symbol, factor=written(part.factor), why=said)
 
     return surprise, reduction == "mean", send_back
 

@@ -13,12 +13,12 @@ measure = NAME "[" i "," j "]"                                  an entry
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
-import numpy as np
-
-from attncli.arithmetic.expression import FLOATS, KEYBOARD, NUMBER, TokenReader, evaluate, parse_entry
-from attncli.core.matrix import Expression, Matrix
+from attncli.arithmetic.expression import KEYBOARD, NUMBER, TokenReader, parse_entry
+from attncli.core.matrix import Expression
 from attncli.core.message import InputError, Message, closest, placed
 from attncli.core.record import Record
 
@@ -27,49 +27,18 @@ MOST_CHARACTERS = 10_000
 _DEEPEST = 20
 
 
-class Factor(Record):
-    """A number of a loss, as it was written."""
-
-    entry: Expression
-
-    @classmethod
-    def of(cls, count: int) -> Factor:
-        """A whole number."""
-        return cls(("num", str(count)))
-
-    @cached_property
-    def value(self) -> float:
-        """NaN where it divides by 0."""
-        try:
-            value: float = evaluate(self.entry, FLOATS)
-        except ZeroDivisionError:
-            return float("nan")
-        return value
-
-    @property
-    def matrix(self) -> Matrix:
-        """A number without axes."""
-        return Matrix(np.asarray(self.value), None, (self.entry,))
-
-    def plus(self, other: Factor) -> Factor:
-        return Factor(("+", self.entry, other.entry))
-
-    def times(self, other: Factor) -> Factor:
-        if self.entry == _ONE:
-            return other
-        return self if other.entry == _ONE else Factor(("*", self.entry, other.entry))
-
-    def over(self, other: Factor) -> Factor:
-        return Factor(("/", self.entry, other.entry))
-
-    def negated(self) -> Factor:
-        if self.entry[0] == "neg" and isinstance(self.entry[1], tuple):
-            return Factor(self.entry[1])
-        return Factor(("neg", self.entry))
+#: The factor of what has none.
+ONE: Expression = ("num", "1")
 
 
-_ONE: Expression = ("num", "1")
-ONE = Factor(_ONE)
+def times(a: Expression, b: Expression) -> Expression:
+    if a == ONE:
+        return b
+    return a if b == ONE else ("*", a, b)
+
+
+def negated(a: Expression) -> Expression:
+    return a[1] if a[0] == "neg" and isinstance(a[1], tuple) else ("neg", a)
 
 
 class Measure(Record):
@@ -82,15 +51,19 @@ class Measure(Record):
     index : of an entry, counted from 1; as it was written
     target : what is subtracted before squaring, or the classes
     rest : further words in the brackets
+    factor : the number in front of it
     """
 
     kind: str
     name: str
-    factor: Factor
     index: tuple[int, ...] = ()
     target: str = ""
     rest: tuple[str, ...] = ()
+    factor: Expression = ONE
 
+
+#: What adds up: measures, or a number that is none's factor yet.
+_Sum: TypeAlias = "list[Measure] | Expression"
 
 #: What a function's name stands for, and how many names it takes.
 FUNCTIONS = ("sum", "mean", "mse", "cross_entropy", "nll", "ln", "log")
@@ -159,7 +132,7 @@ class _LossReader(TokenReader):
         found = self.sum()
         if self.peek() or self.rest < len(self.text):
             raise self.unreadable()
-        if isinstance(found, Factor):
+        if isinstance(found, tuple):
             self.next = 0
             raise self.unreadable()
         return found
@@ -183,7 +156,7 @@ class _LossReader(TokenReader):
             raise self.unreadable()
         self.next += 1
 
-    def sum(self) -> list[Measure] | Factor:
+    def sum(self) -> _Sum:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.unreadable()
@@ -191,19 +164,17 @@ class _LossReader(TokenReader):
         while self.peek() in ("+", "-"):
             at = self.start()
             minus = self.take() == "-"
-            more = self.term()
-            if minus:
-                more = _scaled(more, ONE.negated())
-            if isinstance(whole, Factor) and isinstance(more, Factor):
-                whole = whole.plus(more)
-            elif isinstance(whole, Factor) or isinstance(more, Factor):
+            more = _each(self.term(), negated) if minus else self.term()
+            if isinstance(whole, tuple) and isinstance(more, tuple):
+                whole = ("+", whole, more)
+            elif isinstance(whole, tuple) or isinstance(more, tuple):
                 raise self.unreadable(at)  # a number on its own changes no gradient
             else:
                 whole = [*whole, *more]
         self.depth -= 1
         return whole
 
-    def term(self) -> list[Measure] | Factor:
+    def term(self) -> _Sum:
         minus = False
         while self.peek() in ("+", "-"):
             minus ^= self.take() == "-"
@@ -212,20 +183,20 @@ class _LossReader(TokenReader):
             at = self.start()
             sign = self.take() if self.peek() in ("*", "/") else "*"
             more = self.piece()
-            if isinstance(more, Factor):
-                whole = _scaled(whole, more) if sign == "*" else _over(whole, more)
-            elif isinstance(whole, Factor) and sign == "*":
+            if isinstance(more, tuple):
+                whole = _scaled(whole, more) if sign == "*" else _each(whole, partial(_over, more))
+            elif isinstance(whole, tuple) and sign == "*":
                 whole = _scaled(more, whole)
             else:
                 raise self.unreadable(at)
-        return _scaled(whole, ONE.negated()) if minus else whole
+        return _each(whole, negated) if minus else whole
 
     def _goes_on(self) -> bool:
         """Whether a factor follows without a sign: 2 sum(O), ½Σ(O−T)²."""
         token = self.peek()
         return bool(token) and (token[0] in "(√Σ‖_." or token[0].isalnum())
 
-    def piece(self) -> list[Measure] | Factor:
+    def piece(self) -> _Sum:
         token = self.peek()
         if token == "(":
             self.take()
@@ -242,7 +213,7 @@ class _LossReader(TokenReader):
         """An array may be called e."""
         return self.peek(1) == "["
 
-    def number(self) -> Factor:
+    def number(self) -> Expression:
         begin = self.next
         self._primary()
         if self.peek() == "^":
@@ -253,7 +224,7 @@ class _LossReader(TokenReader):
         text = self.text[self.tokens[begin].start : self.tokens[self.next - 1].end]
         with placed(Message("The loss “{loss}”", loss=self.text[:60])):
             _, _, entry = parse_entry(text)
-        return Factor(entry)
+        return entry
 
     def _primary(self) -> None:
         """Go past one number: 0.5, √2, sqrt(2), (1/2)."""
@@ -287,7 +258,7 @@ class _LossReader(TokenReader):
             return self.log()
         if self.peek(1) == "[":
             name, index = self.entry()
-            return Measure("entry", name, ONE, index)
+            return Measure("entry", name, index)
         if self.peek(1) == "(":
             return self.call()
         raise self.unreadable()
@@ -319,10 +290,10 @@ class _LossReader(TokenReader):
         if name == "mse":
             if len(names) != 2:
                 raise InputError("mse takes the output and a target. {forms}", forms=self.forms)
-            return Measure("mean_squares", names[0], ONE, target=names[1])
+            return Measure("mean_squares", names[0], target=names[1])
         if not 2 <= len(names) <= 3:
             raise InputError("{name} takes the output and the targets. {forms}", name=name, forms=self.forms)
-        return Measure(name, names[0], ONE, target=names[1], rest=tuple(names[2:]))
+        return Measure(name, names[0], target=names[1], rest=tuple(names[2:]))
 
     def names(self) -> list[str]:
         """Names with commas between them, to the closing bracket."""
@@ -352,7 +323,7 @@ class _LossReader(TokenReader):
             if part.target:
                 raise self._not_squared(part)
             return part
-        part = self._inside(kind) if brackets else Measure(kind, self.name(), ONE)
+        part = self._inside(kind) if brackets else Measure(kind, self.name())
         if part.target and part.kind == kind:
             raise self._not_squared(part)
         return part.changed(kind=_SQUARES[kind]) if part.kind == kind and self._squared() else part
@@ -363,11 +334,11 @@ class _LossReader(TokenReader):
             return self.array(kind, brackets=True)
         name = self.name()
         if self._squared():
-            return Measure(_SQUARES[kind], name, ONE)
+            return Measure(_SQUARES[kind], name)
         if self.peek() != "-":
-            return Measure(kind, name, ONE)
+            return Measure(kind, name)
         self.take()
-        return Measure(kind, name, ONE, target=self.name())
+        return Measure(kind, name, target=self.name())
 
     def _not_squared(self, part: Measure) -> InputError:
         return InputError(
@@ -395,7 +366,7 @@ class _LossReader(TokenReader):
         self.expect("‖")
         if not self._squared():
             raise self.unreadable()
-        return Measure("squares", name, ONE, target=target)
+        return Measure("squares", name, target=target)
 
     def name(self) -> str:
         token = self.peek()
@@ -428,23 +399,24 @@ class _LossReader(TokenReader):
         name, index = self.entry()
         if brackets:
             self.expect(")")
-        return Measure("log", name, ONE, index)
+        return Measure("log", name, index)
 
 
 _SQUARES = {"sum": "squares", "mean": "mean_squares"}
 
 
-def _scaled(found: list[Measure] | Factor, factor: Factor) -> list[Measure] | Factor:
-    if isinstance(found, Factor):
-        return found.negated() if factor.entry == ("neg", _ONE) else found.times(factor)
-    return [part.changed(factor=_product(factor, part.factor)) for part in found]
+def _each(found: _Sum, change: Callable[[Expression], Expression]) -> _Sum:
+    """A number changed so, or the factor of every measure."""
+    if isinstance(found, tuple):
+        return change(found)
+    return [part.changed(factor=change(part.factor)) for part in found]
 
 
-def _product(factor: Factor, own: Factor) -> Factor:
-    return own.negated() if factor.entry == ("neg", _ONE) else factor.times(own)
+def _scaled(found: _Sum, factor: Expression) -> _Sum:
+    if factor == ("neg", ONE):
+        return _each(found, negated)
+    return times(found, factor) if isinstance(found, tuple) else _each(found, partial(times, factor))
 
 
-def _over(found: list[Measure] | Factor, divisor: Factor) -> list[Measure] | Factor:
-    if isinstance(found, Factor):
-        return found.over(divisor)
-    return [part.changed(factor=part.factor.over(divisor)) for part in found]
+def _over(divisor: Expression, own: Expression) -> Expression:
+    return ("/", own, divisor)

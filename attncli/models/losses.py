@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from attncli.arithmetic.expression import FLOATS, evaluate, written
 from attncli.core.axes import show_shape
 from attncli.core.gradient import Seed, Seeds, upstream
 from attncli.core.graph import Graph, Op, Step
-from attncli.core.matrix import Matrix
+from attncli.core.matrix import Expression, Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import class_losses
-from attncli.models.loss_text import ONE, Factor, Measure, plain_text, read
+from attncli.models.loss_text import ONE, Measure, negated, plain_text, read, times
 from attncli.ops.elementwise import IDENTITY, SCALE
 from attncli.ops.losses import (
     AVERAGE,
@@ -36,6 +37,8 @@ _MOST_TERMS, _MOST_DIGITS = 8, 12
 
 #: Parts that are numbers times entries, and so one step together.
 _LINEAR = ("entry", "sum", "mean")
+
+_TWO: Expression = ("num", "2")
 
 Targets: TypeAlias = Mapping[str, Matrix]
 
@@ -97,7 +100,11 @@ def weights_of(graph: Graph, step_id: str) -> Step | None:
 
 
 def _check_factor(part: Measure, text: str) -> None:
-    if not np.isfinite(part.factor.value):
+    try:
+        finite = np.isfinite(evaluate(part.factor, FLOATS))
+    except ZeroDivisionError:
+        finite = False
+    if not finite:
         raise InputError(
             "The loss “{loss}” has a factor that is not finite. Write ordinary numbers.", loss=plain_text(text)[:60]
         )
@@ -196,7 +203,7 @@ class _Whole:
         self.graph, self.matrices, self.alone = graph, matrices, alone
         self.asked = Message("The loss as it was asked for: {loss}.", loss=text)
         self.text = text
-        self.values: list[tuple[str, Factor]] = []
+        self.values: list[tuple[str, Expression]] = []
         self.seeds: dict[str, list[Seed]] = {}
 
     def add(self, group: Sequence[Measure], prefix: str) -> None:
@@ -218,20 +225,20 @@ class _Whole:
         if "L" in self.graph:
             return
         ids, factors = zip(*self.values, strict=True)
-        notes = {"written": tuple(_latex(factor.entry) or f"{factor.value:.6g}" for factor in factors)}
+        notes = {"written": tuple(_latex(factor) or f"{evaluate(factor, FLOATS):.6g}" for factor in factors)}
         self.graph.apply(
             WEIGHTED_TOTAL,
             "L",
             *ids,
             symbol="L",
             why=self.asked,
-            factors=tuple(one.matrix for one in factors),
+            factors=tuple(map(written, factors)),
             notes=notes,
         )
 
-    def _result(self, op: Op, inputs: Sequence[str], name: str, factor: Factor = ONE, **more: Any) -> None:
+    def _result(self, op: Op, inputs: Sequence[str], name: str, factor: Expression = ONE, **more: Any) -> None:
         """A part's number; it is L where it is all of the loss."""
-        step_id = "L" if self.alone and factor.entry == ONE.entry else name
+        step_id = "L" if self.alone and factor == ONE else name
         self.graph.apply(op, step_id, *inputs, symbol="L" if step_id == "L" else "l", **more)
         self.values.append((step_id, factor))
 
@@ -276,7 +283,7 @@ class _Whole:
         """−ln of chosen entries."""
         graph, name = self.graph, parts[0].name
         shape = graph.shape(name)
-        matrix = _by_cell(shape, ((_place(part), part.factor.negated()) for part in parts))
+        matrix = _by_cell(shape, ((_place(part), negated(part.factor)) for part in parts))
         why = Message("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once.", name=name)
         y = self._target(f"{prefix}Y", matrix, name, why, "Y")
         notes = {"written": _formula(graph.symbol(name), parts)}
@@ -301,8 +308,7 @@ class _Whole:
             why=why,
         )
         count = math.prod(shape) if mean else 0
-        two = Factor.of(2)
-        slope = part.factor.times(two.over(Factor.of(count)) if mean else two)
+        slope = times(part.factor, ("/", _TWO, ("num", str(count))) if mean else _TWO)
         self._sends(name, label, lambda step_id, symbol: _square_slope(graph, step_id, base, symbol, slope, count))
 
     def _error(self, part: Measure, prefix: str) -> str:
@@ -338,36 +344,36 @@ def _place(part: Measure) -> tuple[int, ...]:
     return tuple(i - 1 for i in part.index)
 
 
-def _in_front(part: Measure, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Factor]]:
+def _in_front(part: Measure, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Expression]]:
     """The cells that a part adds up, each with the number in front of it."""
     if part.kind == "entry":
         yield _place(part), part.factor
         return
-    factor = part.factor.over(Factor.of(math.prod(shape))) if part.kind == "mean" else part.factor
+    factor = ("/", part.factor, ("num", str(math.prod(shape)))) if part.kind == "mean" else part.factor
     for cell in np.ndindex(*shape):
         yield cell, factor
 
 
-def _by_cell(shape: tuple[int, ...], numbers: Iterable[tuple[tuple[int, ...], Factor]]) -> Matrix:
+def _by_cell(shape: tuple[int, ...], numbers: Iterable[tuple[tuple[int, ...], Expression]]) -> Matrix:
     """Numbers at their cells, those of the same cell added up, and 0 elsewhere."""
-    at: dict[tuple[int, ...], Factor] = {}
+    at: dict[tuple[int, ...], Expression] = {}
     for cell, factor in numbers:
-        at[cell] = at[cell].plus(factor) if cell in at else factor
-    every = [at.get(cell, Factor.of(0)) for cell in np.ndindex(*shape)]
-    values = np.array([factor.value for factor in every]).reshape(shape) + 0.0
-    return Matrix(values, None, tuple(factor.entry for factor in every))
+        at[cell] = ("+", at[cell], factor) if cell in at else factor
+    every = tuple(at.get(cell, ("num", "0")) for cell in np.ndindex(*shape))
+    values = np.array([evaluate(entry, FLOATS) for entry in every]).reshape(shape) + 0.0
+    return Matrix(values, None, every)
 
 
-def _square_slope(graph: Graph, step_id: str, base: str, symbol: str, slope: Factor, count: int) -> None:
+def _square_slope(graph: Graph, step_id: str, base: str, symbol: str, slope: Expression, count: int) -> None:
     """∂(c a²)/∂a = 2c a."""
-    if slope.value == 1.0:
+    if evaluate(slope, FLOATS) == 1.0:
         cancels = N_("The slope of a square is twice its base, and the factor in front cancels the 2.")
         graph.apply(IDENTITY, step_id, base, symbol=symbol, why=cancels)
         return
     shares = N_("The slope of a square is twice its base, and the mean shares it among {count} entries.")
     times = N_("The slope of a square is twice its base, times the factor in front of it.")
     why = Message(shares, count=count) if count else times
-    graph.apply(SCALE, step_id, base, symbol=symbol, factor=slope.matrix, why=why)
+    graph.apply(SCALE, step_id, base, symbol=symbol, factor=written(slope), why=why)
 
 
 def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:
@@ -413,9 +419,9 @@ def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:
 
 def _formula(symbol: str, parts: Sequence[Measure]) -> str:
     r"""The measures as they were written, O[1,1] + 2 \cdot O[1,2]; empty where it is no short sum."""
-    if len(parts) == 1 and parts[0].kind == "sum" and parts[0].factor.entry == ONE.entry:
+    if len(parts) == 1 and parts[0].kind == "sum" and parts[0].factor == ONE:
         return r"\sum #1"
-    factors = [_latex(part.factor.entry) for part in parts]
+    factors = [_latex(part.factor) for part in parts]
     if len(parts) > _MOST_TERMS or None in factors:
         return ""
     return signed_sum((factor or "", _measure(symbol, part)) for factor, part in zip(factors, parts, strict=True))
@@ -427,7 +433,7 @@ def _measure(symbol: str, part: Measure) -> str:
     return (r"\ln " if part.kind == "log" else "") + f"{symbol}[{','.join(map(str, part.index))}]"
 
 
-def _latex(entry: object) -> str | None:
+def _latex(entry: Expression | str) -> str | None:
     """A number, a fraction or a root, perhaps with a minus before it; anything else has none here."""
     match entry:
         case ("neg", positive):
