@@ -13,14 +13,12 @@ from attncli.models.model import Model
 
 #: The models of every file, so that one is opened without the others.
 FILES = {
-    "attention": ("attention", "product", "self_attention"),
-    "embedding": ("embedded_attention", "embedding", "tokens"),
-    "gpt": ("gpt",),
+    "attention": ("attention", "dot_variance", "product", "self_attention", "softmax"),
+    "gpt": ("embedded_attention", "embedding", "gpt", "tokens"),
     "heads": ("multi_head",),
     "latent": ("latent",),
     "layers": ("feed_forward", "layer_norm", "rms_norm"),
     "positions": ("positions", "rotary"),
-    "scores": ("dot_variance", "softmax"),
     "transformer": ("decoder_block", "encoder_block", "residual", "transformer"),
 }
 

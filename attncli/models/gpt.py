@@ -1,4 +1,5 @@
-"""A GPT: tokens, embedding, positions, causal blocks, logits. With cross-entropy and an update it learns by hand.
+"""From ids or text to rows of an embedding table, and what begins with them, up to a GPT: tokens, embedding, positions,
+causal blocks, logits. With cross-entropy and an update it learns by hand.
 
 Layers as in GPT-2 (Radford et al., Language Models are Unsupervised Multitask Learners, 2019); with 0 layers it is
 the bare causal attention: E, T → X → Q, K, V → O → logits.
@@ -13,12 +14,113 @@ import numpy as np
 from attncli.core.axes import show_shape
 from attncli.core.matrix import Matrix
 from attncli.core.message import N_, InputError, ShapeError
-from attncli.models import attention, embedding, heads, transformer, updates
+from attncli.models import attention, heads, transformer, updates
 from attncli.models.attention import past_keys
 from attncli.models.layers import logits
 from attncli.models.model import Argument, Model, Part, Setting
-from attncli.ops.embedding import LOOK_UP
+from attncli.models.vocabulary import Vocabulary
+from attncli.ops.embedding import ENCODE, LOOK_UP
 from attncli.ops.positions import ADD_POSITIONS
+
+# --- from ids or text to rows of an embedding table -------------------------------------------------------------------
+
+TABLE = Argument("E", ("vocabulary", "d_model"), N_("the embedding table, one row per vocabulary entry"))
+TOKENS = (
+    Argument("T", ("token",), N_("the tokens as ids, counted from 0"), required=False, kind="ids"),
+    Argument("text", (), N_("the tokens as text, instead of T"), required=False, kind="text"),
+)
+
+_VOCABULARY = (
+    Setting("vocabulary", "words", N_("the known tokens, in the order of their ids")),
+    Setting("corpus", "text", N_("a text to build the vocabulary from, by first appearance")),
+    Setting("unknown", "text", N_("the token that stands in for unknown ones; without it they are an error")),
+    Setting("split", "choice", N_("how a text is cut into tokens"), ("characters", "words")),
+)
+
+_EMBEDDED = (
+    *_VOCABULARY,
+    Setting("eta", "positive", N_("learning rate η: adds the updated table E_new"), update=True),
+)
+
+
+def vocabulary_of(part: Part) -> Vocabulary | None:
+    """The vocabulary that the settings give or build, or None."""
+    words, corpus = part.setting("vocabulary"), part.setting("corpus")
+    split, unknown = part.setting("split", "characters"), part.setting("unknown")
+    if words is not None and corpus is not None:
+        raise InputError(
+            "Both vocabulary and corpus are given. Keep one: a list of tokens, or a text to build it from."
+        )
+    if words is not None:
+        return Vocabulary.of(words, split=split, unknown=unknown)
+    if corpus is not None:
+        return Vocabulary.built_from(corpus, split=split, unknown=unknown)
+    return None
+
+
+def tokens(part: Part) -> str:
+    """The ids T (token), given or encoded from text; returns the id of T."""
+    vocabulary, labels = vocabulary_of(part), part.graph.labels
+    if "T" in part and "text" in part:
+        raise InputError("Both T and text are given. Keep one: ids, or the text they come from.")
+    if vocabulary is not None:
+        labels["vocabulary"] = vocabulary.tokens
+    if "text" in part:
+        if vocabulary is None:
+            raise InputError(
+                "A text needs a vocabulary to become ids. Add the setting vocabulary (a list of tokens, in the order of"
+                " their ids) or corpus (a text to build it from)."
+            )
+        labels["token"] = tuple(vocabulary.cut(part.texts["text"]))
+        encoded = np.asarray(vocabulary.encode(part.texts["text"]), dtype=np.float64)
+        return part.apply(ENCODE, "T", ids=encoded, count=len(encoded), notes={"tokens": labels["token"]})
+    if "T" not in part:
+        raise InputError("The tokens are missing. Give ids as T (like “0 2 1”), or a text with a vocabulary.")
+    if vocabulary is not None and part.matrix("T").values.size:
+        ids = [int(i) for i in part.matrix("T").values.ravel()]
+        if all(0 <= i < len(vocabulary.tokens) for i in ids):
+            labels["token"] = tuple(vocabulary.tokens[i] for i in ids)
+    why = N_("The tokens as ids: each names a {row} of the table, counted from 0.")
+    return part.input("T", ("token",), differentiable=False, why=why)
+
+
+def embed(part: Part) -> str:
+    """E (vocabulary d_model), T (token) → X (token d_model); returns the id of X."""
+    graph = part.graph
+    table = part.enter(TABLE, N_("The embedding table: one {row} of numbers for every entry of the vocabulary."))
+    ids = tokens(part)
+    numbers = graph.inputs[ids].matrix.values if ids in graph.inputs else graph.steps[ids].params["ids"]
+    check_ids(numbers, graph.shape(table)[0])
+    return part.apply(LOOK_UP, "X", table, ids)
+
+
+def check_ids(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], count: int) -> None:
+    """Refuse what are no ids of a table of `count` rows.
+
+    Raises
+    ------
+    InputError
+        Names the first id that is not, and where it stands.
+    """
+    for position, value in enumerate(numbers.ravel(), start=1):
+        if not np.isfinite(value) or value != int(value):
+            raise InputError(
+                "T, entry {position}: {value} is not an id. Ids are whole numbers from 0 to {last}.",
+                position=position,
+                value=f"{value:g}",
+                last=count - 1,
+            )
+        if not 0 <= value < count:
+            raise InputError(
+                "T, entry {position}: id {value} is out of range. E has {count} rows, so ids go from 0 to {last}.",
+                position=position,
+                value=int(value),
+                count=count,
+                last=count - 1,
+            )
+
+
+# --- the GPT -----------------------------------------------------------------------------------------------------------
 
 LAYERS = ("layers", 0)
 
@@ -34,7 +136,7 @@ _CACHES = (
 )
 
 _PARAMETERS = (
-    embedding.TABLE,
+    TABLE,
     Argument(
         "P", ("position", "d_model"), N_("learned positions, one row for each place, from place 0"), required=False
     ),
@@ -56,7 +158,7 @@ _PARAMETERS = (
 )
 
 SETTINGS = (
-    *embedding.VOCABULARY_SETTINGS,
+    *_VOCABULARY,
     Setting("layers", "count", N_("blocks (default: 0, just causal attention)"), least=0),
     Setting(
         "positions",
@@ -73,7 +175,7 @@ SETTINGS = (
 def _gpt(part: Part) -> str:
     """E (vocabulary d_model), T (token) and the weights → logits (token vocabulary)."""
     layers = int(part.setting(*LAYERS))
-    x = _positioned(part, embedding.embed(part), _past(part, layers))
+    x = _positioned(part, embed(part), _past(part, layers))
     if layers == 0:
         return _logits(part, _bare(part, x))
     x = transformer.layers(part, x, layers, transformer.causal)
@@ -171,11 +273,34 @@ def _logits(part: Part, x: str) -> str:
 
 MODELS = (
     Model(
+        name="tokens",
+        text=N_("cut a text into tokens and look up their ids in a vocabulary"),
+        arguments=(Argument("text", (), N_("the text"), kind="text"),),
+        settings=_VOCABULARY,
+        build=tokens,
+    ),
+    Model(
+        name="embedding",
+        text=N_("look up tokens in an embedding table, and where their gradients go"),
+        arguments=(TABLE, *TOKENS),
+        settings=_EMBEDDED,
+        build=embed,
+        after=partial(updates.updated, arguments=(TABLE,)),
+    ),
+    Model(
+        name="embedded_attention",
+        text=N_("tokens to embeddings to self-attention, with every gradient back to the table"),
+        arguments=(TABLE, *TOKENS, *attention.WEIGHTS),
+        settings=(*_EMBEDDED, *attention.SETTINGS),
+        build=lambda part: attention.self_attend(part, embed(part)),
+        after=partial(updates.updated, arguments=(TABLE,)),
+    ),
+    Model(
         name="gpt",
         text=N_("a GPT: tokens, embedding, positions, causal blocks, logits; with a loss and η, one step of training"),
         arguments=(
-            *_PARAMETERS[:1],
-            *embedding.ARGUMENTS[1:],
+            TABLE,
+            *TOKENS,
             *_PARAMETERS[1:],
             *_CACHES,
             *updates.memories(_PARAMETERS),
