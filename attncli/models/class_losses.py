@@ -106,13 +106,7 @@ def _counted(graph: Graph, token: str, rows: Sequence[int]) -> str:
 
 
 def _soft(graph: Graph, part: Measure, matrices: Mapping[str, Matrix]) -> Matrix | None:
-    """The targets as rows of probabilities, where they are given so.
-
-    Raises
-    ------
-    InputError
-        Numbers below 0, or a row that does not add up to 1.
-    """
+    """The targets as rows of probabilities, where they are given so."""
     matrix = matrices.get(part.target)
     tokens, classes = graph.shape(part.name)
     if matrix is None or matrix.shape != (tokens, classes) or matrix.values.size == tokens:

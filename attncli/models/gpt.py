@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from attncli.core.axes import show_shape
-from attncli.core.matrix import Matrix
+from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, InputError, ShapeError
 from attncli.models import attention, heads, transformer, updates
 from attncli.models.attention import past_keys
@@ -90,18 +90,12 @@ def embed(part: Part) -> str:
     table = part.enter(TABLE, N_("The embedding table: one {row} of numbers for every entry of the vocabulary."))
     ids = tokens(part)
     numbers = graph.inputs[ids].matrix.values if ids in graph.inputs else graph.steps[ids].params["ids"]
-    check_ids(numbers, graph.shape(table)[0])
+    _check_ids(numbers, graph.shape(table)[0])
     return part.apply(LOOK_UP, "X", table, ids)
 
 
-def check_ids(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], count: int) -> None:
-    """Refuse what are no ids of a table of `count` rows.
-
-    Raises
-    ------
-    InputError
-        Names the first id that is not, and where it stands.
-    """
+def _check_ids(numbers: FloatArray, count: int) -> None:
+    """Refuse what are no ids of a table of `count` rows, and say where the first stands."""
     for position, value in enumerate(numbers.ravel(), start=1):
         if not np.isfinite(value) or value != int(value):
             raise InputError(

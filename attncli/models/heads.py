@@ -121,12 +121,7 @@ def _projected(part: Part, x: str, name: str, heads: int, setting: str) -> str:
 
 
 def evenly(part: Part, weight: str, heads: int, setting: str = "heads") -> None:
-    """Refuse a weight matrix whose columns `heads` cannot share evenly.
-
-    Raises
-    ------
-    ShapeError
-    """
+    """Refuse a weight matrix whose columns `heads` cannot share evenly."""
     matrix = part.matrix(weight)
     if matrix.values.ndim == 2 and matrix.shape[1] % heads:
         raise ShapeError(

@@ -59,15 +59,7 @@ _CACHED = N_("Of earlier tokens only the latent and the turned part are kept. Th
 
 
 def _latent(part: Part) -> str:
-    """The steps c_KV … concat, output for tokens X (token d_model); returns the id of output.
-
-    Raises
-    ------
-    InputError
-        Half a rotary part, half a cache, or settings of a rotation where nothing is turned.
-    ShapeError
-        Columns that the heads cannot share evenly.
-    """
+    """X (token d_model) and the weights → output (token d_out)."""
     return Latent(part, part.enter(TOKENS)).output()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from attncli.arithmetic.expression import FLOATS, evaluate, written
 from attncli.core.axes import show_shape
-from attncli.core.gradient import Seed, Seeds, upstream
+from attncli.core.gradient import Backward, Seed, Seeds, upstream
 from attncli.core.graph import Graph, Op, Step
 from attncli.core.matrix import Expression, Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
@@ -111,12 +111,7 @@ def _check_factor(part: Measure, text: str) -> None:
 
 
 def _check_array(graph: Graph, part: Measure) -> None:
-    """The array must be part of the calculation, and the entry in it.
-
-    Raises
-    ------
-    InputError
-    """
+    """The array must be part of the calculation, and the entry in it."""
     name = part.name
     if name not in graph:
         raise InputError(
@@ -145,16 +140,8 @@ def _check_array(graph: Graph, part: Measure) -> None:
 
 
 def _check_learned(graph: Graph, groups: Sequence[Sequence[Measure]]) -> None:
-    """A loss looks at something that was worked out, and at nothing that stays as it is.
-
-    Raises
-    ------
-    InputError
-    """
-    depends = {step_id for step_id, input in graph.inputs.items() if input.differentiable}
-    for step in graph.steps.values():
-        if any(step_id in depends for step_id in (*step.inputs, *((step.composite.source,) if step.composite else ()))):
-            depends.add(step.id)
+    """A loss looks at something that was worked out, and at nothing that stays as it is."""
+    depends = {step_id for step_id, depth in Backward(graph, {}).depth.items() if depth is not None}
     names = [group[0].name for group in groups]
     worked_out = any(name in graph.steps or name == graph.output for name in names) or any(
         group[0].kind == "cross_entropy" and _softmax_of(graph, group[0].name) for group in groups
@@ -377,12 +364,7 @@ def _square_slope(graph: Graph, step_id: str, base: str, symbol: str, slope: Exp
 
 
 def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:
-    """The name of what is subtracted, which is given and fits.
-
-    Raises
-    ------
-    InputError, ShapeError
-    """
+    """The name of what is subtracted, which is given and fits."""
     output, target = part.name, part.target
     if not (target.isascii() and target.isidentifier()):
         raise InputError(

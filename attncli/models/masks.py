@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import TypeVar
 
 import numpy as np
 
+from attncli.arithmetic.expression import FLOATS, evaluate
 from attncli.core.axes import show_shape
 from attncli.core.graph import Graph
 from attncli.core.matrix import BoolArray, Expression, FloatArray, Matrix
 from attncli.core.message import N_, Listed, Message, ShapeError
-from attncli.core.record import Record
 from attncli.models.model import Part, Setting
 from attncli.ops.elementwise import MASK
 
@@ -54,15 +55,38 @@ def mask_of(part: Part, scores: str, past: int) -> Matrix | None:
     added: Matrix | None = part.setting("mask")
     if added is not None:
         values = _fitted(added.values, shape, part.names.get("mask", "mask"))
-        if values.shape != added.shape:
-            written = None if added.entries is None else tuple(_spread(added, values.shape))
-            added = Matrix(values, None, written)
+        added = added if values.shape == added.shape else _made_of(values, _same, added)
     bias = _bias(part, shape, past)
     if bias is not None:
-        added = bias if added is None else _sum(added, bias)
+        added = bias if added is None else _made_of(added.values + bias.values, _sum, added, bias)
     if hidden is None or (added is not None and not hidden.any()):
         return added
-    return _over(hidden, added)
+    if added is None:
+        return Matrix(np.where(hidden, -np.inf, 0.0))
+    return _made_of(np.where(hidden, -np.inf, added.values), _same, added)
+
+
+def _made_of(values: FloatArray, entry: Callable[..., Expression], *parts: Matrix) -> Matrix:
+    """These numbers, with the expression that a cell comes to from those of the parts; −∞ is −∞.
+
+    A part with fewer rows or heads is repeated for every one.
+    """
+    if all(part.entries is None for part in parts):
+        return Matrix(values)
+    each = (list(part.each()) * (values.size // part.values.size) for part in parts)
+    cells = zip(values.flat, *each, strict=True)
+    return Matrix(values, None, tuple(_NEVER if np.isneginf(value) else entry(*cell) for value, *cell in cells))
+
+
+_NEVER: Expression = ("num", "-inf")
+
+
+def _same(a: Expression) -> Expression:
+    return a
+
+
+def _sum(a: Expression, b: Expression) -> Expression:
+    return ("+", a, b)
 
 
 def masked(part: Part, source: str, visible: Matrix) -> str:
@@ -92,24 +116,20 @@ def _hidden(part: Part, shape: Sequence[int], past: int) -> BoolArray | None:
     """What may not be seen, from causal, window, keep and hide; None where none of them is asked for."""
     n, m = shape[-2:]
     i, j = np.arange(n)[:, None] + past, np.arange(m)[None, :]
-    hidden: BoolArray = np.zeros((n, m), dtype=np.bool_)
-    asked = False
+    left, right = part.setting("window") or (-1, -1)
+    hidden: list[BoolArray] = []
     if part.setting("causal"):
-        hidden, asked = hidden | (j > i), True
-    window = part.setting("window")
-    if window is not None and window != (-1, -1):
-        left, right = window
-        if left >= 0:
-            hidden = hidden | (j < i - left)
-        if right >= 0:
-            hidden = hidden | (j > i + right)
-        asked = True
+        hidden.append(j > i)
+    if left >= 0:
+        hidden.append(j < i - left)
+    if right >= 0:
+        hidden.append(j > i + right)
     for name in ("keep", "hide"):
         marks = part.setting(name)
         if marks is not None:
             marks = _fitted(marks, shape, part.names.get(name, name))
-            hidden, asked = hidden | (~marks if name == "keep" else marks), True
-    return hidden if asked else None
+            hidden.append(~marks if name == "keep" else marks)
+    return reduce(np.logical_or, hidden) if hidden else None
 
 
 def _fitted(marks: MaskArray, shape: Sequence[int], name: str) -> MaskArray:
@@ -133,14 +153,7 @@ def _fitted(marks: MaskArray, shape: Sequence[int], name: str) -> MaskArray:
 # --- ALiBi ------------------------------------------------------------------------------------------------------------
 
 
-class Slope(Record):
-    """What one step of distance costs: the number, and how it is written where a float64 is not all of it."""
-
-    value: float
-    entry: Expression | None = None
-
-
-def slopes_of(heads: int) -> list[Slope]:
+def slopes_of(heads: int) -> list[Expression]:
     """Slopes of the paper (Press et al., arXiv 2108.12409, section 3): 2^(−8h/H) for head h of H = 1, 2, 4, 8 …
 
     For another number of heads: those of the power of two below, then every other one of the power above (the
@@ -152,14 +165,12 @@ def slopes_of(heads: int) -> list[Slope]:
     return slopes[:heads]
 
 
-def _power(over: int, under: int) -> Slope:
-    """2^−(over/under)."""
-    value = 2.0 ** -(over / under)
+def _power(over: int, under: int) -> Expression:
+    """2^−(over/under): a number where it is one in full, else how it is written."""
     if over % under == 0:
-        return Slope(value)
+        return ("num", repr(2.0 ** -(over // under)))
     common = math.gcd(over, under)
-    written = ("/", ("num", str(over // common)), ("num", str(under // common)))
-    return Slope(value, ("^", ("num", "2"), ("neg", written)))
+    return ("^", ("num", "2"), ("neg", ("/", ("num", str(over // common)), ("num", str(under // common)))))
 
 
 def _bias(part: Part, shape: Sequence[int], past: int) -> Matrix | None:
@@ -174,14 +185,14 @@ def _bias(part: Part, shape: Sequence[int], past: int) -> Matrix | None:
     slopes = slopes_of(heads) if asked is True else _given_slopes(asked, heads)
     n, m = shape[-2:]
     steps = np.abs(np.arange(n)[:, None] + past - np.arange(m)[None, :])
-    values = np.where(steps == 0, 0.0, -np.array([slope.value for slope in slopes])[:, None, None] * steps)
-    entries: tuple[Expression, ...] | None = None
-    if any(slope.entry is not None for slope in slopes):
-        entries = tuple(_times(slope, int(step)) for slope in slopes for step in steps.flat)
-    return Matrix(values.reshape(shape), None, entries)
+    numbers = np.array([evaluate(slope, FLOATS) for slope in slopes])
+    values = np.where(steps == 0, 0.0, -numbers[:, None, None] * steps).reshape(shape)
+    if asked is True and all(slope[0] == "num" for slope in slopes):
+        return Matrix(values)
+    return Matrix(values, None, tuple(_times(slope, int(step)) for slope in slopes for step in steps.flat))
 
 
-def _given_slopes(asked: Matrix, heads: int) -> list[Slope]:
+def _given_slopes(asked: Matrix, heads: int) -> list[Expression]:
     if asked.values.size != heads:
         raise ShapeError(
             "alibi has {count} slopes, but there are {heads} heads. Give one for each head, or write alibi = true for the"
@@ -189,43 +200,10 @@ def _given_slopes(asked: Matrix, heads: int) -> list[Slope]:
             count=asked.values.size,
             heads=heads,
         )
-    return [Slope(float(value), entry) for value, entry in zip(asked.values.flat, asked.each(), strict=True)]
+    return list(asked.each())
 
 
-def _times(slope: Slope, steps: int) -> Expression:
+def _times(slope: Expression, steps: int) -> Expression:
     if steps == 0:
         return ("num", "0")
-    entry = slope.entry or ("num", repr(slope.value))
-    return ("neg", entry if steps == 1 else ("*", entry, ("num", str(steps))))
-
-
-_NEVER: Expression = ("num", "-inf")
-
-
-def _sum(one: Matrix, other: Matrix) -> Matrix:
-    """Two masks added up; −∞ stays −∞."""
-    values: FloatArray = one.values + other.values
-    if one.entries is None and other.entries is None:
-        return Matrix(values)
-    parts = (_spread(matrix, values.shape) for matrix in (one, other))
-    entries = tuple(
-        _NEVER if np.isneginf(value) else ("+", a, b) for value, a, b in zip(values.flat, *parts, strict=True)
-    )
-    return Matrix(values, None, entries)
-
-
-def _spread(matrix: Matrix, shape: Sequence[int]) -> list[Expression]:
-    """The expressions of a matrix, repeated for every query or head of a larger one."""
-    each = list(matrix.each())
-    return each * (int(np.prod(shape)) // max(len(each), 1))
-
-
-def _over(hidden: BoolArray, added: Matrix | None) -> Matrix:
-    """−∞ where hidden, else what is added."""
-    if added is None:
-        return Matrix(np.where(hidden, -np.inf, 0.0))
-    values = np.where(hidden, -np.inf, added.values)
-    if added.entries is None:
-        return Matrix(values)
-    entries = zip(values.flat, _spread(added, values.shape), strict=True)
-    return Matrix(values, None, tuple(_NEVER if np.isneginf(value) else entry for value, entry in entries))
+    return ("neg", slope if steps == 1 else ("*", slope, ("num", str(steps))))

@@ -39,8 +39,14 @@ class Argument(Record):
 
 
 class Setting(Record):
-    """A setting of a model: its kind is "flag", "number", "positive", "eps" (0 or more), "count" (a whole number from `least`), "scale",
-    "shift", "mask", "booleans", "window", "slopes", "words", "text" or "choice"."""
+    """A setting of a model.
+
+    Parameters
+    ----------
+    kind : "flag", "number", "positive", "eps" (0 or more), "count" (a whole number from `least`), "scale", "shift", "mask",
+        "booleans", "window", "slopes", "words", "text" or "choice" (one of `choices`)
+    update : whether it belongs to the step of training behind the gradients
+    """
 
     name: str
     kind: str
@@ -153,12 +159,7 @@ class Model(Record):
         return out
 
     def check(self, given: Part) -> None:
-        """Refuse inputs the model does not know, and say which required ones are missing.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse inputs the model does not know, and say which required ones are missing."""
         arguments = {argument.name: argument for argument in self.takes(given.settings)}
         for name in (*given.inputs, *given.texts):
             if name not in arguments:
@@ -173,12 +174,7 @@ class Model(Record):
             )
 
     def check_used(self, given: Part) -> None:
-        """Refuse inputs and settings that the finished graph made nothing of: who gave them meant something by it.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse inputs and settings that the finished graph made nothing of: who gave them meant something by it."""
         updated = any(step.phase == "update" for step in given.graph.steps.values())
         asked = {*given.asked, *(argument.repeat[0] for argument in self.arguments if argument.repeat)}
         idle = [

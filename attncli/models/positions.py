@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from attncli.arithmetic.expression import written
 from attncli.core.axes import show_shape
 from attncli.core.graph import Step
 from attncli.core.matrix import Matrix, as_matrix
@@ -97,11 +98,8 @@ def _later(start: Matrix, past: int) -> Matrix:
     """The position of the first new row, after `past` cached ones."""
     if not past:
         return start
-    (entry,) = start.each()
     number = float(start.values) + past
-    if number.is_integer():
-        return as_matrix(number)
-    return Matrix(as_matrix(number).values, None, (("+", entry, ("num", str(past))),))
+    return as_matrix(number) if number.is_integer() else written(("+", *start.each(), ("num", str(past))))
 
 
 def _same(step: Step, params: dict[str, Any]) -> bool:
@@ -160,12 +158,7 @@ def rotated(part: Part, x: str, cos: str, sin: str, of: str, why: str | None = N
 
 
 def refuse_rotation(part: Part, missing: Message | str) -> None:
-    """Refuse settings of a rotation where nothing is turned, because `missing` is.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse settings of a rotation where nothing is turned, because `missing` is."""
     for setting in ROTARY[1:]:
         if part.setting(setting.name) is not None:
             raise InputError(
@@ -179,13 +172,7 @@ def refuse_rotation(part: Part, missing: Message | str) -> None:
 
 
 def _needed(part: Part, name: str) -> int:
-    """A setting without which nothing can be worked out.
-
-    Raises
-    ------
-    InputError
-        It is missing.
-    """
+    """A setting without which nothing can be worked out."""
     value = part.setting(name)
     if value is None:
         raise InputError("The setting {name} is missing. Give it like this: --set {name}=4", name=name)
@@ -225,7 +212,7 @@ def _rotary(part: Part) -> str:
 
 
 #: Angles of one's own, or their cosines and sines from a table.
-_OWN = ("angle", "cos", "sin")
+_OWN = {"angle": r"\theta", "cos": r"\cos\theta", "sin": r"\sin\theta"}
 
 
 def _waves(part: Part, x: str) -> tuple[str, str]:
@@ -241,7 +228,7 @@ def _waves(part: Part, x: str) -> tuple[str, str]:
     graph = part.graph
     width = graph.axes(x)[-1]
     for name in own:
-        part.input(name, ("token", "pair"), symbol=_SYMBOLS[name], differentiable=False)
+        part.input(name, ("token", "pair"), symbol=_OWN[name], differentiable=False)
         count, pairs = graph.shape(name)
         if 2 * pairs > width.size:
             raise ShapeError(
@@ -258,9 +245,6 @@ def _waves(part: Part, x: str) -> tuple[str, str]:
         cos = part.apply(COSINE, "cos", "angle", symbol=r"\cos\theta")
         return cos, part.apply(SINE, "sin", "angle", symbol=r"\sin\theta")
     return "cos", "sin"
-
-
-_SYMBOLS = {"angle": r"\theta", "cos": r"\cos\theta", "sin": r"\sin\theta"}
 
 
 MODELS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attncli.arithmetic.expression import written
 from attncli.core.graph import Input, gradient_id
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
@@ -71,16 +72,15 @@ def _corrections(part: Part) -> tuple[str, str]:
     ids = []
     for step_id, name in CORRECTIONS.items():
         beta = _beta(part, name)
-        value = correction(float(beta.values), t)
-        entry = ("-", ("num", "1"), ("^", next(iter(beta.each())), ("num", str(t))))
+        left = written(("-", ("num", "1"), ("^", *beta.each(), ("num", str(t)))))
         why = Message(
             "1 − β^t = 1 − {beta}^{t}, t counting the updates. A running mean that began at 0 is too small by just this factor,"
             " so it is divided by it.",
             beta=f"{float(beta.values):g}",
             t=t,
         )
-        matrix, symbol = Matrix(np.array([[value]]), None, (entry,)), f"c_{step_id[-1]}"
-        ids.append(part.input(step_id, ("", ""), matrix, symbol=symbol, differentiable=False, phase="update", why=why))
+        more = {"symbol": f"c_{step_id[-1]}", "differentiable": False, "phase": "update", "why": why}
+        ids.append(part.input(step_id, ("", ""), left.reshaped((1, 1)), **more))
     return ids[0], ids[1]
 
 
@@ -95,11 +95,6 @@ def _beta(part: Part, name: str) -> Matrix:
     return beta
 
 
-def _rest(beta: Matrix) -> Matrix:
-    """1 − β, as a formula too, so that exact arithmetic stays exact."""
-    return Matrix(1.0 - beta.values, None, (("-", ("num", "1"), next(iter(beta.each()))),))
-
-
 def _adam(part: Part, one: Input, eta: Matrix, corrections: tuple[str, str]) -> None:
     gradient = gradient_id(one.id)
     means = []
@@ -112,7 +107,7 @@ def _adam(part: Part, one: Input, eta: Matrix, corrections: tuple[str, str]) -> 
             gradient,
             symbol=symbol,
             keep=beta,
-            rest=_rest(beta),
+            rest=written(("-", ("num", "1"), *beta.each())),
             square=square,
             notes={"label": rf"\beta_{name[-1]}"},
             why=_MEAN_SQUARE if square else None,

@@ -10,6 +10,7 @@ import pytest
 from cases import Case, cached, heads, message, qkv, some, tokens, trace_of
 
 import attncli
+from attncli.arithmetic.expression import FLOATS, evaluate
 from attncli.arithmetic.interval import IntervalArithmetic
 from attncli.marking.mark import Marker
 from attncli.models.masks import slopes_of
@@ -32,13 +33,13 @@ def of_the_authors(n: int) -> list[float]:
 
 @pytest.mark.parametrize("count", [*range(1, 21), 32, 40, 64])
 def test_slopes_are_those_of_the_paper(count: int) -> None:
-    found = [slope.value for slope in slopes_of(count)]
+    found = [evaluate(slope, FLOATS) for slope in slopes_of(count)]
     np.testing.assert_allclose(found, of_the_authors(count), rtol=1e-14)
     assert len(found) == count
 
 
 def test_eight_heads_have_halves_of_halves() -> None:
-    assert [slope.value for slope in slopes_of(8)] == [1 / 2**h for h in range(1, 9)]
+    assert [evaluate(slope, FLOATS) for slope in slopes_of(8)] == [1 / 2**h for h in range(1, 9)]
 
 
 @pytest.mark.parametrize("count", [2, 3])
