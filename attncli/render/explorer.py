@@ -24,30 +24,19 @@ from attncli.core.terms import Index, Term
 from attncli.problems.question import CommandLine, command_line
 from attncli.render.arithmetic import OPENED
 from attncli.render.document import Block, Heading, Steps
-from attncli.render.html import Fragment, anchor, padding, reading_page, tag
+from attncli.render.html import Fragment, anchor, reading_page, tag, whole_page
 from attncli.render.run import NOTES
-from attncli.render.text import cell_name, clean, constant_text, plain, printable
-from attncli.render.view import Item, Panel, View
+from attncli.render.text import cell_name, constant_text, plain, printable
+from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 
 #: Numbers up to which a page calculates anew at every change.
 MOST_CELLS = 3_000
 
-_PAGE = """<!DOCTYPE html>
-<html lang="{lang}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="attncli">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<div class="attncli attncli-{code} explorer reading" id="attncli" lang="{lang}">
+_BODY = """<div class="attncli attncli-{code} explorer reading" id="attncli" lang="{lang}">
 <div class="attncli-body">
 {body}</div>
 <div class="bar">
@@ -56,10 +45,7 @@ _PAGE = """<!DOCTYPE html>
 </div>
 </div>
 <script type="application/json" id="attncli-data">{data}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+<script>{script}</script>"""
 
 #: Names of the parts where there is little room.
 _SHORT = {
@@ -127,25 +113,21 @@ def _explored(view: View) -> str:
     style = "".join((folder / name).read_text(encoding="utf-8") for name in ("page.css", "explorer.css"))
     script = (folder / "explorer.js").read_text(encoding="utf-8")
     fragment = Explorer(view)
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src '{_digest(script)}'",
-            f"style-src '{_digest(style)}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
-    return _PAGE.format(
+    policy = [
+        "default-src 'none'",
+        f"script-src '{_digest(script)}'",
+        f"style-src '{_digest(style)}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    body = _BODY.format(
         lang=tag(view),
         code=view.language.code,
-        policy=policy,
-        title=escape(clean(view.title())),
-        style=style,
         body="".join(fragment.body()),
         data=_inert(json.dumps(fragment.data(), separators=(",", ":"))),
         script=script,
     )
+    return whole_page(view, policy="; ".join(policy), style=style, body=body)
 
 
 def _digest(text: str) -> str:
@@ -159,6 +141,8 @@ def _inert(text: str) -> str:
 
 class Explorer(Fragment):
     """A run as HTML whose every number can be pointed at, and its inputs changed."""
+
+    role = ' role="grid"'
 
     def __init__(self, view: View) -> None:
         super().__init__(view, top=1, contents=True)
@@ -186,9 +170,11 @@ class Explorer(Fragment):
         first = blocks[0]
         if isinstance(first, Steps) and first.steps[0].view is self.view:
             short = _SHORT.get(first.steps[0].item.phase)
-            mark = f'<span class="short" aria-hidden="true">{self.say(short)}</span>' if short is not None else ""
+            mark = (
+                f'<span class="short" aria-hidden="true">{self.say(Message(short))}</span>' if short is not None else ""
+            )
             return text.replace('<div class="steps', f'{mark}<div class="steps', 1)
-        edited = self.say(N_("These sentences are about the original numbers, before your changes."))
+        edited = self.say(Message("These sentences are about the original numbers, before your changes."))
         note = f'<p class="only-edited">{edited}</p>\n' if heading.text is NOTES else ""
         return f'<div class="answers">\n{note}{text}</div>\n'
 
@@ -196,7 +182,7 @@ class Explorer(Fragment):
         """Two views, what can be done, and the place where a link or command is handed out."""
         views = "".join(
             f'<label><input type="radio" name="view" value="{name}" autocomplete="off"{" checked" * (name == "reading")}> '
-            f"{self.say(text)}</label>"
+            f"{self.say(Message(text))}</label>"
             for name, text in (("reading", N_("Reading")), ("board", N_("Board")))
         )
         buttons = [
@@ -206,7 +192,8 @@ class Explorer(Fragment):
             *([("command", N_("Copy as a command"), "")] if self.command is not None else []),
         ]
         shown = "".join(
-            f'<button type="button" data-do="{name}"{more}>{self.say(text)}</button>' for name, text, more in buttons
+            f'<button type="button" data-do="{name}"{more}>{self.say(Message(text))}</button>'
+            for name, text, more in buttons
         )
         return (
             f'<div class="tools" role="group" aria-label="View · 视图"><form class="views">{views}</form>{shown}</div>\n'
@@ -214,48 +201,24 @@ class Explorer(Fragment):
             '<textarea readonly rows="2" data-role="copy"></textarea></p>\n'
         )
 
-    def item(self, item: Item) -> str:
-        """A step: number and formula, what it means, its operands beside its result."""
+    def attributes(self, item: Item) -> str:
         kind = " calculated" if item.step is not None else ""
-        out = [
-            f'<section class="step {item.phase}{kind}" id="{anchor(item)}" data-step="{escape(item.id)}">\n',
-            self.step_title(item),
-        ]
-        if item.why is not None:
-            out.append(f"<p>{self.say(item.why)}</p>\n")
-        tables = "".join(self.table(item, block) for block in item.panels)
-        out.append(f'<div class="matrices">\n{tables}</div>\n')
-        if item.step is not None:
-            summary = self.say(N_("The arithmetic of every cell"))
-            opened = " open" if self.view.expand else ""
-            out.append(f'<details class="all"{opened}><summary>{summary}</summary><ul class="cells"></ul></details>\n')
-        return "".join([*out, "</section>\n"])
+        return f'class="step {item.phase}{kind}" id="{anchor(item)}" data-step="{escape(item.id)}"'
 
-    def attributes(self) -> str:
-        return ' role="grid"'
-
-    def cells(self, item: Item, block: Panel) -> NDArray[np.object_]:
-        """The numbers of one matrix as table cells that carry their names."""
-        columns = [
-            [
-                self.cell(item, block.index(i, j), text, pad)
-                for i, (text, pad) in enumerate(padding([item.text(value) for value in column]))
-            ]
-            for j, column in enumerate(block.values.T)
-        ]
-        return np.array(columns, dtype=object).T.reshape(block.values.shape)
+    def arithmetic(self, item: Item) -> str:
+        return self.folded(' class="all"') + '<ul class="cells"></ul></details>\n'
 
     def cell(self, item: Item, index: Index, text: str, pad: str) -> str:
+        """A number that carries its name, and can be changed where it was given."""
         name = escape(cell_name(item.id, index, self.view.layout))
         label = escape(cell_name(item.name, index, self.view.layout))
-        space = f' data-pad="{pad}"' if pad else ""
         if self.can_change(item.id, index):
             return (
-                f'<td class="given"{space}><input data-cell="{name}" aria-label="{label}" value="{escape(text)}" size="{max(len(text), 2)}"'
+                f'<td class="given"{pad}><input data-cell="{name}" aria-label="{label}" value="{text}" size="{max(len(text), 2)}"'
                 ' autocomplete="off" spellcheck="false"></td>'
             )
         share = ' class="share"' if item.weights else ""
-        return f'<td{share} data-cell="{name}"{space}>{escape(text)}</td>'
+        return f'<td{share} data-cell="{name}"{pad}>{text}</td>'
 
     def can_change(self, id: str, index: Index) -> bool:
         """Whether a number was given as such; what is hidden stays so, because it decides which steps there are."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from attncli.arithmetic import Number, Value
-from attncli.core.message import N_, Localized, Message
+from attncli.core.message import Localized, Message
+from attncli.core.terms import Index
 from attncli.render import document
 from attncli.render.document import (
     Fields,
@@ -34,9 +32,6 @@ from attncli.render.run import source
 from attncli.render.text import aligned, clean
 from attncli.render.view import Item, Panel, View
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 _NAMES = {"en": "English", "zh": "中文"}
 _TAGS = {"en": "en", "zh": "zh-Hans"}
 #: Cells whose arithmetic is listed without being asked for (--expand lists all).
@@ -50,11 +45,11 @@ _PAGE = """<!DOCTYPE html>
 <html lang="{lang}">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="attncli">
 <title>{title}</title>
-<style>body {{ margin: 0 }} body > .attncli {{ min-height: 100vh }}</style>
+<style>{style}</style>
 </head>
 <body>
 {body}
@@ -63,10 +58,20 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
+def whole_page(view: View, *, policy: str, style: str, body: str) -> str:
+    """A file of its own, which may do what the policy allows."""
+    title = escape(clean(view.title()))
+    return _PAGE.format(lang=tag(view), policy=policy, title=title, style=style, body=body)
+
+
 def reading_page(view: View, reason: Message | None = None) -> str:
     """The run as a page without any script."""
-    title = escape(clean(view.title()))
-    return _PAGE.format(lang=tag(view), title=title, body=Fragment(view, top=1, contents=True, reason=reason).text())
+    return whole_page(
+        view,
+        policy="default-src 'none'; style-src 'unsafe-inline'",
+        style="body { margin: 0 } body > .attncli { min-height: 100vh }",
+        body=Fragment(view, top=1, contents=True, reason=reason).text(),
+    )
 
 
 def fragment(view: View) -> str:
@@ -89,10 +94,9 @@ class Fragment:
         self.views = [view, *(view.in_language(other) for other in others)]
         self.top = top
         self.contents = contents
+        counted = [item.id for item in view.steps if item.step is not None]
         #: The number of every step, as the terminal counts them.
-        self.numbers = {
-            item.id: i for i, item in enumerate((one for one in view.steps if one.step is not None), start=1)
-        }
+        self.numbers = {step_id: number for number, step_id in enumerate(counted, start=1)}
         self.reason = reason
 
     def text(self) -> str:
@@ -104,13 +108,9 @@ class Fragment:
             f'<div class="attncli-body">\n{"".join(self.body())}</div>\n</div>'
         )
 
-    def say(self, message: Message | str) -> str:
-        """A message in every language, one of them shown."""
-        return self.both([view.say(message) for view in self.views])
-
-    def said(self, words: Said) -> str:
-        """Words of a block: a message in every language, a name or number as it is."""
-        return self.say(words) if isinstance(words, Message) else escape(clean(words))
+    def say(self, words: Said) -> str:
+        """A message in every language, one of them shown; a name or number as it is."""
+        return self.both([view.say(words) if isinstance(words, Message) else words for view in self.views])
 
     def both(self, texts: list[str]) -> str:
         texts = [escape(clean(text)) for text in texts]
@@ -134,14 +134,14 @@ class Fragment:
 
     def section(self, heading: Heading, blocks: Sequence[document.Block]) -> str:
         inside = "".join(map(self.block, blocks))
-        return f"<section>\n{self.heading(1, 'part', self.said(heading.text))}{inside}</section>\n"
+        return f"<section>\n{self.heading(1, 'part', self.say(heading.text))}{inside}</section>\n"
 
     def block(self, block: document.Block) -> str:
         match block:
             case Paragraph():
-                return f"<p>{self.said(block.text)}</p>\n"
+                return f"<p>{self.say(block.text)}</p>\n"
             case Listing():
-                lines = "".join(f"<li>{self.said(entry.text)}</li>\n" for entry in block.entries)
+                lines = "".join(f"<li>{self.say(entry.text)}</li>\n" for entry in block.entries)
                 return f'<ul class="notes">\n{lines}</ul>\n'
             case Tabular():
                 return self.words(block)
@@ -157,7 +157,7 @@ class Fragment:
 
     def words(self, table: Tabular) -> str:
         """A table of words, its first cells naming the rows."""
-        heads = "".join(f'<th scope="col">{"".join(map(self.said, column.head))}</th>' for column in table.columns)
+        heads = "".join(f'<th scope="col">{"".join(map(self.say, column.head))}</th>' for column in table.columns)
         lines = "\n".join(
             f'<tr class="line">{"".join(map(self.cell_of_words, row, table.columns))}</tr>' for row in table.rows
         )
@@ -167,19 +167,16 @@ class Fragment:
     def cell_of_words(self, cell: Said | Symbol, column: TabularColumn) -> str:
         if isinstance(cell, Symbol):
             return f'<th scope="row">{as_mathml(cell.latex)}</th>'
-        return f"<td>{self.said(cell)}</td>" if column.is_number else f'<td class="words">{self.said(cell)}</td>'
+        return f"<td>{self.say(cell)}</td>" if column.is_number else f'<td class="words">{self.say(cell)}</td>'
 
     def of_contrast(self, view: View) -> Fragment:
         """How the second run is written."""
         return Fragment(view, top=self.top, contents=False)
 
     def top_of_page(self) -> Iterator[str]:
+        """The languages, the title, what is asked; and why a page is only to read."""
         yield self.switch()
         yield self.heading(0, "title", self.both([view.title() for view in self.views]))
-        yield from self.under_title()
-
-    def under_title(self) -> Iterator[str]:
-        """What is asked, on top; and why a page is only to read."""
         asked = [Localized(view.run.problem.prompt).text(view.language) for view in self.views]
         if any(asked):
             yield f'<p class="question">{self.both(asked)}</p>\n'
@@ -206,15 +203,17 @@ class Fragment:
 
     def item(self, item: Item) -> str:
         """A step: its formula as heading, what it means, its matrices, the arithmetic."""
-        id = f' id="{anchor(item)}"' if self.contents else ""
-        out = [f'<section class="step"{id}>\n', self.step_title(item)]
-        if item.why is not None:
-            out.append(f"<p>{self.say(item.why)}</p>\n")
+        why = f"<p>{self.say(item.why)}</p>\n" if item.why is not None else ""
         tables = "".join(self.table(item, block) for block in item.panels)
-        out.append(f'<div class="matrices">\n{tables}</div>\n')
-        if item.step is not None:
-            out.append(self.arithmetic(item))
-        return "".join([*out, "</section>\n"])
+        arithmetic = self.arithmetic(item) if item.step is not None else ""
+        return (
+            f"<section {self.attributes(item)}>\n{self.step_title(item)}{why}"
+            f'<div class="matrices">\n{tables}</div>\n{arithmetic}</section>\n'
+        )
+
+    def attributes(self, item: Item) -> str:
+        """What the element of a step says of it."""
+        return f'class="step" id="{anchor(item)}"' if self.contents else 'class="step"'
 
     def step_title(self, item: Item) -> str:
         """7. A = U / z"""
@@ -228,41 +227,36 @@ class Fragment:
         count, columns = block.values.shape
         shape = f"{count}×{columns}" if block.ndim > 1 else str(columns)
         words = f" · {self.say(block.title)}" if block.title is not None else ""
-        lines = [f"<caption>{as_mathml(item.symbol)}{words} · {shape}</caption>"]
+        caption = f"<caption>{as_mathml(item.symbol)}{words} · {shape}</caption>"
         named = any(block.rows)
+        head = ""
         if any(block.columns):
             corner = '<td class="corner"></td>' if named else ""
             names = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.columns)
-            lines.append(f'<thead><tr class="line">{corner}{names}</tr></thead>')
-        cells = self.cells(item, block)
-        lines.append("<tbody>")
-        for name, row in zip(block.rows, cells, strict=True):
+            head = f'<thead><tr class="line">{corner}{names}</tr></thead>\n'
+        texts = [self.written(item, column) for column in block.values.T]
+        body = ""
+        for i, name in enumerate(block.rows):
             first = f'<th scope="row">{escape(name)}</th>' if named else ""
-            lines.append(f'<tr class="line">{first}{"".join(row)}</tr>')
-        lines.append("</tbody>")
-        table = f'<table class="matrix"{self.attributes()}>' + "\n".join(lines) + "</table>"
+            cells = (self.cell(item, block.index(i, j), *texts[j][i]) for j in range(columns))
+            body += f'<tr class="line">{first}{"".join(cells)}</tr>\n'
+        table = f'<table class="matrix"{self.role}>{caption}\n{head}<tbody>\n{body}</tbody></table>'
         label = escape(f"{item.name} {shape}")
         reach = f' tabindex="0" role="region" aria-label="{label}"' if columns > _WIDE else ""
         return f'<div class="scroll"{reach}>{table}</div>\n'
 
-    def attributes(self) -> str:
-        """What a table says of itself besides its caption."""
-        return ""
+    #: What a table says of itself besides its caption.
+    role = ""
 
-    def cells(self, item: Item, block: Panel) -> NDArray[np.object_]:
-        """The numbers of one matrix as table cells."""
-        columns = [self.column(item, column) for column in block.values.T]
-        return np.array(columns, dtype=object).T.reshape(block.values.shape)
-
-    def column(self, item: Item, column: Value) -> list[str]:
-        """One column's numbers as table cells, lined up at the point."""
+    def written(self, item: Item, column: Value) -> list[tuple[str, str]]:
+        """One column's numbers as they stand in its cells, and what lines each of them up at the point."""
         if column.dtype == object:
-            return [f"<td{self.shade(item, value)}>{_exact(item, value)}</td>" for value in column]
-        texts = padding([item.text(value) for value in column])
-        return [
-            f"<td{self.shade(item, value)}{_space(pad)}>{escape(text)}</td>"
-            for value, (text, pad) in zip(column, texts, strict=True)
-        ]
+            return [(_exact(item, value), "") for value in column]
+        return [(escape(text), f' data-pad="{pad}"' if pad else "") for text, pad in padding(map(item.text, column))]
+
+    def cell(self, item: Item, index: Index, text: str, pad: str) -> str:
+        """One number as a table cell."""
+        return f"<td{self.shade(item, item.values[index])}{pad}>{text}</td>"
 
     def shade(self, item: Item, value: Number) -> str:
         """How strongly an attention weight is shaded, from 0 to 1."""
@@ -277,15 +271,15 @@ class Fragment:
         if item.values.size > _MOST_CELLS and not view.expand:
             words = Message("{count} cells: --expand lists the arithmetic of each.", count=item.values.size)
             return f"<p><small>{self.say(words)}</small></p>\n"
-        with_numbers = "".join(_formula(line) for line in self.equations(item))
-        cells = "".join(
-            f"<li><b>{escape(name)}</b> = {escape(clean(text))}</li>\n" for name, text in view.arithmetic(item)
-        )
-        summary = self.say(N_("The arithmetic of every cell"))
-        opened = " open" if view.expand else ""
-        return (
-            f'<details{opened}><summary>{summary}</summary>\n{with_numbers}<ul class="cells">\n{cells}</ul></details>\n'
-        )
+        formulas = "".join(f'<div class="formula">{as_mathml(line, "block")}</div>\n' for line in self.equations(item))
+        lines = (f"<b>{escape(name)}</b> = {escape(clean(text))}" for name, text in view.arithmetic(item))
+        cells = "".join(f"<li>{line}</li>\n" for line in lines)
+        return f'{self.folded()}\n{formulas}<ul class="cells">\n{cells}</ul></details>\n'
+
+    def folded(self, kind: str = "") -> str:
+        """The beginning of what is folded away unless it was asked for."""
+        summary = self.say(Message("The arithmetic of every cell"))
+        return f"<details{kind}{' open' if self.view.expand else ''}><summary>{summary}</summary>"
 
     def equations(self, item: Item) -> Iterator[str]:
         """The formula with its matrices, for each head, where it fits."""
@@ -318,19 +312,12 @@ def anchor(item: Item) -> str:
     return f"attncli-{escape(''.join(item.id.split()))}"
 
 
-def _formula(latex: str) -> str:
-    return f'<div class="formula">{as_mathml(latex, "block")}</div>\n'
-
-
-def _space(pad: str) -> str:
-    return f' data-pad="{pad}"' if pad else ""
-
-
-def padding(texts: list[str]) -> list[tuple[str, str]]:
+def padding(numbers: Iterable[str]) -> list[tuple[str, str]]:
     """Each number of a column, and the decimals it would need to reach as far as the longest: ("2", ".000").
 
     The style shows these without ink, so that points stand under one another in any font.
     """
+    texts = list(numbers)
     tails = [len(text) - len(bare) for text, bare in zip(aligned(texts), texts, strict=True)]
     return [
         (text, ("." if "." not in text else "") + "0" * (tail - ("." not in text)) if tail else "")
