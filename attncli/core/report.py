@@ -30,7 +30,7 @@ class Column(Record):
 
     id: str
     text: Message | str
-    values: Sequence[TableCell]
+    values: Sequence[TableCell] = ()
     digits: int = 4
     joined: bool = False
 
@@ -41,6 +41,11 @@ class Table(Record):
     id: str
     title: Message
     columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, id: str, title: Message, rows: Sequence[Mapping[str, TableCell]], *columns: Column) -> Table:
+        """Columns that take their cells from rows, by their ids."""
+        return cls(id, title, tuple(column.changed(values=[row[column.id] for row in rows]) for column in columns))
 
     @property
     def rows(self) -> tuple[tuple[TableCell, ...], ...]:

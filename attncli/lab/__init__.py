@@ -52,13 +52,17 @@ class Option(Record):
         return self.metavar if self.kind == "problem" else f"--{self.name.replace('_', '-')}"
 
 
+#: Every setting's value, by name.
+Settings = Mapping[str, Any]
+
+
 class Experiment(Record):
     """An experiment: a line on it, what can be set, and `run(seed, settings) -> Report`."""
 
     name: str
     text: str
     settings: tuple[Option, ...]
-    run: Callable[[int, Mapping[str, Any]], Report]
+    run: Callable[[int, Settings], Report]
 
 
 def names() -> list[str]:
@@ -80,7 +84,7 @@ def get(name: str) -> Experiment:
     return experiment
 
 
-def values_of(experiment: Experiment, words: Mapping[str, Any], language: Language) -> dict[str, Any]:
+def values_of(experiment: Experiment, words: Mapping[str, Any], language: Language) -> Settings:
     """Every setting's value: what was written, or its default; None for those that another one replaces.
 
     Raises

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
 from attncli.core.report import Column, Maps, Report, ReportPart, Table
-from attncli.lab import Experiment, Option
+from attncli.lab import Experiment, Option, Settings
 from attncli.lab.softmax import entropy
 from attncli.problems.problem import Problem
 
@@ -36,7 +34,7 @@ class Seen(Record):
     keys: tuple[str, ...]
 
 
-def run(seed: int, settings: Mapping[str, Any]) -> Report:
+def run(seed: int, settings: Settings) -> Report:
     """The heads of a problem, or of seeded weights for a sentence, side by side."""
     problem: Problem | None = settings["problem"]
     seen, opening, others = _seeded(seed, settings) if problem is None else _of_problem(problem)
@@ -83,7 +81,7 @@ def tokens(text: str) -> tuple[str, ...]:
     return found
 
 
-def _seeded(seed: int, settings: Mapping[str, Any]) -> tuple[Seen, Message, tuple[ReportPart, ...]]:
+def _seeded(seed: int, settings: Settings) -> tuple[Seen, Message, tuple[ReportPart, ...]]:
     """Random embeddings, one for each different token, and random weights; the model `multi_head` does the rest."""
     names, heads, width = tokens(settings["text"]), settings["heads"], settings["d_model"]
     if width % heads:

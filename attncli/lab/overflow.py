@@ -15,8 +15,8 @@ from attncli.core.graph import Trace
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, InputError, Listed, Message
 from attncli.core.record import Record
-from attncli.core.report import Column, Report, ReportPart, Span, Spans, Table
-from attncli.lab import Experiment, Option
+from attncli.core.report import Column, Report, ReportPart, Span, Spans, Table, TableCell
+from attncli.lab import Experiment, Option, Settings
 from attncli.problems.problem import Problem
 
 Floats = type[np.floating[Any]]
@@ -58,7 +58,7 @@ def _last(kind: Floats, holds: Callable[[np.floating[Any]], bool]) -> np.floatin
     return as_float(low)
 
 
-def run(seed: int, settings: Mapping[str, Any]) -> Report:
+def run(seed: int, settings: Settings) -> Report:
     """The limits of the three types, softmax with and without the maximum taken away, and the order pitfall."""
     logits = settings["logits"]
     _check(logits)
@@ -76,6 +76,9 @@ def _check(logits: tuple[float, ...]) -> None:
                 number=f"{number:g}",
                 most=f"{most:g}",
             )
+
+
+_TYPE = Column("type", Message("type"))
 
 
 def _about_limits(found: Mapping[str, Limits]) -> tuple[ReportPart, ...]:
@@ -96,42 +99,33 @@ def _about_limits(found: Mapping[str, Limits]) -> tuple[ReportPart, ...]:
             Message("Where e^x is neither ∞ nor 0"),
             tuple(Span(name, one.smallest_x, one.largest_x) for name, one in found.items()),
         ),
-        Table(
+        Table.of(
             "limits",
             Message("The last x before e^x overflows and before it becomes 0"),
-            (
-                Column("type", Message("type"), tuple(found)),
-                Column("largest_x", Message("largest x"), [one.largest_x for one in found.values()], 7),
-                Column("largest", power, [one.largest for one in found.values()], joined=True),
-                Column("smallest_x", Message("smallest x"), [one.smallest_x for one in found.values()], 7),
-                Column("smallest", power, [one.smallest for one in found.values()], joined=True),
-            ),
+            [{"type": name, **vars(one)} for name, one in found.items()],
+            _TYPE,
+            Column("largest_x", Message("largest x"), digits=7),
+            Column("largest", power, joined=True),
+            Column("smallest_x", Message("smallest x"), digits=7),
+            Column("smallest", power, joined=True),
         ),
     )
 
 
-class ByType(Record):
-    """Softmax in every type of floats, each way: the lines of a table, and the types in which the first way loses it."""
-
-    types: list[str]
-    ways: list[Message]
-    traces: list[Trace]
-    lost: list[str]
-
-    def weight(self, key: int) -> list[float]:
-        """The weight of a key, line by line."""
-        return [float(trace["A"][0, key]) for trace in self.traces]
-
-
-def _in_every_type(ways: Mapping[str, Message], evaluated: Callable[[Floats, str], Trace]) -> ByType:
-    """The types and ways of a table line by line, what was calculated there, and the types in which it is lost the first way."""
-    found = [(name, way, evaluated(kind, way)) for name, kind in TYPES.items() for way in ways]
-    return ByType(
-        [name for name, _, _ in found],
-        [ways[way] for _, way, _ in found],
-        [trace for _, _, trace in found],
-        [name for name, way, trace in found if way == next(iter(ways)) and np.isnan(trace["A"]).any()],
-    )
+def _in_every_type(
+    column: str, ways: Mapping[str, Message], evaluated: Callable[[Floats, str], Trace]
+) -> tuple[list[dict[str, TableCell]], list[str]]:
+    """Softmax in every type of floats, each way, line by line; and the types in which it is lost the first way."""
+    rows: list[dict[str, TableCell]] = []
+    lost = []
+    for name, kind in TYPES.items():
+        for way, words in ways.items():
+            trace = evaluated(kind, way)
+            weights = {f"A{key}": float(weight) for key, weight in enumerate(trace["A"][0], start=1)}
+            rows.append({"type": name, column: words, "row_sum": float(trace["row_sum"].item()), **weights})
+            if way == next(iter(ways)) and np.isnan(trace["A"]).any():
+                lost.append(name)
+    return rows, lost
 
 
 def softmax_in(kind: Floats, logits: tuple[float, ...], subtract: str) -> Trace:
@@ -143,26 +137,19 @@ def softmax_in(kind: Floats, logits: tuple[float, ...], subtract: str) -> Trace:
 
 def _about_softmax(logits: tuple[float, ...]) -> tuple[ReportPart, ...]:
     ways = {"none": Message("plain"), "max": Message("maximum subtracted")}
-    found = _in_every_type(ways, lambda kind, way: softmax_in(kind, logits, way))
-    table = Table(
-        "softmax",
-        Message("Softmax of these logits"),
-        (
-            Column("type", Message("type"), found.types),
-            Column("way", Message("way"), found.ways),
-            *(
-                Column(f"A{key + 1}", Message("weight of {logit}", logit=logit), found.weight(key))
-                for key, logit in enumerate(logits)
-            ),
-        ),
+    rows, lost = _in_every_type("way", ways, lambda kind, way: softmax_in(kind, logits, way))
+    weights = (
+        Column(f"A{key}", Message("weight of {logit}", logit=logit)) for key, logit in enumerate(logits, start=1)
     )
-    if found.lost:
+    way = Column("way", Message("way"))
+    table = Table.of("softmax", Message("Softmax of these logits"), rows, _TYPE, way, *weights)
+    if lost:
         return table, Message(
             "Plain softmax, e^x divided by the sum, fails here in {types}: e^x is ∞, so the sum is ∞, and ∞/∞ is not a"
             " number (NaN), while a finite e^x divided by ∞ is 0. Take the maximum {most} away from every logit first: now"
             " the largest power is e^0 = 1 and nothing can overflow. The weights stay the same, because the factor"
             " e^−{most} cancels in the division.",
-            types=Listed(found.lost),
+            types=Listed(lost),
             most=max(logits),
         )
     return table, Message(
@@ -187,34 +174,30 @@ def _masked(kind: Floats, hidden: float, max_over: str) -> Trace:
 
 def _about_order(hidden: float, limits_of: Mapping[str, Limits]) -> tuple[ReportPart, ...]:
     ways = {"all": Message("all scores"), "visible": Message("visible ones")}
-    found = _in_every_type(ways, lambda kind, way: _masked(kind, hidden, way))
+    rows, lost = _in_every_type("maximum", ways, lambda kind, way: _masked(kind, hidden, way))
     scores = (*_VISIBLE, hidden)
-    table = Table(
+    table = Table.of(
         "order",
         Message("Scores {scores}, the last one hidden by the mask", scores=Listed(f"{s:g}" for s in scores)),
-        (
-            Column("type", Message("type"), found.types),
-            Column("maximum", Message("maximum over"), found.ways),
-            Column("row_sum", Message("sum of e^x"), [float(trace["row_sum"].item()) for trace in found.traces]),
-            *(
-                Column(f"A{key + 1}", Message("weight {number}", number=key + 1), found.weight(key))
-                for key in range(len(scores))
-            ),
-        ),
+        rows,
+        _TYPE,
+        Column("maximum", Message("maximum over")),
+        Column("row_sum", Message("sum of e^x")),
+        *(Column(f"A{key}", Message("weight {number}", number=key)) for key in range(1, len(scores) + 1)),
     )
     survives = Message(
         "Here the row survives in all three types, because the difference is only {gap}.", gap=hidden - max(_VISIBLE)
     )
     is_lost = Message(
         "In {types} every visible e^x becomes 0, so does the sum, and 0/0 is NaN: the row is lost.",
-        types=Listed(found.lost),
+        types=Listed(lost),
     )
     order = Message(
         "The order matters too. If the maximum is taken over all scores, the hidden {hidden} is taken away from the visible"
         " ones, which are at most {best}. {result}",
         hidden=hidden,
         best=max(_VISIBLE),
-        result=is_lost if found.lost else survives,
+        result=is_lost if lost else survives,
     )
     enough = Message(
         "A hidden score has to be only about {gap16} larger than the visible ones in float16, {gap32} in float32 and"

@@ -7,8 +7,6 @@ sum of the squares of those left out (Eckart and Young, Psychometrika 1, 1936).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.core.record import Record
 from attncli.core.report import Column, Plot, Report, Table, Trend
-from attncli.lab import Experiment, Option
+from attncli.lab import Experiment, Option, Settings
 from attncli.problems.problem import Problem
 
 #: Rows and columns of a matrix of one's own.
@@ -60,18 +58,19 @@ def decomposed(letter: str, name: Message, values: FloatArray) -> Decomposed:
     return Decomposed(letter, name, values, singular * unit, errors)
 
 
-def run(seed: int, settings: Mapping[str, Any]) -> Report:
+def run(seed: int, settings: Settings) -> Report:
     """Decompose scores, weights and a projection (or a matrix of one's own), and calculate what a rank saves."""
-    own = settings["matrix"]
-    found = _own(own) if own is not None else _random(seed, settings["size"], settings["d_k"])
-    ranks = settings["ranks"] or _ranks(found[0].singular.size)
-    most = found[0].singular.size
+    own, d_k = settings["matrix"], settings["d_k"]
+    found = _own(own) if own is not None else _random(seed, settings["size"], d_k)
+    height, width = found[0].values.shape
+    most = min(height, width)
+    ranks = settings["ranks"] or _ranks(most)
     if max(ranks) > most:
         raise InputError(
             "--ranks: {rank} is too much. The matrix is {rows}×{columns}, so its rank is at most {most}.",
             rank=max(ranks),
-            rows=found[0].values.shape[0],
-            columns=found[0].values.shape[1],
+            rows=height,
+            columns=width,
             most=most,
         )
     if settings["rank"] > settings["width"]:
@@ -81,10 +80,23 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
             rank=settings["rank"],
             width=settings["width"],
         )
+    what, needed = _about_own(found[0]) if own is not None else _about_random(found, d_k, seed)
     parts = (
-        _opening(found, settings, seed),
+        Message(
+            "{matrices} The best approximation of rank r keeps the r largest singular values; no other matrix of that rank comes"
+            " nearer.",
+            matrices=what,
+        ),
         *_errors(found, ranks),
-        *_conclusions(found, settings),
+        needed,
+        Message(
+            "Two factors of rank r hold r · ({height} + {width}) numbers instead of {height} · {width} = {all}: they save something only"
+            " below rank {limit}.",
+            height=height,
+            width=width,
+            all=height * width,
+            limit=height * width / (height + width),
+        ),
         _singular(found, ranks),
         *_from_sizes(settings["width"], settings["rank"]),
     )
@@ -141,24 +153,43 @@ def _ranks(most: int) -> tuple[int, ...]:
     return (*powers, most)
 
 
-def _opening(found: list[Decomposed], settings: Mapping[str, Any], seed: int) -> Message:
-    height, width = found[0].values.shape
-    if settings["matrix"] is not None:
-        of = Message(
-            "Your matrix is {height}×{width} and has rank {rank}.", height=height, width=width, rank=found[0].rank
-        )
-    else:
-        of = Message(
-            "Three {size}×{size} matrices: the scores S = Q Kᵀ/√d_k of {size} random tokens with d_k = {d_k}, their attention weights"
-            " A = softmax(S), and a random projection W (seed {seed}).",
-            size=height,
-            d_k=settings["d_k"],
-            seed=seed,
-        )
-    return Message(
-        "{matrices} The best approximation of rank r keeps the r largest singular values; no other matrix of that rank comes"
-        " nearer.",
-        matrices=of,
+#: An error up to which an approximation is called good here.
+_GOOD = 0.1
+
+
+def _about_own(own: Decomposed) -> tuple[Message, Message]:
+    """What the matrix is, and the rank that it needs."""
+    height, width = own.values.shape
+    what = Message("Your matrix is {height}×{width} and has rank {rank}.", height=height, width=width, rank=own.rank)
+    return what, Message(
+        "To come within {good} of it (relative error), rank {needed} is needed.", good=_GOOD, needed=own.needed(_GOOD)
+    )
+
+
+def _about_random(found: list[Decomposed], d_k: int, seed: int) -> tuple[Message, Message]:
+    """What the matrices are, and the rank that each of them needs."""
+    scores, weights, projection = found
+    size = len(scores.values)
+    what = Message(
+        "Three {size}×{size} matrices: the scores S = Q Kᵀ/√d_k of {size} random tokens with d_k = {d_k}, their attention weights"
+        " A = softmax(S), and a random projection W (seed {seed}).",
+        size=size,
+        d_k=d_k,
+        seed=seed,
+    )
+    return what, Message(
+        "The scores have rank {rank}, for Q and K have only d_k = {d_k} {columns}: from there on nothing is lost. Softmax is not linear,"
+        " so the weights have rank {weights_rank}. For an error of at most {good} the scores need rank {scores},"
+        " the weights {weights}, and the random projection {projection} of {size}: random numbers have no pattern that a low"
+        " rank could use; trained weights often have one.",
+        rank=scores.rank,
+        d_k=d_k,
+        weights_rank=weights.rank,
+        good=_GOOD,
+        scores=scores.needed(_GOOD),
+        weights=weights.needed(_GOOD),
+        projection=projection.needed(_GOOD),
+        size=size,
     )
 
 
@@ -201,44 +232,6 @@ def _singular(found: list[Decomposed], ranks: tuple[int, ...]) -> Table:
         Message("Singular values, the largest first"),
         (Column("number", Message("number"), ranks), *columns),
     )
-
-
-#: An error up to which an approximation is called good here.
-_GOOD = 0.1
-
-
-def _conclusions(found: list[Decomposed], settings: Mapping[str, Any]) -> tuple[Message, Message]:
-    height, width = found[0].values.shape
-    paying = Message(
-        "Two factors of rank r hold r · ({height} + {width}) numbers instead of {height} · {width} = {all}: they save something only"
-        " below rank {limit}.",
-        height=height,
-        width=width,
-        all=height * width,
-        limit=height * width / (height + width),
-    )
-    if settings["matrix"] is not None:
-        return Message(
-            "To come within {good} of it (relative error), rank {needed} is needed.",
-            good=_GOOD,
-            needed=found[0].needed(_GOOD),
-        ), paying
-    scores, weights, projection = found
-    needed = Message(
-        "The scores have rank {rank}, for Q and K have only d_k = {d_k} {columns}: from there on nothing is lost. Softmax is not linear,"
-        " so the weights have rank {weights_rank}. For an error of at most {good} the scores need rank {scores},"
-        " the weights {weights}, and the random projection {projection} of {size}: random numbers have no pattern that a low"
-        " rank could use; trained weights often have one.",
-        rank=scores.rank,
-        d_k=settings["d_k"],
-        weights_rank=weights.rank,
-        good=_GOOD,
-        scores=scores.needed(_GOOD),
-        weights=weights.needed(_GOOD),
-        projection=projection.needed(_GOOD),
-        size=height,
-    )
-    return needed, paying
 
 
 def _from_sizes(width: int, rank: int) -> tuple[Table, Message]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from attncli.core.matrix import as_matrix
 from attncli.core.message import N_, LimitError, Message
-from attncli.core.record import Record
 from attncli.core.report import Column, Plot, Report, ReportPart, Table, Trend
-from attncli.lab import Experiment, Option
+from attncli.lab import Experiment, Option, Settings
 from attncli.lab.softmax import behaviour
 from attncli.problems.problem import Problem
 
@@ -22,32 +21,16 @@ _QUERIES = 500
 _MOST_NUMBERS = 8_000_000
 
 
-class Measured(Record):
-    """What was measured, an entry for every d_k.
-
-    Parameters
-    ----------
-    variance, scaled : of q·k, and of q·k/√d_k
-    chance : the standard deviation of `variance` from sample to sample, in theory
-    largest, gradient : means over the queries, without the scale; `largest_scaled`, `gradient_scaled`: with it
-    """
-
-    d_k: tuple[int, ...]
-    variance: tuple[float, ...]
-    chance: tuple[float, ...]
-    scaled: tuple[float, ...]
-    largest: tuple[float, ...]
-    largest_scaled: tuple[float, ...]
-    gradient: tuple[float, ...]
-    gradient_scaled: tuple[float, ...]
+#: What was measured at one d_k, by the names of the columns it stands in.
+Measured = Mapping[str, float]
 
 
-def run(seed: int, settings: Mapping[str, Any]) -> Report:
+def run(seed: int, settings: Settings) -> Report:
     """Measure for every d_k, and say what the last of them shows."""
     widths, samples, keys = settings["d_k"], settings["samples"], settings["keys"]
     for width in widths:
         _check_size(width, samples, keys)
-    measured = Measured(*zip(*(_measure(seed, width, samples, keys) for width in widths), strict=True))
+    measured = [_measure(seed, width, samples, keys) for width in widths]
     parts = (*_about_variance(measured, samples, seed), *_about_softmax(measured, keys))
     return Report("scaling", Message("Why scores are divided by √d_k"), seed, settings, parts)
 
@@ -64,8 +47,8 @@ def _check_size(width: int, samples: int, keys: int) -> None:
             )
 
 
-def _measure(seed: int, width: int, samples: int, keys: int) -> tuple[float, ...]:
-    """An entry of every field of `Measured`."""
+def _measure(seed: int, width: int, samples: int, keys: int) -> Measured:
+    """The variance of q·k and of q·k/√d_k; means over the queries of what softmax makes of their scores, without the scale and with it."""
     random = np.random.default_rng([seed, width])  # so that a width's numbers do not depend on the other widths
     pairs = Problem(
         model="dot_variance",
@@ -83,9 +66,18 @@ def _measure(seed: int, width: int, samples: int, keys: int) -> tuple[float, ...
     scaled = "scaled" if "scaled" in meeting else "scores"  # with d_k = 1 there is nothing to scale
     scores = meeting.evaluate(until=("scores", scaled))
     without, with_ = behaviour(scores["scores"][:, 0]), behaviour(scores[scaled][:, 0])
-    means = (values.mean() for values in (without.largest, with_.largest, without.gradient, with_.gradient))
-    variances = spread["variance"].item(), _chance(width, samples), spread["scaled_variance"].item()
-    return width, *variances, *map(float, means)
+    variance = spread["variance"].item()
+    return {
+        "d_k": width,
+        "variance": variance,
+        "chance": _chance(width, samples),
+        "std": math.sqrt(variance),
+        "scaled_variance": spread["scaled_variance"].item(),
+        "largest": float(without.largest.mean()),
+        "largest_scaled": float(with_.largest.mean()),
+        "gradient": float(without.gradient.mean()),
+        "gradient_scaled": float(with_.gradient.mean()),
+    }
 
 
 def _chance(width: int, samples: int) -> float:
@@ -93,8 +85,14 @@ def _chance(width: int, samples: int) -> float:
     return math.sqrt((2 * width**2 + 6 * width) / samples)
 
 
-def _about_variance(measured: Measured, samples: int, seed: int) -> tuple[ReportPart, ...]:
-    std = [math.sqrt(variance) for variance in measured.variance]
+def _against_d_k(
+    measured: Sequence[Measured], title: Message, names: Mapping[str, Message | str], **scale: Any
+) -> Plot:
+    trends = (Trend(text, [one[name] for one in measured]) for name, text in names.items())
+    return Plot(title, "d_k", [one["d_k"] for one in measured], tuple(trends), log_x=True, **scale)
+
+
+def _about_variance(measured: Sequence[Measured], samples: int, seed: int) -> tuple[ReportPart, ...]:
     return (
         Message(
             "A score q·k adds up d_k products. Each product of two independent numbers with mean 0 and variance 1 has"
@@ -103,78 +101,61 @@ def _about_variance(measured: Measured, samples: int, seed: int) -> tuple[Report
             samples=samples,
             seed=seed,
         ),
-        Plot(
+        _against_d_k(
+            measured,
             Message("Variance of the scores, against d_k"),
-            "d_k",
-            measured.d_k,
-            (Trend("q·k", measured.variance), Trend("q·k/√d_k", measured.scaled)),
-            log_x=True,
+            {"variance": "q·k", "scaled_variance": "q·k/√d_k"},
             log_y=True,
         ),
-        Table(
+        Table.of(
             "variance",
             Message("The measured variances"),
-            (
-                Column("d_k", Message("d_k (theory)"), measured.d_k),
-                Column("variance", Message("variance of q·k"), measured.variance),
-                Column("chance", Message("± by chance"), measured.chance, 2),
-                Column("std", Message("standard deviation"), std),
-                Column("scaled_variance", Message("variance of q·k/√d_k"), measured.scaled),
-            ),
+            measured,
+            Column("d_k", Message("d_k (theory)")),
+            Column("variance", Message("variance of q·k")),
+            Column("chance", Message("± by chance"), digits=2),
+            Column("std", Message("standard deviation")),
+            Column("scaled_variance", Message("variance of q·k/√d_k")),
         ),
         Message(
-            "At d_k = {d} theory says {d}, and {variance} was measured; chance moves this by about {chance}."
-            " So a score is typically {std} away from 0. Divided by √{d}, its variance is {scaled}:"
+            "At d_k = {d_k} theory says {d_k}, and {variance} was measured; chance moves this by about {chance}."
+            " So a score is typically {std} away from 0. Divided by √{d_k}, its variance is {scaled_variance}:"
             " the scale brings it back to 1, whatever d_k is.",
-            d=measured.d_k[-1],
-            variance=measured.variance[-1],
-            chance=measured.chance[-1],
-            std=std[-1],
-            scaled=measured.scaled[-1],
+            **measured[-1],
         ),
     )
 
 
-def _about_softmax(measured: Measured, keys: int) -> tuple[ReportPart, ...]:
+def _about_softmax(measured: Sequence[Measured], keys: int) -> tuple[ReportPart, ...]:
     with_scale = Message("with the scale")
     return (
-        Plot(
+        _against_d_k(
+            measured,
             Message("Largest of {keys} attention weights, against d_k", keys=keys),
-            "d_k",
-            measured.d_k,
-            (
-                Trend(Message("without the scale"), measured.largest),
-                Trend(Message("with it"), measured.largest_scaled),
-            ),
-            log_x=True,
+            {"largest": Message("without the scale"), "largest_scaled": Message("with it")},
             low=0.0,
             high=1.0,
         ),
-        Table(
+        Table.of(
             "softmax",
             Message("What softmax makes of the scores"),
-            (
-                Column("d_k", "d_k", measured.d_k),
-                Column("largest", Message("largest weight, without"), measured.largest),
-                Column("largest_scaled", with_scale, measured.largest_scaled, joined=True),
-                Column("gradient", Message("norm of the gradient, without"), measured.gradient),
-                Column("gradient_scaled", with_scale, measured.gradient_scaled, joined=True),
-            ),
+            measured,
+            Column("d_k", "d_k"),
+            Column("largest", Message("largest weight, without")),
+            Column("largest_scaled", with_scale, joined=True),
+            Column("gradient", Message("norm of the gradient, without")),
+            Column("gradient_scaled", with_scale, joined=True),
         ),
         Message(
-            "Here each of {queries} queries meets {keys} keys. At d_k = {d} the largest weight is {largest} on average"
+            "Here each of {queries} queries meets {keys} keys. At d_k = {d_k} the largest weight is {largest} on average"
             " without the scale, and {largest_scaled} with it (all alike would be {alike}). How much gradient gets through"
             " softmax (the norm of its Jacobian, the table of how much every weight moves with every score) is {gradient}"
             " without and {gradient_scaled} with it. The nearer one weight"
             " comes to 1, the less gradient is left for the scores to learn from: that is why they are divided by √d_k.",
             queries=_QUERIES,
             keys=keys,
-            d=measured.d_k[-1],
-            largest=measured.largest[-1],
-            largest_scaled=measured.largest_scaled[-1],
             alike=1 / keys,
-            gradient=measured.gradient[-1],
-            gradient_scaled=measured.gradient_scaled[-1],
+            **measured[-1],
         ),
     )
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +10,7 @@ from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.core.record import Record
 from attncli.core.report import Column, Plot, Report, ReportPart, Table, Trend
-from attncli.lab import Experiment, Option
+from attncli.lab import Experiment, Option, Settings
 from attncli.problems.problem import Problem
 
 #: From this weight on softmax counts as saturated here.
@@ -55,7 +53,7 @@ def entropy(weights: FloatArray) -> FloatArray:
     return total + 0.0  # no −0
 
 
-def run(seed: int, settings: Mapping[str, Any]) -> Report:
+def run(seed: int, settings: Settings) -> Report:
     """Multiply the logits by every factor, and find where softmax is saturated."""
     logits, factors = _logits(seed, settings), np.asarray(settings["factors"])
     seen = behaviour(factors[:, None] * logits)
@@ -68,11 +66,10 @@ def run(seed: int, settings: Mapping[str, Any]) -> Report:
     return Report("softmax", Message("Softmax as the logits grow"), seed, shown, parts)
 
 
-def _logits(seed: int, settings: Mapping[str, Any]) -> FloatArray:
+def _logits(seed: int, settings: Settings) -> FloatArray:
     given = settings["logits"]
     if given is None:
-        random: FloatArray = np.random.default_rng(seed).standard_normal(settings["keys"])
-        return random
+        return np.random.default_rng(seed).standard_normal((settings["keys"],))
     if len(given) < 2:
         raise InputError(
             "--logits: softmax needs at least two numbers to share 1 between. Write several, like “2 1 0”."

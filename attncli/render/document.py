@@ -6,7 +6,7 @@ a file, and blocks become text by the printer of a format (terminal.py, markdown
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from attncli.core.message import Language, Message
@@ -189,6 +189,14 @@ class Grid(Record):
     @property
     def has_boxes(self) -> bool:
         return any(cell is None for row in self.cells for cell in row)
+
+
+def with_names(
+    rows: Iterable[str], columns: Iterable[str], cells: Iterable[Sequence[str]], *, lead: bool
+) -> list[list[str]]:
+    """The lines of a matrix below the names of its columns; with `lead` behind the names of its rows."""
+    heads = ["", *columns] if lead else list(columns)
+    return [heads, *([name, *row] if lead else list(row) for name, row in zip(rows, cells, strict=True))]
 
 
 class Grids(Record):

@@ -25,8 +25,8 @@ from attncli.render.document import (
     Tabular,
     TabularColumn,
 )
-from attncli.render.equations import LATEX_SIGNS, about, block_sign, values_latex, values_width, with_matrices
 from attncli.render.formula import as_mathml, as_text
+from attncli.render.latex import LATEX_SIGNS, about, block_sign, values_latex, values_width, with_matrices
 from attncli.render.run import page as page_of
 from attncli.render.run import source
 from attncli.render.text import aligned, clean

@@ -1,12 +1,21 @@
-"""LaTeX: a fragment of a run, to be put into a document that loads amsmath; worksheets as documents."""
+r"""LaTeX: a fragment of a run, to be put into a document that loads amsmath; worksheets as documents; formulas for every page.
+
+Formulas have their numbers put in, S = Q K^{\top} = [1 2] [1 0; 0 1]^{\top} = [1 2]; they stand in maths mode and work with
+amsmath as well as with KaTeX and MathJax.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from unicodedata import east_asian_width
 
+import numpy as np
+
+from attncli.arithmetic import Value
 from attncli.core.message import Message
+from attncli.core.terms import Index, Term
 from attncli.locale.fit import columns
+from attncli.render.arithmetic import ABOUT, EQUAL, ShowCell
 from attncli.render.document import (
     Block,
     Fields,
@@ -23,11 +32,11 @@ from attncli.render.document import (
     Symbol,
     Tabular,
     say_in,
+    with_names,
 )
-from attncli.render.equations import about, arithmetic, equation, escaped, is_named, values_latex, values_width
-from attncli.render.formula import as_latex, as_text
+from attncli.render.formula import as_latex, as_text, put_in
 from attncli.render.run import page
-from attncli.render.text import clean
+from attncli.render.text import cell_name, clean, constant_latex, number_latex, number_text, printable
 from attncli.render.view import Item, Panel, View
 
 #: Characters that fit between the margins of a page, and rows that fit well on one.
@@ -100,11 +109,10 @@ class Latex:
                 yield r"\quad ".join(rf"{text(field)}\enspace\underline{{\hspace{{45mm}}}}" for field in block.names)
 
     def table(self, table: Tabular) -> str:
-        lines = [" & ".join(" ".join(map(self.words, column.head)) for column in table.columns) + r" \\ \hline"]
-        lines += [" & ".join(map(self.cell, row)) + r" \\" for row in table.rows]
+        heads = [" ".join(map(self.words, column.head)) for column in table.columns]
         layout = "".join("r" if column.is_number else "l" for column in table.columns)
-        body = "\n  ".join(lines)
-        return f"\\begin{{center}}\n\\begin{{tabular}}{{{layout}}}\n  {body}\n\\end{{tabular}}\n\\end{{center}}"
+        body = _lines_of_cells("tabular", layout, [heads, *(map(self.cell, row) for row in table.rows)])
+        return f"\\begin{{center}}\n{body}\n\\end{{center}}"
 
     def cell(self, cell: Said | Symbol) -> str:
         return f"${as_latex(cell.latex)}$" if isinstance(cell, Symbol) else self.words(cell)
@@ -168,10 +176,10 @@ def _where(rows: range, columns: range) -> Message:
 def _pieces(item: Item, block: Panel, named: bool) -> Iterator[tuple[range, range]]:
     """Ranges of rows and columns that fit on a page."""
     count_rows, count_columns = block.values.shape
-    room = _WIDTH - max(map(_cells, block.rows), default=0) if named else _WIDTH
+    room = _WIDTH - max(map(columns, block.rows), default=0) if named else _WIDTH
     widths = [values_width(block.values[:, j : j + 1], item.decimals) for j in range(count_columns)]
     if named:
-        widths = [max(width, _cells(name) + 2) for width, name in zip(widths, block.columns, strict=True)]
+        widths = [max(width, columns(name) + 2) for width, name in zip(widths, block.columns, strict=True)]
     for top in range(0, count_rows, _ROWS):
         left = 0
         while left < count_columns:
@@ -182,26 +190,25 @@ def _pieces(item: Item, block: Panel, named: bool) -> Iterator[tuple[range, rang
             left = right
 
 
-def _cells(words: str) -> int:
-    """How wide text is: a Chinese character takes two places."""
-    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in words)
-
-
 def _named(item: Item, block: Panel, rows: range, columns: range) -> str:
     """The numbers with the names of their rows and columns around them."""
-    named = any(block.rows)
-    lead = [""] if named else []
-    lines = [" & ".join(lead + [_name(block.columns[j]) for j in columns]) + r" \\ \hline"]
-    for i in rows:
-        numbers = [item.latex(block.values[i, j]) for j in columns]
-        lines.append(" & ".join(([_name(block.rows[i])] if named else []) + numbers) + r" \\")
-    layout = ("r|" if named else "") + "r" * len(columns)
-    body = "\n  ".join(lines)
-    return f"\\begin{{array}}{{{layout}}}\n  {body}\n\\end{{array}}"
+    heads = [_name(block.columns[j]) for j in columns]
+    names = [_name(block.rows[i]) for i in rows]
+    lines = [[item.latex(block.values[i, j]) for j in columns] for i in rows]
+    layout = ("r|" if any(block.rows) else "") + "r" * len(columns)
+    return _lines_of_cells("array", layout, with_names(names, heads, lines, lead=any(block.rows)))
 
 
 def _name(name: str) -> str:
     return rf"\text{{{text(name)}}}" if name else ""
+
+
+def _lines_of_cells(environment: str, layout: str, lines: Iterable[Iterable[str]], *, ruled: bool = False) -> str:
+    """A table in its environment, a rule under the first line, or under every one."""
+    first, *others = (" & ".join(line) + r" \\" for line in lines)
+    rule = r" \hline" * ruled
+    body = "\n  ".join([first + r" \hline", *(line + rule for line in others)])
+    return f"\\begin{{{environment}}}{{{layout}}}\n  {body}\n\\end{{{environment}}}"
 
 
 def _listed(lines: list[str]) -> str:
@@ -211,19 +218,235 @@ def _listed(lines: list[str]) -> str:
 
 def _grid(grid: Grid) -> str:
     symbol = "" if as_text(grid.symbol) == grid.name else f" ${as_latex(grid.symbol)}$"
-    lead = any(grid.rows)
-    rows = [" & ".join(([""] if lead else []) + [text(name) for name in grid.columns]) + r" \\ \hline"]
-    for name, row in zip(grid.rows, grid.cells, strict=True):
-        cells = ["\\blank" if cell is None else text(cell) for cell in row]
-        rows.append(" & ".join(([text(name)] if lead else []) + cells) + r" \\ \hline")
-    layout = ("r|" if lead else "|") + "r|" * len(grid.columns)
-    body = "\n  ".join(rows)
-    return (
-        f"\\begin{{tabular}}[t]{{@{{}}l@{{}}}}\\texttt{{{text(grid.name)}}}{symbol} {{\\small {text(grid.note)}}}\\\\[1mm]\n"
-        f"\\begin{{tabular}}{{{layout}}}\n  {body}\n\\end{{tabular}}\\end{{tabular}}"
-    )
+    cells = [[r"\blank" if cell is None else text(cell) for cell in row] for row in grid.cells]
+    lines = with_names(map(text, grid.rows), map(text, grid.columns), cells, lead=any(grid.rows))
+    layout = ("r|" if any(grid.rows) else "|") + "r|" * len(grid.columns)
+    title = rf"\texttt{{{text(grid.name)}}}{symbol} {{\small {text(grid.note)}}}"
+    body = _lines_of_cells("tabular", layout, lines, ruled=True)
+    return f"\\begin{{tabular}}[t]{{@{{}}l@{{}}}}{title}\\\\[1mm]\n{body}\\end{{tabular}}"
 
 
 def text(words: str) -> str:
     """Words as LaTeX text: specials escaped, signs of mathematics in maths mode."""
     return "".join(_MATHS.get(sign, sign) for sign in escaped(clean(words)))
+
+
+# Formulas with their numbers.
+
+LATEX_SIGNS = {EQUAL: "=", ABOUT: r"\approx"}
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\textdollar{}", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", "`": r"\textquoteleft{}",
+}  # fmt: skip
+#: amsmath's bmatrix has at most this many columns unless told otherwise.
+_MOST_COLUMNS = 10
+#: A matrix with more rows is not repeated inside the formula of another.
+_MOST_ROWS = 32
+
+
+def matrix(texts: list[list[str]]) -> str:
+    r"""Numbers in LaTeX as a matrix in brackets, a line break after each \\: without it GitHub loses the \\."""
+    rows = " \\\\\n".join(" & ".join(row) for row in texts)
+    columns = max(map(len, texts), default=0)
+    if columns <= _MOST_COLUMNS:
+        return rf"\begin{{bmatrix}} {rows} \end{{bmatrix}}"
+    return rf"\left[\begin{{array}}{{{'r' * columns}}} {rows} \end{{array}}\right]"
+
+
+def values_latex(values: Value, decimals: int) -> str:
+    """A 2-D array as a matrix in brackets."""
+    return matrix([[number_latex(value, decimals) for value in row] for row in values])
+
+
+def values_width(values: Value, decimals: int) -> int:
+    """How many characters a 2-D array takes, about."""
+    widths = [max((len(number_text(value, decimals)) for value in column), default=0) for column in values.T]
+    return sum(widths) + 2 * len(widths) + 2
+
+
+def equation(view: View, item: Item, block: Panel, width: int) -> str:
+    """The symbol, its formula, the formula with the matrices put in, and the result.
+
+    Lines up under the first = where it is longer than `width` characters; the matrices are put in where
+    they fit at all.
+    """
+    sides = [as_latex(formula) for formula in (item.formula, item.numbers) if formula]
+    result = values_latex(block.values, item.decimals)
+    put_in, taken = with_matrices(view, item, block)
+    room = width - len(item.name) - 3
+    if put_in not in ("", *sides, result) and taken <= room:
+        sides.append(put_in)
+    else:
+        taken = 0
+    last = LATEX_SIGNS[block_sign(view, item, block)] if taken else "="
+    taken += len(item.formula_text) + values_width(block.values, item.decimals) + 3 * (len(sides) + 1)
+    if not sides or taken <= room:
+        return f"{' = '.join([as_latex(item.symbol), *sides])} {last} {result}"
+    lines = " \\\\\n  &= ".join(sides)
+    return f"\\begin{{aligned}}\n{as_latex(item.symbol)} &= {lines} \\\\\n  &{last} {result}\n\\end{{aligned}}"
+
+
+def block_sign(view: View, item: Item, block: Panel) -> str:
+    """`=` between a formula with its matrices and the result if it is true of every cell as printed, else `≈`."""
+    if view.run.trace.arithmetic == "exact":
+        return EQUAL
+    indices = (block.index(i, j) for i, j in np.ndindex(*block.values.shape))
+    signs = (view.sign(item.id, index, view.term(item.id, index, open_weights=False)) for index in indices)
+    return next((sign for sign in signs if sign != EQUAL), EQUAL)
+
+
+def about(view: View, width: int) -> tuple[Message, ...]:
+    """Why there are ≈ in a document, if there are any: equations true only with digits that are not printed."""
+    found = any(
+        (view.expand and view.is_about(item)) or any(_is_about(view, item, block, width) for block in item.panels)
+        for item in view.steps
+    )
+    return (view.why_about(),) if found else ()
+
+
+def _is_about(view: View, item: Item, block: Panel, width: int) -> bool:
+    put_in, taken = with_matrices(view, item, block)
+    return bool(put_in) and taken <= width - len(item.name) - 3 and block_sign(view, item, block) != EQUAL
+
+
+def with_matrices(view: View, item: Item, block: Panel) -> tuple[str, int]:
+    """The formula with its operands' numbers, and how wide they are; empty where an operand has other heads or many rows."""
+    step = item.step
+    if step is None or not step.inputs:
+        return "", 0
+    operands, taken = [], 0
+    for id in step.inputs:
+        values, places = _operand(view, id, item, block), view.run.places(id)
+        if values is None:
+            return "", 0
+        if values.ndim == 1:  # ids stand in an index: they keep their name
+            operands.append(view.run.graph.symbol(id))
+            continue
+        if len(values) > _MOST_ROWS:
+            return "", 0
+        operands.append(values_latex(values, places))
+        taken += values_width(values, places)
+    template = step.numbers() or step.formula(view.layout == "columns")
+    return put_in(template.replace(r"\operatorname{", r"\mathrm{"), operands), taken
+
+
+def _operand(view: View, id: str, item: Item, block: Panel) -> Value:
+    """An operand's numbers as shown beside `block`: its own head of them; None where the heads do not match."""
+    values = view.run.trace.numbers[id]
+    if values.ndim == 3:
+        if block.head is None or len(values) != len(item.values):
+            return None
+        values = values[block.head - 1]
+    return np.swapaxes(values, 0, 1) if view.layout == "columns" and values.ndim == 2 else values
+
+
+def arithmetic(view: View, item: Item, block: Panel) -> Iterator[str]:
+    r"""Every cell of a block: S_{1,2} = 1 \times 0 + 2 \times 1 = 2."""
+    if item.step is None:
+        return
+    for i, j in np.ndindex(*block.values.shape):
+        index = block.index(i, j)
+        yield f"{_cell_symbol(item.symbol, index, view.layout)} = {_cell(view, item, index)}"
+
+
+def _cell_symbol(latex: str, index: Index, layout: str) -> str:
+    symbol, place = as_latex(latex), cell_name("", index, layout)[1:-1]
+    return f"{symbol}_{{{place}}}" if re.fullmatch(r"\\?[A-Za-z]+", symbol) else f"({symbol})_{{{place}}}"
+
+
+def _cell(view: View, item: Item, index: Index) -> str:
+    numbers, graph = view.run.trace.numbers, view.run.graph
+
+    def show(id: str, at: Index) -> str:
+        return number_latex(numbers[id][at], view.run.places(id))
+
+    term = view.term(item.id, index)
+    left, result = term_latex(term, show), show(item.id, index)
+    if left != result:
+        return f"{left} {LATEX_SIGNS[view.sign(item.id, index, term)]} {result}"
+    if term.kind != "cell":
+        return left
+    source, place = term.place
+    return f"{_cell_symbol(graph.symbol(source), place, view.layout)} = {result}"
+
+
+def is_named(view: View, item: Item) -> bool:
+    """Whether its rows or columns carry names that were given (tokens), not just numbers."""
+    return any(axis.name in view.run.graph.labels for axis in view.run.graph.axes(item.id))
+
+
+# The arithmetic of a cell.
+
+
+def term_latex(term: Term, show: ShowCell) -> str:
+    """A term in LaTeX, its cells put in by `show`."""
+    return term.fold(show, constant_latex, _latex_over, lambda word: rf"\text{{{escaped(word)}}}")
+
+
+def _latex_over(term: Term, parts: list[str]) -> str:
+    """The LaTeX of a term from that of the terms in it."""
+    match term.kind:
+        case "sum":
+            return _sum(parts)
+        case "difference":
+            return f"{parts[0]} - {_bracketed(parts[1]) if _is_sum(parts[1]) or _negative(parts[1]) else parts[1]}"
+        case "product":
+            return r" \times ".join(
+                _bracketed(part) if _is_sum(part) or (i and _negative(part)) else part for i, part in enumerate(parts)
+            )
+        case "quotient":
+            return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
+        case "exp":
+            return f"e^{{{parts[0]}}}"
+        case "negative":
+            return (
+                f"-{parts[0]}"
+                if term.terms[0].kind in ("cell", "ln") and not _negative(parts[0])
+                else f"-{_bracketed(parts[0])}"
+            )
+        case "root":
+            return rf"\sqrt{{{parts[0]}}}"
+        case "power":
+            return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
+        case "positive":
+            return f"[{parts[0]} > 0]"
+        case "erf":
+            return rf"\mathrm{{erf}}\left({parts[0]}\right)"
+        case "tanh" | "max" | "sin" | "cos" | "ln":
+            return rf"\{term.kind}\left({', '.join(parts)}\right)"
+    raise ValueError(term.kind)
+
+
+def _sum(parts: list[str]) -> str:
+    """Terms joined by +, or by − where a single number is negative; another negative one gets brackets."""
+    out = parts[0] if parts else "0"
+    for part in parts[1:]:
+        if re.fullmatch(r"-[\d.]+", part):
+            out += f" - {part[1:]}"
+        else:
+            out += f" + {_bracketed(part) if _negative(part) else part}"
+    return out
+
+
+def _bracketed(latex: str) -> str:
+    return rf"\left({latex}\right)"
+
+
+def _negative(latex: str) -> bool:
+    return latex.startswith("-")
+
+
+def _is_sum(latex: str) -> bool:
+    """Whether a + or − stands outside all brackets, after the first sign."""
+    depth = 0
+    for i, sign in enumerate(latex):
+        depth += (sign in "{(") - (sign in "})")
+        if depth == 0 and i and sign in "+-" and latex[i - 1] == " ":
+            return True
+    return False
+
+
+def escaped(text: str) -> str:
+    """Text in which nothing is a command of LaTeX, of KaTeX or of Markdown around it."""
+    return "".join(_ESCAPES.get(sign, sign) for sign in printable(text))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from attncli.arithmetic import Number
 from attncli.core.message import Language, Message
 from attncli.core.report import Maps, Plot, Spans
 from attncli.marking.feedback import Marked
@@ -32,13 +31,14 @@ from attncli.render.document import (
     Symbol,
     Tabular,
     say_in,
+    with_names,
 )
-from attncli.render.equations import about, arithmetic, equation, is_named
 from attncli.render.formula import as_latex, as_text
+from attncli.render.latex import about, arithmetic, equation, is_named
 from attncli.render.run import page
 from attncli.render.tables import MarkedRow, marked_lines
 from attncli.render.text import printable
-from attncli.render.view import Panel, View
+from attncli.render.view import View
 
 #: Characters up to which an equation stands on one line.
 _WIDTH = 96
@@ -143,18 +143,16 @@ class Markdown:
                 yield f"#### {self.words(block.title)}"
             yield f"$$\n{equation(view, item, block, _WIDTH)}\n$$"
             if is_named(view, item):
-                yield _matrix(block, item.text)
+                names = [f"**{escaped(name)}**" if name else "" for name in block.rows]
+                yield _matrix(names, block.columns, [list(map(item.text, row)) for row in block.values])
             if view.expand and item.step is not None:
                 yield "\n".join(f"- ${line}$" for line in arithmetic(view, item, block))
 
     def grid(self, grid: Grid) -> Iterator[str]:
         symbol = "" if as_text(grid.symbol) == grid.name else f" ${as_latex(grid.symbol)}$"
         yield f"**{escaped(grid.name)}**{symbol} ({escaped(grid.note)})"
-        lead = [""] if any(grid.rows) else []
-        lines = [[*lead, *map(escaped, grid.columns)], [*("---" for _ in lead), *("---:" for _ in grid.columns)]]
-        for name, row in zip(grid.rows, grid.cells, strict=True):
-            lines.append([*([escaped(name)] if lead else []), *(cell or "&emsp;&emsp;" for cell in row)])
-        yield "\n".join(map(_row, lines))
+        cells = [[cell or "&emsp;&emsp;" for cell in row] for row in grid.cells]
+        yield _matrix(list(map(escaped, grid.rows)), grid.columns, cells)
         if grid.below:
             yield "\n".join(f"- {escaped(line)}" for line in grid.below)
 
@@ -176,15 +174,12 @@ class Markdown:
             yield from marked_lines(part, _PICTURE) if isinstance(part, Marks) else (part,)
 
 
-def _matrix(block: Panel, text: Callable[[Number], str]) -> str:
-    """The numbers with the names of their rows and columns."""
-    named = any(block.rows)
-    lines = [_row(([""] if named else []) + [escaped(name) for name in block.columns])]
-    lines.append(_row((["---"] if named else []) + ["---:"] * len(block.columns)))
-    for name, row in zip(block.rows, block.values, strict=True):
-        numbers = list(map(text, row))
-        lines.append(_row([f"**{escaped(name)}**" if name else "", *numbers] if named else numbers))
-    return "\n".join(lines)
+def _matrix(rows: Sequence[str], columns: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
+    """Cells with the names of their rows, written already, and columns."""
+    lead = any(rows)
+    heads, *lines = with_names(rows, map(escaped, columns), cells, lead=lead)
+    rule = ["---"] * lead + ["---:"] * len(columns)
+    return "\n".join(map(_row, [heads, rule, *lines]))
 
 
 def _row(cells: list[str]) -> str:

@@ -14,7 +14,7 @@ from attncli.core.terms import Term, cell
 from attncli.problems import library
 from attncli.problems.problem import Run
 from attncli.render.arithmetic import sign as sign_of
-from attncli.render.equations import arithmetic
+from attncli.render.latex import arithmetic
 from attncli.render.view import View, view
 
 #: Equations of one step that are read back.

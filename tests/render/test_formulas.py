@@ -16,8 +16,8 @@ from attncli import models
 from attncli.core.matrix import as_matrix
 from attncli.core.terms import Term, cell, number
 from attncli.locale.fit import fitted
-from attncli.render.equations import escaped, matrix, term_latex
 from attncli.render.formula import as_latex, as_mathml, as_text, put_in
+from attncli.render.latex import escaped, matrix, term_latex
 from attncli.render.view import View
 
 
