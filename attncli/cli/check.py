@@ -8,12 +8,12 @@ from attncli.core.message import N_, InputError
 def check(out: Output, words: Words) -> int:
     """Mark one sheet and print the marks; exit status 1 if something is wrong."""
     from attncli.core.outputs import MARKS
-    from attncli.marking import sheets
     from attncli.marking.mark import marker_of
+    from attncli.problems import answers
     from attncli.problems.request import Stdin, problem_of
     from attncli.problems.settings import layout_of
 
-    name, written = sheets.file_and_answers(words["answers"])
+    name, written = answers.file_and_answers(words["answers"])
     exercise, reveal = words["exercise"], words["reveal"]
     if exercise == "-" and name == "-":
         raise InputError("Only one input can come from standard input (-). Give the others as files.")
@@ -23,8 +23,8 @@ def check(out: Output, words: Words) -> int:
     problem = problem_of(exercise)
     layout = layout_of(words["layout"]) or problem.layout
     marker = marker_of(problem)
-    sheet = sheets.sheet_of(name, (*written, *words["answer"]), Stdin())
-    marked = marker.mark(sheets.mapped(sheet, sheets.mapping(words["map_"], problem)), layout)
+    sheet = answers.sheet_of(name, (*written, *words["answer"]), Stdin())
+    marked = marker.mark(answers.mapped(sheet, answers.mapping(words["map_"], problem)), layout)
     how = "hint" if words["hint"] else "all" if reveal else "first"
     if chosen == "json":
         from attncli.render.data import marks_json

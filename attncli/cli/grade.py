@@ -22,7 +22,7 @@ def grade(out: Output, words: Words) -> int:
     from attncli.core.outputs import CLASS, check_output
     from attncli.marking.grader import Grader
     from attncli.marking.grading import FORMATS, STREAMED, Grading, Order, Printers
-    from attncli.marking.sheets import mapping
+    from attncli.problems.answers import mapping
     from attncli.problems.request import problem_of
     from attncli.problems.settings import layout_of, whole_number
     from attncli.render import data, markdown

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attncli.core.limits import MOST_SECONDS
 from attncli.core.message import N_, AttnError, InputError, Language, Message, of_library, of_system, where_it_failed
 from attncli.core.record import Record
+from attncli.marking.class_files import Submission
 from attncli.marking.feedback import Marked
 from attncli.marking.mark import Marker, marker_of
-from attncli.marking.sheets import Submission
 from attncli.problems.answers import Sheet, renamed
 from attncli.problems.problem import NOTHING, Problem
 

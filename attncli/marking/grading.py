@@ -17,13 +17,11 @@ from attncli import __version__
 from attncli.core.message import N_, InputError, Language, Listed, Message, of_system
 from attncli.core.outputs import CLASS, FEEDBACK, FEEDBACK_END, check_output, make_folder, write_whole
 from attncli.core.record import Record
-from attncli.marking.class_files import submissions
+from attncli.marking.class_files import Submission, Submissions, submissions
 from attncli.marking.grader import Grader, Result, results_of
 from attncli.marking.ledger import BESIDE, Kept, Ledger, SheetKey, fingerprint
-from attncli.marking.sheets import Submission
 
 FORMATS = ("table", "jsonl", "csv", "gradescope", "junit")
-Waiting = Iterator[Submission | None]
 Results = Iterator[Result]
 
 #: Formats that are written as the results come.
@@ -160,14 +158,14 @@ class Grading:
 
     # Sheets.
 
-    def _submissions(self) -> Waiting:
+    def _submissions(self) -> Submissions:
         """The sheets, from the beginning; of a stream only the first time."""
         order = self.order
         others = (*(name for name in order.inputs if name not in order.sheets), order.output, order.feedback)
         beside = frozenset(Path(name).resolve() for name in others if name)
         return map(self.grader.whose, submissions(order.sheets, order.stdin, self.grader.knows, beside))
 
-    def _not_empty(self, waiting: Waiting) -> Waiting:
+    def _not_empty(self, waiting: Submissions) -> Submissions:
         """The sheets, if there is one.
 
         Raises
@@ -191,7 +189,7 @@ class Grading:
 
     # Results.
 
-    def _marked(self, waiting: Waiting, done: int = 0) -> Results:
+    def _marked(self, waiting: Submissions, done: int = 0) -> Results:
         """What marking comes to, in order; `done` sheets have results from an earlier run."""
         order = self.order
 
@@ -239,7 +237,7 @@ class Grading:
 
     # A file of results, which an earlier run may have begun.
 
-    def _write_file(self, output: str, waiting: Waiting) -> None:
+    def _write_file(self, output: str, waiting: Submissions) -> None:
         """Result by result, each whole and at once: what is done is not lost when the run is stopped."""
         order, grader = self.order, self.grader
         students = None if "-" in order.sheets else self._students
@@ -255,7 +253,7 @@ class Grading:
                 self._roll.call(kept.sheet.student or "")
                 in_turn.popleft()
 
-        def to_mark() -> Waiting:
+        def to_mark() -> Submissions:
             for found in waiting:
                 if found is None:
                     yield None
@@ -311,7 +309,7 @@ class Grading:
 
     # Gradescope.
 
-    def _write_folders(self, waiting: Waiting) -> None:
+    def _write_folders(self, waiting: Submissions) -> None:
         """DIR/STUDENT/results.json; for a single sheet DIR/results.json, where Gradescope's autograder looks for it."""
         output = self.order.output or ""
         is_file = output.lower().endswith(".json")
@@ -331,7 +329,7 @@ class Grading:
             write_whole(path, self.text_of(result).encode("utf-8"))
 
 
-def _peeked(waiting: Waiting) -> tuple[Submission | None, Waiting]:
+def _peeked(waiting: Submissions) -> tuple[Submission | None, Submissions]:
     """The next sheet, waited for where it has to be, and all from it on."""
     first = next((sheet for sheet in waiting if sheet is not None), None)
     return first, waiting if first is None else chain([first], waiting)

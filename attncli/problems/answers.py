@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attncli.arithmetic import Value
-from attncli.core.limits import MOST_ANSWER_CHARACTERS
+from attncli.core.limits import MOST_ANSWER_CHARACTERS, MOST_TEXT_BYTES
 from attncli.core.matrix import EXACT, Matrix
 from attncli.core.message import N_, AttnError, InputError, Listed, Message, placed
 from attncli.core.record import Record
@@ -22,8 +23,11 @@ from attncli.problems.matrix_text import (
     parse_matrix,
     with_points,
 )
-from attncli.problems.reading import flat, parse_json, parse_toml
-from attncli.problems.source import array_in, matrix_from_file, matrix_of, real_array
+from attncli.problems.names import Names
+from attncli.problems.problem import Problem
+from attncli.problems.reading import decoded, flat, parse_csv, parse_json, parse_toml, read_bounded
+from attncli.problems.request import Stdin
+from attncli.problems.source import array_in, arrays_from_npz, beside, matrix_from_file, matrix_of, real_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -233,3 +237,159 @@ def renamed(given: Sheet, names: Mapping[str, str]) -> Sheet:
 def with_decimal_points(text: str) -> Matrix | None:
     """What was typed with points for its decimal commas, if that can be read."""
     return _answer(with_points(text), None).matrix
+
+
+# A sheet as `check` is given one: in a file, and in words.
+
+
+def file_and_answers(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The file of answers among these words, and the answers written out: STEP=MATRIX.
+
+    Raises
+    ------
+    InputError
+        There are two files.
+    """
+    files = [word for word in words if "=" not in word or Path(word).suffix.lower() in _FILES]
+    if len(files) > 1:
+        raise InputError(
+            "“{first}” and “{second}” are two files of answers. Mark one sheet here, and a class with: attncli grade",
+            first=files[0][:60],
+            second=files[1][:60],
+        )
+    return (files[0] if files else None), [word for word in words if word not in files]
+
+
+_FILES = frozenset({".toml", ".json", ".npz", ".csv", ".jsonl"})
+
+
+def sheet_of(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
+    """The sheet in a file, with the answers that are written out put over it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or there is nothing to mark.
+    """
+    given = Sheet(None, {}) if name is None else _sheet_in(name, stdin)
+    own: dict[str, Answer] = {}
+    for text in words:
+        step_id, equals, value = text.partition("=")
+        if not equals or not step_id.strip():
+            raise InputError(
+                "“{text}” has no name. Write STEP=MATRIX, like {example}.", text=text[:40], example='A="0.330 0.670"'
+            )
+        if step_id.strip() in own:
+            raise InputError("{id} is answered twice. Keep one.", id=step_id.strip()[:40])
+        own[step_id.strip()] = answer(value, str)
+    if name is None and not own:
+        raise InputError(
+            "There is nothing to mark. Write answers, like {example}, or give a file of them.",
+            example='A="0.330 0.670"',
+        )
+    return given.changed(answers={**given.answers, **own})
+
+
+def _sheet_in(name: str, stdin: Stdin) -> Sheet:
+    where: Message | str = Message("standard input") if name == "-" else name
+    ending = Path(name).suffix.lower()
+
+    def place(path: str) -> str:
+        return beside(path, None if name == "-" else Path(name).parent)
+
+    with placed(where):
+        if ending == ".npz":
+            return sheet_from_arrays(arrays_from_npz(name))
+        text = decoded(stdin() if name == "-" else read_bounded(name, MOST_TEXT_BYTES))
+        if ending == ".csv":
+            return _only(name, list(_rows(text, place)))
+        if ending == ".jsonl":
+            return _only(name, [sheet(parse_json(line), place) for line in text.split("\n") if line.strip()])
+        return sheet(sheet_data(text, json=ending == ".json"), place)
+
+
+def _only(name: str, sheets: Sequence[Sheet]) -> Sheet:
+    if len(sheets) > 1:
+        raise InputError(
+            "holds {count} sheets. Mark a class with: attncli grade PROBLEM {file}", count=len(sheets), file=name
+        )
+    return sheets[0] if sheets else Sheet(None, {})
+
+
+def _rows(text: str, place: Callable[[str], str]) -> Iterator[Sheet]:
+    """The rows of a CSV: the column student, and one column a step."""
+    header, *rows = parse_csv(text) or [[]]
+    for row in rows:
+        notes = () if len(row) <= len(header) else (Message("This row has more cells than there are columns."),)
+        yield sheet(row_data(column_names(header), row), place).changed(notes=notes)
+
+
+def column_names(header: Sequence[str]) -> tuple[str, ...]:
+    """The names of a CSV's columns: student in whatever case, and steps."""
+    return tuple("student" if name.strip().casefold() == "student" else name.strip() for name in header)
+
+
+def row_data(header: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
+    """What stands in a row of a CSV, by the names of JSON and TOML."""
+    cells = dict(zip(header, row, strict=False))
+    claims = {key: cells.pop(key, None) for key in ("student", "problem")}
+    return {**claims, "answers": {name: text for name, text in cells.items() if name and text.strip()}}
+
+
+# Names.
+
+
+def mapping(words: Sequence[str], problem: Problem) -> dict[str, str]:
+    """What --map says: from the names of a dump to step ids.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, a step does not exist, or a name stands twice.
+    """
+    found: dict[str, str] = {}
+    names = Names(problem.graph(), problem.points())
+    for text in [part for word in words for part in word.replace("，", ",").split(",") if part.strip()]:
+        name, equals, to = (part.strip() for part in text.partition("="))
+        if not equals or not name or not to:
+            raise InputError(
+                "--map: “{text}” is not FROM=STEP. Write --map {example}.",
+                text=text[:40],
+                example='"attn_probs=A,ctx=O"',
+            )
+        step_id = names.resolve(to, Message("--map: the step"))
+        if name in found or step_id in found.values():
+            raise InputError(
+                "--map: “{name}” is named twice. Keep one.", name=(name if name in found else step_id)[:40]
+            )
+        found[name] = step_id
+    return found
+
+
+def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
+    """The sheet under the names of the steps.
+
+    Raises
+    ------
+    InputError
+        It lacks a name of the map, and what it has is listed; or it answers a step under both names.
+    """
+    has = list(given.answers)
+    for name, step_id in names.items():
+        if name not in given.answers:
+            raise InputError(
+                "--map: there is no “{name}” on this sheet. It has: {names}.",
+                name=name[:40],
+                names=Listed.first((one[:40] for one in has), _MOST_NAMES) if has else "–",
+            )
+        if step_id in given.answers and step_id != name and step_id not in names:
+            raise InputError(
+                "--map: “{name}” is mapped to {id}, but the sheet has {id} as well. Keep one.",
+                name=name[:40],
+                id=step_id,
+            )
+    return renamed(given, names)
+
+
+#: Names of arrays that an error lists.
+_MOST_NAMES = 40

@@ -159,6 +159,17 @@ def _table(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return table
 
 
+def parse_csv(text: str, *, strict: bool = False) -> list[list[str]]:
+    """The rows of a small CSV that have cells."""
+    import csv
+    import io
+
+    try:
+        return [row for row in csv.reader(io.StringIO(text, newline=""), strict=strict) if row]
+    except csv.Error as error:
+        raise InputError("this is not a CSV that can be read ({reason}).", reason=str(error)) from None
+
+
 #: Tables in one another that are opened.
 _MOST_TABLES = 8
 

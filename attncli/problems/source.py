@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -137,12 +137,13 @@ def _reads(cells: list[str]) -> bool:
 
 
 def arrays_from_npz(
-    path: str, most: int = MOST_ARRAY_BYTES, *, writer: str = "numpy.savez"
+    path: str | IO[bytes], most: int = MOST_ARRAY_BYTES, *, writer: str = "numpy.savez"
 ) -> dict[str, NDArray[Any] | Message]:
     """All arrays of an .npz file as they are stored, or for one that cannot be read the error's message.
 
     Parameters
     ----------
+    path : the file, or what stands in it
     most : bytes that all of them may unpack to
     writer : what writes such files, for the errors
     """
@@ -169,12 +170,12 @@ def arrays_from_npz(
 
 
 @contextmanager
-def _npz(path: str, writer: str = "numpy.savez") -> Iterator[ZipFile]:
+def _npz(path: str | IO[bytes], writer: str = "numpy.savez") -> Iterator[ZipFile]:
     """The archive, open; whatever goes wrong in it is said in one way."""
     import zipfile
     import zlib
 
-    with open_bounded(path, MOST_ARRAY_BYTES, stored=True) as file:
+    with open_bounded(path, MOST_ARRAY_BYTES, stored=True) if isinstance(path, str) else nullcontext(path) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 yield archive

@@ -27,7 +27,7 @@ from attncli.problems import file
 from attncli.problems.matrix_text import write_matrix
 from attncli.problems.problem import Problem
 from attncli.problems.question import question_of
-from attncli.problems.reading import decoded, read_bounded
+from attncli.problems.reading import decoded, parse_csv, read_bounded
 from attncli.worksheets import generator, recipes
 from attncli.worksheets.certificate import Proof
 from attncli.worksheets.key import key_of, powers_of
@@ -273,21 +273,8 @@ def students_of(path: str) -> tuple[str, ...]:
 
 
 def _rows(path: str) -> list[list[str]]:
-    """The rows of a small CSV.
-
-    Raises
-    ------
-    InputError
-        It cannot be read; names the file.
-    """
     with placed(path):
-        text = decoded(read_bounded(path, MOST_TEXT_BYTES))
-    try:
-        return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True))
-    except csv.Error as error:
-        raise InputError(
-            "{path}: this is not a CSV that can be read ({reason}).", path=path, reason=str(error)
-        ) from None
+        return parse_csv(decoded(read_bounded(path, MOST_TEXT_BYTES)), strict=True)
 
 
 def read(path: str) -> tuple[Mapping[str, Problem], Mapping[str, str]]:

@@ -21,8 +21,8 @@ from learner import Case, Learner, as_text
 from wrongs import kinds
 
 from attncli.core.message import ENGLISH
+from attncli.marking.class_files import Submission
 from attncli.marking.grader import Grader, chunks
-from attncli.marking.sheets import Submission
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
 from attncli.render.data import one_line

@@ -351,6 +351,7 @@ BAD = {
     "deep.json": (b"[" * 100_000, ["too deep"]),
     "broken.toml": (b"answers = [", ["not valid TOML"]),
     "gbk.json": ('{"student": "王"}'.encode("gbk"), ["not UTF-8"]),
+    "long.csv": (b'student,A\nann,"' + b"1 " * 70_000 + b'"\n', ["long.csv", "not a CSV that can be read"]),
     "two.csv": (b"student,A\nann,1 2\nbob,1 2\n", ["2 sheets", "attncli grade"]),
     "two.jsonl": (sheet(RIGHT) + b"\n" + sheet(RIGHT) + b"\n", ["2 sheets", "attncli grade"]),
     "big.json": (b" " * 16_000_001, ["limit"]),

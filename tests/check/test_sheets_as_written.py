@@ -31,7 +31,7 @@ def verdicts(*argv: object, **how: object) -> dict[str, str]:
         ("s.json", json.dumps(RIGHT)),
         ("s.json", '{"scores": [[1, 2]], "scaled": [0.707, 1.414], "A": [[0.330, 0.670]], "O": "0.660 2.680"}'),
         ("s.csv", "student,S,缩放,weights,输出\nann,1 2,0.707 1.414,0.330 0.670,0.660 2.680\n"),
-        ("s.csv", "Student,1,2,7,8\nann,1 2,0.707 1.414,0.330 0.670,0.660 2.680\n"),
+        ("s.csv", "\nStudent,1,2,7,8\nann,1 2,0.707 1.414,0.330 0.670,0.660 2.680\n"),
         ("s.jsonl", json.dumps({"student": "ann", **RIGHT}) + "\n\n"),
     ],
 )

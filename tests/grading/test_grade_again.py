@@ -28,9 +28,9 @@ from classroom import NO_SCALE, RIGHT, a_class, grade, json_lines
 from harness import Ran, command, environment, refused, run
 
 from attncli.core.message import InputError
+from attncli.marking.class_files import Submission
 from attncli.marking.grader import Grader
 from attncli.marking.ledger import Ledger
-from attncli.marking.sheets import Submission
 
 FORMATS = ("jsonl", "csv", "xml")
 PROBLEM = 'schema = 1\nid = "x"\nmodel = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n'

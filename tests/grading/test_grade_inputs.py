@@ -80,15 +80,17 @@ def test_a_folder_a_student(tmp_path: Path) -> None:
 def test_what_is_no_sheet_is_not_passed_over_in_silence(tmp_path: Path) -> None:
     save(tmp_path / "ann.json", {"answers": RIGHT})
     (tmp_path / "bob.docx").write_bytes(b"PK")
+    (tmp_path / "class.csv").write_text("name,A\nann,1 2\n", "utf-8")
     (tmp_path / "cyd.json").symlink_to(tmp_path / "ann.json")
     (tmp_path / "dan").symlink_to(tmp_path)
     save(tmp_path / "eve" / "real.txt", {})
     (tmp_path / "eve" / "answers.json").symlink_to(tmp_path / "ann.json")
     os.mkfifo(tmp_path / "fay.json")
     results = grade(tmp_path).results()
-    assert names(results) == ["ann", "bob", "cyd", "dan", "eve", "fay"]
-    assert ["malformed" in result for result in results] == [False, True, True, True, True, True]
-    assert "links are not followed" in results[2]["malformed"]
+    assert names(results) == ["ann", "bob", "class", "cyd", "dan", "eve", "fay"]
+    assert ["malformed" in result for result in results] == [False, True, True, True, True, True, True]
+    assert "no column “student”" in results[2]["malformed"]
+    assert "links are not followed" in results[3]["malformed"]
 
 
 def test_whose_sheet_it_is_the_place_says(tmp_path: Path) -> None:
