@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic import Indices, Number, Value
+from attncli.arithmetic import Number, Value
 from attncli.arithmetic.expression import FLOATS, Operations, evaluate
 from attncli.arithmetic.floating import Floating
 from attncli.arithmetic.shorten import Shortener, length
@@ -191,19 +190,6 @@ class Exact(Floating):
     def _size(self, number: Number) -> Number:
         self._check_time()
         return self._digits.of(number)
-
-    def where(self, condition: BoolArray, a: Value, b: Value) -> Value:  # type: ignore[override]
-        return np.where(condition, self._exactly(a), self._exactly(b))
-
-    def _exactly(self, value: Value) -> Value:
-        return value if isinstance(value, np.ndarray) else self._array(self.sympy.sympify(value))
-
-    def scatter_add(self, a: Value, rows: Indices, count: int) -> Value:
-        sheets = a.shape[:-2] if rows.ndim == 1 else (max(len(a), len(rows)),)
-        out = np.full((*sheets, count, a.shape[-1]), self.sympy.Integer(0), dtype=object)
-        place: Any = (..., rows, slice(None)) if rows.ndim == 1 else (np.arange(len(out))[:, None], rows)
-        np.add.at(out, place, a)
-        return out
 
     def hidden(self, a: Value) -> BoolArray:
         return np.asarray(a == -self.sympy.oo, dtype=np.bool_)

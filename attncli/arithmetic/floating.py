@@ -96,6 +96,9 @@ class Floating:
     def reshape(self, a: Value, shape: tuple[int, ...]) -> Value:
         return a.reshape(shape)
 
+    def repeat(self, a: Value, count: int, axis: int) -> Value:
+        return np.repeat(a, count, axis)
+
     def hidden(self, a: Value) -> BoolArray:
         marks: BoolArray = np.equal(a, _HIDDEN)
         return marks
@@ -104,15 +107,12 @@ class Floating:
         values: FloatArray = a
         return values
 
-    def repeat(self, a: Value, count: int, axis: int) -> Value:
-        return np.repeat(a, count, axis)
-
 
 def _recorded(function: Callable[..., Value]) -> Any:
-    """An operation of two arrays, entry by entry, that writes into the block."""
+    """An operation entry by entry that writes into the block."""
 
-    def method(self: Recording, a: Value, b: Value) -> Value:
-        return function(a, b, out=self._place(np.broadcast_shapes(a.shape, b.shape)))
+    def method(self: Recording, *operands: Value) -> Value:
+        return function(*operands, out=self._place(np.broadcast_shapes(*(a.shape for a in operands))))
 
     return method
 
@@ -144,9 +144,7 @@ class Recording(Floating):
     subtract = _recorded(np.subtract)
     multiply = _recorded(np.multiply)
     divide = _recorded(np.divide)
-
-    def exp(self, a: Value) -> Value:  # type: ignore[override]
-        return np.exp(a, out=self._place(a.shape))
+    exp = _recorded(np.exp)
 
 
 FLOATING = Floating()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Context, Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,65 +144,62 @@ class Hand(Floating):
         return round_decimal(value, self.decimals, self.rounding, unseen(self.decimals))
 
     def matmul(self, a: Value, b: Value) -> Value:
-        value = super().matmul(a, b)
-        if self.decimals <= _MOST_DECIMALS:
-            return value
-        heads = value.shape[:-2]
-        rows, columns = np.broadcast_to(a, (*heads, *a.shape[-2:])), np.broadcast_to(b, (*heads, *b.shape[-2:]))
-
         def products(place: tuple[int, ...]) -> Iterable[Decimal]:
-            left, right = rows[place[:-1]], columns[place[:-2]][..., place[-1]]
+            heads = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+            left = np.broadcast_to(a, (*heads, *a.shape[-2:]))[place[:-1]]
+            right = np.broadcast_to(b, (*heads, *b.shape[-2:]))[place[:-2]][..., place[-1]]
             return (_WIDE.multiply(_read(x), _read(y)) for x, y in zip(left, right, strict=True))
 
-        return self._exact(value, super().matmul(np.abs(a), np.abs(b)), a.shape[-1], products)
+        return self._exact(super().matmul, (a, b), a.shape[-1], products)
 
     def sum(self, a: Value, axis: int | tuple[int, ...]) -> Value:
-        value = super().sum(a, axis)
-        if self.decimals <= _MOST_DECIMALS:
-            return value
         axes = {summed % a.ndim for summed in ([axis] if isinstance(axis, int) else axis)}
 
         def terms(place: tuple[int, ...]) -> Iterable[Decimal]:
             part = a[tuple([slice(None) if i in axes else at for i, at in enumerate(place)])]
             return map(_read, part.ravel())
 
-        return self._exact(value, super().sum(np.abs(a), axis), a.size // max(1, value.size), terms)
+        plain, count = super().sum, math.prod(a.shape[i] for i in axes)
+        return self._exact(lambda x: plain(x, axis), (a,), count, terms)
 
     def add(self, a: Value, b: Value) -> Value:  # type: ignore[override]
-        return self._two(np.add(a, b), a, b)
+        def terms(place: tuple[int, ...]) -> Iterable[Decimal]:
+            shape = np.broadcast_shapes(a.shape, b.shape)
+            return (_read(np.broadcast_to(part, shape)[place]) for part in (a, b))
+
+        return self._exact(np.add, (a, b), 2, terms)
 
     def subtract(self, a: Value, b: Value) -> Value:  # type: ignore[override]
-        return self._two(np.subtract(a, b), a, -b)
+        return self.add(a, -b)
 
     def scatter_add(self, a: Value, rows: Indices, count: int) -> Value:
-        value = super().scatter_add(a, rows, count)
-        if self.decimals <= _MOST_DECIMALS or rows.ndim != 1:
-            return value
+        plain = super().scatter_add
+        if rows.ndim != 1:
+            return plain(a, rows, count)
 
         def terms(place: tuple[int, ...]) -> Iterable[Decimal]:
             return map(_read, a[(*place[:-2], np.flatnonzero(rows == place[-2]), place[-1])])
 
-        return self._exact(value, super().scatter_add(np.abs(a), rows, count), len(rows), terms)
-
-    def _two(self, value: Value, a: Value, b: Value) -> Value:
-        if self.decimals <= _MOST_DECIMALS:
-            return value
-        left, right = np.broadcast_to(a, value.shape), np.broadcast_to(b, value.shape)
-        return self._exact(
-            value, np.abs(left) + np.abs(right), 2, lambda place: (_read(left[place]), _read(right[place]))
-        )
+        return self._exact(lambda x: plain(x, rows, count), (a,), len(rows), terms)
 
     def _exact(
-        self, value: Value, size: Value, count: int, terms: Callable[[tuple[int, ...]], Iterable[Decimal]]
+        self,
+        function: Callable[..., Value],
+        operands: Sequence[Value],
+        count: int,
+        terms: Callable[[tuple[int, ...]], Iterable[Decimal]],
     ) -> Value:
-        """The sums, exact where float64 cannot tell on which side of a tie they lie.
+        """The sums that a function gives, exact where float64 cannot tell on which side of a tie they lie.
 
         Parameters
         ----------
-        size : the same sums with every term positive
         count : how many terms each of them has
         terms : the terms of the sum at a place
         """
+        value = function(*operands)
+        if self.decimals <= _MOST_DECIMALS:
+            return value
+        size = function(*map(np.abs, operands))  # the same sums with every term positive
         with np.errstate(all="ignore"):
             scaled = np.abs(value) * 10.0**self.decimals
             doubtful = np.abs(scaled - np.floor(scaled) - 0.5) <= size * 10.0**self.decimals * _EPS * (count + 1)
@@ -209,17 +208,10 @@ class Hand(Floating):
             return value
         value = np.array(value)
         for place in map(tuple, places):
-            value[place] = float(_sum(terms(place)))
+            value[place] = float(reduce(_WIDE.add, terms(place), Decimal(0)))
         return value
 
 
 def _read(number: float) -> Decimal:
     """The decimal number that a float64 stands for."""
     return Decimal(f"{number:.{_CERTAIN}g}")
-
-
-def _sum(terms: Iterable[Decimal]) -> Decimal:
-    total = Decimal(0)
-    for term in terms:
-        total = _WIDE.add(total, term)
-    return total

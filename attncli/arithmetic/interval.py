@@ -195,12 +195,8 @@ class IntervalArithmetic:
         return _unbounded_where_undefined(lo - error, hi + error)
 
     def sum(self, a: Interval, axis: int | tuple[int, ...]) -> Interval:
-        def total(x: FloatArray) -> FloatArray:
-            added: FloatArray = np.add.reduce(x, axis, keepdims=True)
-            return added
-
         axes = (axis,) if isinstance(axis, int) else axis
-        return _total(a, total, math.prod(a.shape[i] for i in axes))
+        return _total(a, lambda x: FLOATING.sum(x, axis), math.prod(a.shape[i] for i in axes))
 
     def scatter_add(self, a: Interval, rows: Indices, count: int) -> Interval:
         return _total(a, lambda x: FLOATING.scatter_add(x, rows, count), a.shape[-2])
