@@ -16,7 +16,7 @@ import typer
 
 from attncli import __version__
 from attncli.cli.options import SHARED, Command, Group, HelpInstead, PlainGroup, where_to_look
-from attncli.cli.output import ClosedOutput, OutputClosedError, OutputError, Say, width
+from attncli.cli.output import ClosedOutput, OutputError, Say, width
 from attncli.core.message import N_, AttnError, Message, closest, of_system
 from attncli.locale.fit import definitions, wrap
 
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = [word for word in words if word != _DEBUG]
     if sys.stdout is None:
         sys.stdout = ClosedOutput()
-    say = Say.from_words(words, os.environ)
+    say = Say(words, os.environ)
     try:
         return _run(words, say)
     except KeyboardInterrupt:
@@ -84,7 +84,7 @@ def _run(words: list[str], say: Say) -> int:
         return say.error(Message("the input is nested too deeply to be read. Write it with fewer levels."))
     except MemoryError:
         return say.error(Message("this needs more memory than there is. Use smaller matrices."))
-    except (OutputError, OutputClosedError) as error:
+    except OutputError as error:
         _drop_output()
         return say.error(_not_written(error))
     except OSError as error:
@@ -216,7 +216,7 @@ def _not_read(error: OSError) -> Message:
 
 
 def _not_written(error: OSError) -> Message:
-    if isinstance(error, OutputClosedError):
+    if error.errno is None:
         return Message("the output was closed before everything was written.")
     return Message("cannot write the output ({reason}). Check the place and the permissions.", reason=of_system(error))
 

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
@@ -29,12 +30,8 @@ Words: TypeAlias = Mapping[str, Any]
 # Words.
 
 
-class OutputClosedError(OSError):
-    """Standard output was closed before everything was written."""
-
-
 class OutputError(OSError):
-    """Standard output took no more: the disk it goes to is full, or nobody reads it any longer."""
+    """Standard output took no more: the disk it goes to is full, nobody reads it any longer, or (without a number) it was closed."""
 
 
 class ClosedOutput(io.TextIOBase):
@@ -43,44 +40,37 @@ class ClosedOutput(io.TextIOBase):
     encoding = "utf-8"
 
     def write(self, text: str, /) -> int:
-        raise OutputClosedError
+        raise OutputError
 
 
 class Say:
-    """The language of one run of the command line, and its two outputs."""
+    """The language of one run of the command line, and its two outputs.
 
-    def __init__(self, code: str, instead: str = "en", words: Sequence[str] = ()) -> None:
-        self.code = code
-        #: The command line: which files it names is known from it.
+    Parameters
+    ----------
+    words : the command line; it may name the language, and which files it names is known from it
+    """
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         self.words = tuple(words)
-        self.instead = instead if instead in CODES else "en"
-        self._language: Language | None = None
-
-    @classmethod
-    def from_words(cls, words: Sequence[str], environment: Mapping[str, str]) -> Say:
-        """The language named by --lang, else by ATTNCLI_LANG, else by the locale."""
-        usual = code = from_environment(environment)
+        #: The code that --lang gives, else ATTNCLI_LANG, else the locale; `_usual`: without --lang.
+        self.code = self._usual = from_environment(environment)
         for word, after in zip(words, (*words[1:], None), strict=False):
             if word == "--lang" and after is not None:
-                code = after
+                self.code = after
             elif word.startswith("--lang="):
-                code = word.partition("=")[2]
-        return cls(code, usual, words)
+                self.code = word.partition("=")[2]
 
     def check(self) -> None:
         """Raise InputError if the language that was asked for does not exist."""
         if self.code not in CODES:
             language(self.code)
 
-    @property
+    @cached_property
     def language(self) -> Language:
         """The language; where it is unknown the usual one, and English where the terminal cannot show Chinese."""
-        if self._language is None:
-            code = self.code if self.code in CODES else self.instead
-            if code == "zh" and not _can_show_chinese(encoding()):
-                code = "en"
-            self._language = language(code)
-        return self._language
+        code = next((code for code in (self.code, self._usual) if code in CODES), "en")
+        return language("en" if code == "zh" and not _can_show_chinese(encoding()) else code)
 
     def text(self, template: str, **fields: object) -> str:
         """A text in the language. Templates are marked for the catalogues by this name."""
@@ -106,12 +96,12 @@ class Say:
 
         Raises
         ------
-        OutputError, OutputClosedError
+        OutputError
             It takes no more, or was closed.
         """
         stream = getattr(sys.stdout, "buffer", None)
         if sys.stdout is None or stream is None:
-            raise OutputClosedError
+            raise OutputError
         left = memoryview(data)
         try:
             while left:  # with PYTHONUNBUFFERED a pipe takes only what fits into it

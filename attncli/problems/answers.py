@@ -75,7 +75,7 @@ def answer(value: object, place: Callable[[str], str] | None = None) -> Answer:
     """
     if type(value) is str and len(value) <= _SHORT and "@" not in value:
         return _short(value)
-    return _read(value, place)
+    return _answer(value, place)
 
 
 #: Characters of an answer that is remembered: a class writes the same lines over and over.
@@ -84,7 +84,7 @@ _SHORT = 400
 
 @lru_cache(maxsize=4096)
 def _short(text: str) -> Answer:
-    found = _read(text, None)
+    found = _answer(text, None)
     if found.matrix is not None:
         for array in (found.matrix.values, found.matrix.decimals, found.matrix.blank):
             if array is not None:
@@ -92,46 +92,42 @@ def _short(text: str) -> Answer:
     return found
 
 
-def _read(value: object, place: Callable[[str], str] | None) -> Answer:
-    found = _answer(value, place)
-    if isinstance(value, str) and has_decimal_comma(value[:MOST_ANSWER_CHARACTERS]):
-        return found.changed(text=value)
-    return found
-
-
 def _answer(value: object, place: Callable[[str], str] | None) -> Answer:
+    text = value if isinstance(value, str) and has_decimal_comma(value[:MOST_ANSWER_CHARACTERS]) else None
     try:
-        if isinstance(value, str) and value.lstrip()[:1] == "@":
-            return _from_file(value.strip()[1:], place)
-        if isinstance(value, str):
-            if len(value) > MOST_ANSWER_CHARACTERS:
-                raise InputError(
-                    "The answer has {count} characters; the limit is {limit}.",
-                    count=len(value),
-                    limit=MOST_ANSWER_CHARACTERS,
-                )
-            if not value.strip():
-                return Answer(_blank())
-            return Answer(parse_matrix(value, blanks=True))
-        if isinstance(value, np.ndarray):
-            return _from_array(value)
-        if value is None:
-            return Answer(_blank())
-        if isinstance(value, (list, tuple)):
-            return Answer(parse_lists(_unpacked(value), blanks=True))
-        return Answer(matrix_of([value] if isinstance(value, (int, float)) and not isinstance(value, bool) else value))
+        return _read(value, place).changed(text=text)
     except AttnError as error:
-        return Answer(None, error.message)
+        return Answer(None, error.message, text=text)
     except (RecursionError, ValueError, OverflowError):
-        return Answer(None, Message("This cannot be read as a matrix."))
+        return Answer(None, Message("This cannot be read as a matrix."), text=text)
+
+
+def _read(value: object, place: Callable[[str], str] | None) -> Answer:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return Answer(Matrix(np.full((1, 1), np.nan), blank=np.ones((1, 1), dtype=np.bool_)))
+    if isinstance(value, str) and value.lstrip()[:1] == "@":
+        return _from_file(value.strip()[1:], place)
+    if isinstance(value, str):
+        if len(value) > MOST_ANSWER_CHARACTERS:
+            raise InputError(
+                "The answer has {count} characters; the limit is {limit}.",
+                count=len(value),
+                limit=MOST_ANSWER_CHARACTERS,
+            )
+        return Answer(parse_matrix(value, blanks=True))
+    if isinstance(value, np.ndarray):
+        return _from_array(value)
+    if isinstance(value, (list, tuple)):
+        return Answer(parse_lists(_unpacked(value), blanks=True))
+    return Answer(matrix_of(value))
 
 
 def _unpacked(value: Sequence[Any]) -> Sequence[Any]:
     """Lists without outer ones that hold a single other: a batch of one has an axis too many."""
-    inside: list[Any] = [value]
-    while isinstance(inside[-1], (list, tuple)) and inside[-1] and len(inside) <= _MOST_AXES:
-        inside.append(inside[-1][0])
-    for _ in range(len(inside) - 1 - DEEPEST):
+    inside, depth = value, 0
+    while isinstance(inside, (list, tuple)) and inside and depth < _MOST_AXES:
+        inside, depth = inside[0], depth + 1
+    for _ in range(depth - DEEPEST):
         if len(value) == 1:
             value = value[0]
     return value
@@ -153,10 +149,6 @@ def _from_file(name: str, place: Callable[[str], str] | None) -> Answer:
     with placed(path):
         real_array(array)
     return _from_array(array)
-
-
-def _blank() -> Matrix:
-    return Matrix(np.full((1, 1), np.nan), blank=np.ones((1, 1), dtype=np.bool_))
 
 
 #: Keys of a sheet that are no steps.
