@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attncli.cli.options import SHOWN, Command, Word, shared
-from attncli.cli.output import REPORTS, Output, Say, Words, inputs_of, write_file
+from attncli.cli.output import REPORTS, Output, Say, Words, inputs_of, is_terminal, write_file
 from attncli.core.message import N_, InputError, Message
 
 if TYPE_CHECKING:
@@ -25,29 +25,39 @@ _ONLY_STEP = ("expand", "decimals", "carry", "layout", "full")
 
 def train(out: Output, words: Words) -> int:
     """Train, and show what came of it; where it was stopped, what came of it until then."""
-    from attncli.problems.settings import whole_number
-    from attncli.training.spec import MOST_STEPS, STEPS
+    from attncli.problems.request import arithmetic_of
+    from attncli.problems.settings import layout_of, whole_number
+    from attncli.training.spec import MOST_STEPS
     from attncli.training.trainer import Trainer, report
 
-    at = whole_number("--step", words["at"], 1, MOST_STEPS)
+    at, save = whole_number("--step", words["at"], 1, MOST_STEPS), words["save"]
     if at is None:
         _refuse_options_of_a_step(words)
         chosen = out.format(REPORTS)
     _check_places(out)
     trainer = Trainer(_state(words))
-    if at is not None:
-        return _one_step(out, trainer, at)
-    steps = whole_number("--steps", words["steps"], 0, MOST_STEPS)
-    steps = STEPS if steps is None else steps
-    last = trainer.step + steps
-    stop = _go_on(out.say, trainer, steps)
-    found = report(trainer)  # which refuses numbers that are none, before they are saved
-    if words["save"] is not None:
-        _save(out.say, words, trainer.state)
-    out.write_report(found, chosen)
+    last = _last_step(trainer, words, at)
+    layout, arithmetic = layout_of(words["layout"]) or "rows", arithmetic_of(words)
+    stop = _go_on(out.say, trainer, last - trainer.step)
+    found = report(trainer) if at is None else None  # it refuses numbers that are none, before they are saved
+    if save is not None:
+        from attncli.core.outputs import TRAINING
+        from attncli.training.saved import as_bytes  # which brings pydantic with it
+
+        write_file(out.say, save, as_bytes(trainer.state), TRAINING, "--save", _EXAMPLE, force=words["force"])
+    if found is not None:
+        out.write_report(found, chosen)
+    elif at is not None and not stop.asked:
+        _show_step(out, trainer, at, layout, arithmetic)
     if stop.asked:
-        out.say.error(_stopped(trainer, last, words["save"]))
+        out.say.error(_stopped(trainer.step, last, at, save))
     return stop.status
+
+
+def _refuse_options_of_a_step(words: Words) -> None:
+    given = [name for name in _ONLY_STEP if words[name] not in (None, False)]
+    if given:
+        raise InputError("--{option} belongs to a single step. Write --step K with it, like --step 1.", option=given[0])
 
 
 def _state(words: Words) -> "TrainingState":
@@ -56,36 +66,29 @@ def _state(words: Words) -> "TrainingState":
 
     if words["load"] is None:
         return begun(words)
-    from attncli.training.saved import load  # which brings pydantic with it
+    from attncli.training.saved import load
 
     return continued(load(words["load"]), words)
 
 
-def _too_early(step: int, at: int) -> Message:
-    return Message("stopped after step {step}, so there is no step {at} to show.", step=step, at=at)
+def _last_step(trainer: "Trainer", words: Words, at: int | None) -> int:
+    """The step to go on to: the last one, or the one before the single step that is shown."""
+    from attncli.problems.settings import whole_number
+    from attncli.training.spec import MOST_STEPS, STEPS
 
-
-def _stopped(trainer: "Trainer", last: int, saved: str | None) -> Message:
-    """After an interruption: how far it came, and how to go on."""
-    if saved is None:
-        return Message(
-            "stopped after step {step} of {last}: this is what it had learned by then. --save FILE keeps it.",
+    if at is None:
+        steps = whole_number("--steps", words["steps"], 0, MOST_STEPS)
+        return trainer.step + (STEPS if steps is None else steps)
+    if words["steps"] is not None:
+        raise InputError("--step shows a single step, so --steps would have no effect. Leave one of them out.")
+    if at <= trainer.step:
+        raise InputError(
+            "--step {at}: this training has made {step} steps already. Write a later one, like --step {next}.",
+            at=at,
             step=trainer.step,
-            last=last,
+            next=trainer.step + 1,
         )
-    return Message(
-        "stopped after step {step} of {last}. Carry on with: attncli train --load {file} --steps {left}",
-        step=trainer.step,
-        last=last,
-        file=shlex.quote(saved),
-        left=last - trainer.step,
-    )
-
-
-def _refuse_options_of_a_step(words: Words) -> None:
-    given = [name for name in _ONLY_STEP if words[name] not in (None, False)]
-    if given:
-        raise InputError("--{option} belongs to a single step. Write --step K with it, like --step 1.", option=given[0])
+    return at - 1
 
 
 def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
@@ -95,7 +98,7 @@ def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
     with ExitStack() as stack:
         stop = stack.enter_context(stopping())
         tell = None
-        if sys.stderr is not None and sys.stderr.isatty() and steps > 1:
+        if is_terminal(sys.stderr) and steps > 1:
             from attncli.render.chart import telling
 
             tell = telling(sys.stderr, stack, trainer.step + steps, say.language)
@@ -107,35 +110,33 @@ def _go_on(say: Say, trainer: "Trainer", steps: int) -> "Stop":
     return stop
 
 
-def _one_step(out: Output, trainer: "Trainer", at: int) -> int:
+def _show_step(out: Output, trainer: "Trainer", at: int, layout: str, arithmetic: Words) -> None:
     """Everything that step `at` calculates: forward, loss, gradients, update."""
     from attncli.locale import in_every_language
     from attncli.problems.problem import run
-    from attncli.problems.request import arithmetic_of
-    from attncli.problems.settings import layout_of
 
-    say, words = out.say, out.words
-    if words["steps"] is not None:
-        raise InputError("--step shows a single step, so --steps would have no effect. Leave one of them out.")
-    if at <= trainer.step:
-        raise InputError(
-            "--step {at}: this training has made {step} steps already. Write a later one, like --step {next}.",
-            at=at,
-            step=trainer.step,
-            next=trainer.step + 1,
-        )
-    layout = layout_of(words["layout"]) or "rows"
-    stop = _go_on(say, trainer, at - 1 - trainer.step)
-    if words["save"] is not None:
-        _save(say, words, trainer.state)
-    if stop.asked:
-        kept = words["save"] is not None
-        say.error(_stopped(trainer, at - 1, words["save"]) if kept else _too_early(trainer.step, at))
-        return stop.status
     problem = trainer.problem(trainer.window(trainer.step))
-    result = run(problem.changed(title=in_every_language(Message(_ONE, step=at))), **arithmetic_of(words))
+    result = run(problem.changed(title=in_every_language(Message(_ONE, step=at))), **arithmetic)
     out.show(result.changed(problem=result.problem.changed(layout=layout)))
-    return 0
+
+
+def _stopped(step: int, last: int, at: int | None, save: str | None) -> Message:
+    """After an interruption: how far it came, and how to go on."""
+    if save is not None:
+        return Message(
+            "stopped after step {step} of {last}. Carry on with: attncli train --load {file} --steps {left}",
+            step=step,
+            last=last,
+            file=shlex.quote(save),
+            left=last - step,
+        )
+    if at is not None:
+        return Message("stopped after step {step}, so there is no step {at} to show.", step=step, at=at)
+    return Message(
+        "stopped after step {step} of {last}: this is what it had learned by then. --save FILE keeps it.",
+        step=step,
+        last=last,
+    )
 
 
 def _check_places(out: Output) -> None:
@@ -157,22 +158,10 @@ def _check_places(out: Output) -> None:
         return
     check_place(save, "--save", _EXAMPLE)
     check_output(save, TRAINING, inputs, option="--save", force=words["force"])
-    if not save.lower().endswith(".npz") and not _is_device(save):
+    if not save.lower().endswith(".npz") and (not Path(save).exists() or Path(save).is_file()):
         raise InputError("--save {path}: a training is an .npz file. Write --save {path}.npz", path=save)
     if output is not None and os.path.realpath(save) == os.path.realpath(output):
         raise InputError("--save and -o are the same file, {path}. Give one of them another name.", path=save)
-
-
-def _is_device(name: str) -> bool:
-    path = Path(name)
-    return path.exists() and not path.is_file()
-
-
-def _save(say: Say, words: Words, state: "TrainingState") -> None:
-    from attncli.core.outputs import TRAINING
-    from attncli.training.saved import as_bytes
-
-    write_file(say, words["save"], as_bytes(state), TRAINING, "--save", _EXAMPLE, force=words["force"])
 
 
 COMMAND = Command(N_("Train a small GPT on a text and show what it learned: the loss, the next token, who looks at whom, a continuation."), train, {
