@@ -85,7 +85,7 @@ def _single(out: Output, problem: "Problem", words: Words) -> int:
     from attncli.render import SHEETS, sheet_printer
     from attncli.render.exercise import worksheet
     from attncli.worksheets.folder import answers_text
-    from attncli.worksheets.key import key_of, powers_of
+    from attncli.worksheets.outcomes import key_of, powers_of
 
     target = out.target
     ending = ".txt" if target is None else Path(target).suffix.lower()
@@ -157,7 +157,7 @@ def _listing(say: Say) -> str:
 
 def _explained(say: Say, order: "SetOrder") -> str:
     """What the numbers of the first sheet tell apart, mistake by mistake."""
-    from attncli.worksheets.certificate import told_apart
+    from attncli.worksheets.outcomes import told_apart
 
     _, proofs = _first(order).drawn()
     groups = told_apart(proofs)

@@ -17,8 +17,8 @@ from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.problems.request import problem_named
 from attncli.worksheets import recipes
-from attncli.worksheets.certificate import by_hand, is_told_apart, sheet_of, wrong_sheets
 from attncli.worksheets.generator import draw, redrawn
+from attncli.worksheets.outcomes import by_hand, is_told_apart, right_lines, sheet_of, wrong_sheets
 
 #: Recipes in the order in which they are taken up; others follow.
 CURRICULUM = (
@@ -169,8 +169,7 @@ def shows_alone(problem: Problem, mistake: str, stage: int) -> bool:
     marker = Marker(problem)
     every = [step for step in marker.graph.steps if step in marker.points]
     asked, hidden = asked_at(marker.graph, every, stage)
-    chain = by_hand(marker)
-    right = {step: chain.carried(step)[0] for step in every}
+    right = right_lines(by_hand(marker), every)
     given = {step: right[step] for step in every if step not in asked and step not in hidden}
     found = False
     for wrong in wrong_sheets(marker):

@@ -38,7 +38,7 @@ from attncli.render.formula import as_text
 from attncli.render.run import source_line
 from attncli.render.text import cell_name, clean, number_text, printable, title_of
 from attncli.render.view import Panel, View, items, panels_of, view
-from attncli.worksheets.key import KeyLine, Powers
+from attncli.worksheets.outcomes import KeyLine, Powers
 
 #: A hidden score in a setting, as problem files write it.
 _HIDDEN = re.compile(r"(?<!\S)-inf\b")

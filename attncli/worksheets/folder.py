@@ -29,8 +29,7 @@ from attncli.problems.problem import Problem
 from attncli.problems.question import question_of
 from attncli.problems.reading import decoded, parse_csv, read_bounded
 from attncli.worksheets import generator, recipes
-from attncli.worksheets.certificate import Proof
-from attncli.worksheets.key import key_of, powers_of
+from attncli.worksheets.outcomes import Proof, key_of, powers_of
 
 #: Variants that one set may have.
 MOST_VARIANTS = 2000

@@ -8,6 +8,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from attncli.core.message import InputError, Message, unknown
 from attncli.core.terms import Term
 from attncli.marking.mark import Marker
 from attncli.problems.file import from_data
+from attncli.problems.matrix_text import write_matrix
 from attncli.problems.problem import Problem
 from attncli.problems.source import matrix_of
-from attncli.worksheets.certificate import Proof, by_hand, certificate, collisions, wrong_sheets
+from attncli.worksheets.outcomes import Proof, certificate, collisions
 from attncli.worksheets.recipes import Drawn, Recipe
 
 #: Of the drawing itself: whoever changes what is drawn from a seed counts it up.
@@ -38,6 +40,7 @@ _MOST_EVENING = 60
 _PATIENCE = 12
 
 Cells = dict[str, list[float]]
+T = TypeVar("T")
 
 
 class Draws:
@@ -50,6 +53,9 @@ class Draws:
     def below(self, count: int) -> int:
         """One of 0, …, count − 1."""
         return int(self._random.random() * count)
+
+    def one_of(self, choices: Sequence[T]) -> T:
+        return choices[self.below(len(choices))]
 
 
 def draw(
@@ -100,8 +106,7 @@ def draw(
 def _told_apart(problem: Problem, before: int | None, proved: bool) -> tuple[int, list[Proof]] | None:
     """How many mistakes are not told apart, and the certificate; None where they are no fewer than before."""
     marker = Marker(problem)
-    right = by_hand(marker)
-    hidden = collisions(wrong_sheets(marker), {step: right.carried(step)[0] for step in marker.points})
+    hidden = collisions(marker)
     if before is not None and hidden >= before:
         return None
     proofs = certificate(marker) if proved else []
@@ -116,13 +121,14 @@ class Climb:
         self.recipe = recipe
         self.graph = graph
         self.numbers = {**recipe.inputs, **recipe.gradient}
-        self.weights = [step.id for step in graph.steps.values() if step.is_attention and step.phase == "forward"]
-        self.scores = [_scores_of(graph, weights) for weights in self.weights]
-        self.spreads = [
-            step.id for step in graph.steps.values() if step.id.endswith("variance") and step.phase == "forward"
-        ]
-        self.products = [_before(graph, scores, ("scale", "mask")) for scores in self.scores]
-        self.until = [*self.weights, *self.scores, *self.products, *self.spreads]
+        forward = [step for step in graph.steps.values() if step.phase == "forward"]
+        #: The weights of each attention, what their softmax is taken of, and that before the scale and the mask.
+        self.attentions: list[tuple[str, str, str]] = []
+        for step in filter(lambda step: step.is_attention, forward):
+            scores = _before(graph, step.inputs[0], ("exp", "subtract", "row_max"))
+            self.attentions.append((step.id, scores, _before(graph, scores, ("scale", "mask"))))
+        self.spreads = [step.id for step in forward if step.id.endswith("variance")]
+        self.until = [*itertools.chain.from_iterable(self.attentions), *self.spreads]
 
     def to_friendly(self, draws: Draws, most: int = _MOST_CHANGES) -> tuple[Cells, bool]:
         """Numbers drawn and made friendlier by at most so many changes, and whether they are hand-friendly now."""
@@ -147,10 +153,9 @@ class Climb:
         for _ in range(most):
             if off <= enough:
                 break
-            name, i = places[draws.below(len(places))]
-            choices = self.numbers[name].choices
+            name, i = draws.one_of(places)
             before = cells[name][i]
-            cells[name][i] = choices[draws.below(len(choices))]
+            cells[name][i] = draws.one_of(self.numbers[name].choices)
             changed = cost(cells) if cells[name][i] != before else off
             if changed <= off:
                 off = changed
@@ -165,11 +170,9 @@ class Climb:
         cost += sum(_constant_rows(shaped[name]) for name in self.recipe.gradient)
         if not self.until:
             return cost
-        given = {
-            name: value for name, value in shaped.items() if name in self.graph.inputs and name in self.recipe.inputs
-        }
+        given = {name: shaped[name] for name in self.recipe.inputs if name in self.graph.inputs}
         values = self.graph.evaluate(given=given, until=self.until)
-        for weights, scores, product in zip(self.weights, self.scores, self.products, strict=True):
+        for weights, scores, product in self.attentions:
             cost += self._of_scores(values[scores]) + _of_weights(values[weights])
             cost += float(np.maximum(0, np.abs(values[product]) - MOST_SCORE).sum())
         return cost + sum(float((values[spread] < 1).sum()) for spread in self.spreads)
@@ -187,11 +190,6 @@ class Climb:
         """What these numbers cost by hand."""
         given = {name: value for name, value in _shaped(self.numbers, cells).items() if name in self.graph.inputs}
         return effort(self.graph, self.graph.evaluate(given=given))
-
-
-def _scores_of(graph: Graph, weights: str) -> str:
-    """What a softmax is taken of: the step or input that its chain of ops begins with."""
-    return _before(graph, graph.steps[weights].inputs[0], ("exp", "subtract", "row_max"))
 
 
 def _before(graph: Graph, name: str, ops: Sequence[str]) -> str:
@@ -237,13 +235,13 @@ def _constant_rows(value: FloatArray) -> int:
 
 def _drawn(matrices: Mapping[str, Drawn], draws: Draws) -> Cells:
     return {
-        name: [matrix.choices[draws.below(len(matrix.choices))] for _ in range(math.prod(matrix.shape))]
+        name: [draws.one_of(matrix.choices) for _ in range(math.prod(matrix.shape))]
         for name, matrix in matrices.items()
     }
 
 
 def _shaped(numbers: Mapping[str, Drawn], cells: Cells) -> dict[str, FloatArray]:
-    return {name: np.array(row, dtype=np.float64).reshape(numbers[name].shape) for name, row in cells.items()}
+    return {name: np.array(cells[name], dtype=np.float64).reshape(matrix.shape) for name, matrix in numbers.items()}
 
 
 def _problem(recipe: Recipe, cells: Cells, decimals: int | None, ask: Sequence[str], problem_id: str) -> Problem:
@@ -279,14 +277,9 @@ def _with(problem: Problem, recipe: Recipe, cells: Cells) -> Problem:
 def _matrices(recipe: Recipe, cells: Cells) -> dict[str, dict[str, str]]:
     """The matrices as a problem file writes them."""
     return {
-        table: {name: _text(matrix.shape, cells[name]) for name, matrix in matrices.items()}
-        for table, matrices in (("inputs", recipe.inputs), ("gradient", recipe.gradient))
+        table: {name: write_matrix(values) for name, values in _shaped(numbers, cells).items()}
+        for table, numbers in (("inputs", recipe.inputs), ("gradient", recipe.gradient))
     }
-
-
-def _text(shape: Sequence[int], cells: Sequence[float]) -> str:
-    words = [f"{value:g}" for value in cells]
-    return "; ".join(" ".join(words[i : i + shape[-1]]) for i in range(0, len(words), shape[-1]))
 
 
 # How much work it is.

@@ -10,7 +10,7 @@ from attncli.arithmetic.hand import round_decimal
 from attncli.cli.main import main
 from attncli.worksheets import recipes
 from attncli.worksheets.generator import draw
-from attncli.worksheets.key import powers_of
+from attncli.worksheets.outcomes import powers_of
 
 WITHOUT = {"embedding", "layer-norm", "layer-norm-backward"}
 

@@ -15,7 +15,7 @@ from harness import assert_fits, run
 import attncli
 from attncli.marking.mark import Marker
 from attncli.mistakes import mistakes_at
-from attncli.worksheets.certificate import by_hand
+from attncli.worksheets.outcomes import by_hand
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from simulated_class import Class, as_text, from_text, sheet
 from attncli.marking.mark import Marker
 from attncli.worksheets import recipes
 from attncli.worksheets.generator import draw
-from attncli.worksheets.key import key_of
+from attncli.worksheets.outcomes import key_of
 
 QUICK = ("attention", "layer-norm", "softmax-backward")
 PEOPLE = 100

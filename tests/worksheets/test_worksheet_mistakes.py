@@ -5,8 +5,8 @@ from simulated_class import Class, complaint, sheet
 
 from attncli.marking.mark import Marker
 from attncli.worksheets import recipes
-from attncli.worksheets.certificate import certificate
 from attncli.worksheets.generator import draw
+from attncli.worksheets.outcomes import certificate
 
 QUICK = ("attention", "attention-causal", "embedding", "layer-norm", "softmax-backward")
 SEEDS = ("class/1", "class/2")

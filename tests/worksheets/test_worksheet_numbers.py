@@ -6,8 +6,8 @@ import pytest
 from attncli.core.message import InputError
 from attncli.marking.mark import Marker
 from attncli.worksheets import recipes
-from attncli.worksheets.certificate import certificate, wrong_sheets
 from attncli.worksheets.generator import EVEN, Draws, draw, effort
+from attncli.worksheets.outcomes import certificate, wrong_sheets
 
 QUICK = ("softmax", "embedding", "attention")
 
