@@ -108,7 +108,7 @@ def test_rendering_puts_no_calculation_together_and_evaluates_none() -> None:
 
 
 BUILDERS = (
-    "document", "view", "run", "exercise", "sheet", "classroom", "comparison", "report",
+    "document", "view", "run", "exercise", "sheet", "comparison", "report",
 )  # fmt: skip
 PRINTERS = (
     "terminal",

@@ -26,7 +26,7 @@ def grade(out: Output, words: Words) -> int:
     from attncli.problems.request import problem_of
     from attncli.problems.settings import layout_of, whole_number
     from attncli.render import data, markdown
-    from attncli.render.classroom import page
+    from attncli.render.sheet import class_page
     from attncli.worksheets import folder
 
     say, exercise, sheets, output = out.say, words["exercise"], words["sheets"], words["output"]
@@ -60,7 +60,7 @@ def grade(out: Output, words: Words) -> int:
         picture = grading.run(say.out)
     if chosen == "table":
         author = grader.marker.undetectable()
-        out.write(out.text(page(picture, problem, out.language, author)), CLASS)
+        out.write(out.text(class_page(picture, problem, out.language, author)), CLASS)
     else:
         _say_to_the_author(say, exercise, grader)
     return 2 if grading.faults else 0

@@ -14,6 +14,7 @@ import numpy as np
 from attncli.arithmetic import Value
 from attncli.core.graph import Graph, Swap
 from attncli.core.matrix import EXACT, BoolArray
+from attncli.core.message import Message
 from attncli.core.record import Record
 from attncli.marking.chain import MISFITS, Chain, Family, Lineage
 from attncli.marking.distance import are_close, either_way, is_one_of, off, reach
@@ -21,7 +22,7 @@ from attncli.marking.habits import TOO_EARLY, Habit
 from attncli.marking.judge import IMPRECISE, RIGHT, WRONG, Line, Rules, judge
 from attncli.marking.seeds import reconsidered
 from attncli.marking.slips import BETWEEN, CLOSELY, FAR, MIXED, NOT, SHORT, Against, cell_slips
-from attncli.mistakes import mistakes_at, rank
+from attncli.mistakes import look, mistakes_at, rank, varies, without_vaguer
 from attncli.mistakes.mistake import Mistake
 
 #: Share of its numbers that a wrong calculation may be off by, where nothing else explains a line.
@@ -43,6 +44,13 @@ class Named(Record):
 
     step: str
     id: str
+
+
+def where_to_look(mistakes: Sequence[Named], graph: Graph) -> Message:
+    """What to look at again, in the words of the step that the likeliest mistake was made at."""
+    told = without_vaguer([named.id for named in mistakes if named.step == mistakes[0].step])
+    likeliest = next(named for named in mistakes if named.id == told[0])
+    return look(likeliest.id, graph if varies(likeliest.id) else None, likeliest.step)
 
 
 class Found(Record):

@@ -12,8 +12,8 @@ from attncli.core.graph import Graph
 from attncli.core.message import Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term, cell
+from attncli.marking.explain import where_to_look
 from attncli.marking.feedback import StepMark
-from attncli.mistakes import look, varies, without_vaguer
 
 
 class Reply(Record):
@@ -110,12 +110,9 @@ class Ladder(Record):
         """What to look at again: in the words of the likeliest mistake, else what the line is for."""
         if self.mark is None:
             return self.graph.steps[self.line].why
-        made = self.mark.mistakes
-        if not made:
-            return Message("Work this line out once more from the lines above it.")
-        told = without_vaguer([named.id for named in made if named.step == made[0].step])
-        likeliest = next(named for named in made if named.id == told[0])
-        return look(likeliest.id, self.graph if varies(likeliest.id) else None, likeliest.step)
+        if self.mark.mistakes:
+            return where_to_look(self.mark.mistakes, self.graph)
+        return Message("Work this line out once more from the lines above it.")
 
     def arithmetic(self) -> CellArithmetic:
         """One cell's arithmetic with the numbers put in: of the first wrong one, else of the first."""
