@@ -17,7 +17,6 @@ from attncli.core.record import Record
 from attncli.problems.matrix_text import (
     DEEPEST,
     EMPTY,
-    brief,
     has_decimal_comma,
     parse_lists,
     parse_matrix,
@@ -25,7 +24,7 @@ from attncli.problems.matrix_text import (
 )
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
-from attncli.problems.reading import decoded, flat, parse_csv, parse_json, parse_toml, read_bounded
+from attncli.problems.reading import brief, decoded, flat, parse_csv, parse_json, parse_toml, read_bounded
 from attncli.problems.request import Stdin
 from attncli.problems.source import array_in, arrays_from_npz, beside, matrix_from_file, matrix_of, real_array
 
@@ -235,13 +234,7 @@ def with_decimal_points(text: str) -> Matrix | None:
 
 
 def file_and_answers(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The file of answers among these words, and the answers written out: STEP=MATRIX.
-
-    Raises
-    ------
-    InputError
-        There are two files.
-    """
+    """The file of answers among these words, and the answers written out: STEP=MATRIX."""
     files = [word for word in words if "=" not in word or Path(word).suffix.lower() in _FILES]
     if len(files) > 1:
         raise InputError(
@@ -256,13 +249,7 @@ _FILES = frozenset({".toml", ".json", ".npz", ".csv", ".jsonl"})
 
 
 def sheet_of(name: str | None, words: Sequence[str], stdin: Stdin) -> Sheet:
-    """The sheet in a file, with the answers that are written out put over it.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or there is nothing to mark.
-    """
+    """The sheet in a file, with the answers that are written out put over it."""
     given = Sheet(None, {}) if name is None else _sheet_in(name, stdin)
     own: dict[str, Answer] = {}
     for text in words:
@@ -332,13 +319,7 @@ def row_data(header: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
 
 
 def mapping(words: Sequence[str], problem: Problem) -> dict[str, str]:
-    """What --map says: from the names of a dump to step ids.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, a step does not exist, or a name stands twice.
-    """
+    """What --map says: from the names of a dump to step ids."""
     found: dict[str, str] = {}
     names = Names(problem.graph(), problem.points())
     for text in [part for word in words for part in word.replace("，", ",").split(",") if part.strip()]:
@@ -359,13 +340,7 @@ def mapping(words: Sequence[str], problem: Problem) -> dict[str, str]:
 
 
 def mapped(given: Sheet, names: Mapping[str, str]) -> Sheet:
-    """The sheet under the names of the steps.
-
-    Raises
-    ------
-    InputError
-        It lacks a name of the map, and what it has is listed; or it answers a step under both names.
-    """
+    """The sheet under the names of the steps; a name that it lacks, or a step that it has under both, is refused."""
     has = list(given.answers)
     for name, step_id in names.items():
         if name not in given.answers:

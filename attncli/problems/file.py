@@ -22,9 +22,8 @@ from attncli.core.graph import Graph, gradient_id
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import AttnError, InputError, Message, placed, unknown
-from attncli.problems.matrix_text import brief
 from attncli.problems.problem import UNNAMED, Contrast, Marking, Problem
-from attncli.problems.reading import complaint, decoded, flat, parse_json, parse_toml, read_bounded
+from attncli.problems.reading import brief, complaint, decoded, flat, parse_json, parse_toml, read_bounded
 from attncli.problems.settings import read_settings
 from attncli.problems.source import beside, matrix_from_file, matrix_of, value_from_file
 

@@ -6,7 +6,6 @@ axis by "|" or nested brackets; full-width signs as Chinese input methods type t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +16,7 @@ from attncli.arithmetic.expression import KEYBOARD, EntryError, entries_in, pars
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import EXACT, Expression, FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, ShapeError, counted
+from attncli.problems.reading import Literal, brief
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -132,18 +132,6 @@ def comma_said(error: AttnError, text: str) -> ShapeError:
         second=found[2],
         number=f"{found[1]}.{found[2]}",
     )
-
-
-class Literal(float):
-    """A number of a file with its text: 0.50 keeps its two decimals, 1e400 is not taken for infinity."""
-
-    __slots__ = ("text",)
-    text: str
-
-    def __new__(cls, text: str) -> Literal:
-        number = super().__new__(cls, text)
-        number.text = text.replace("_", "")
-        return number
 
 
 def parse_number(text: str) -> Entry:
@@ -432,16 +420,6 @@ def number_of(value: object) -> Entry:
     if isinstance(value, (float, np.floating)):
         return parse_entry(repr(float(value)))
     raise EntryError("“{value}” is not a number. Write a number, like 0.5.", value=brief(value))
-
-
-def brief(value: object) -> str:
-    """A value for a message, as a file writes it: short, whatever it is. Only who calls from Python can give other objects."""
-    try:
-        if value is None or isinstance(value, (bool, list, dict)):
-            return shown(json.dumps(value, ensure_ascii=False, default=str))
-        return shown(re.sub(r" at 0x[0-9a-f]+", "", str(value)))
-    except (ValueError, RecursionError):  # an integer of more digits than Python writes out, or lists without end
-        return "…"
 
 
 def _matrix(nested: Nested) -> Matrix:

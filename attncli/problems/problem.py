@@ -421,7 +421,7 @@ def check_cells(graph: Graph, most: int) -> None:
 
 
 def arithmetic_called(name: str, decimals: int = 3, rounding: str = "away") -> Arithmetic:
-    """The number system called `name`: "floating", "hand", "interval" or "exact".
+    """The number system called `name`: "floating", "hand" or "exact".
 
     Raises
     ------
@@ -436,12 +436,8 @@ def arithmetic_called(name: str, decimals: int = 3, rounding: str = "away") -> A
         from attncli.arithmetic.hand import Hand
 
         return Hand(decimals, rounding)
-    if name == "interval":
-        from attncli.arithmetic.interval import IntervalArithmetic
-
-        return IntervalArithmetic(decimals)
     if name == "exact":
         from attncli.arithmetic.exact import Exact
 
         return Exact()
-    raise unknown(Message("The arithmetic"), name, ["floating", "hand", "interval", "exact"])
+    raise unknown(Message("The arithmetic"), name, ["floating", "hand", "exact"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -9,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
+from attncli.arithmetic.expression import shown
 from attncli.core.message import N_, InputError, Message, closest, of_system, unknown, untranslated
-from attncli.problems.matrix_text import Literal, brief
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -84,6 +85,18 @@ def decoded(data: bytes) -> str:
         ) from None
 
 
+class Literal(float):
+    """A number of a file with its text: 0.50 keeps its two decimals, 1e400 is not taken for infinity."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Literal:
+        number = super().__new__(cls, text)
+        number.text = text.replace("_", "")
+        return number
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text, numbers with their text; an error says where."""
     import tomllib
@@ -130,8 +143,6 @@ def _short(text: str) -> int:
 
 
 def _json(text: str, **reading: Any) -> Any:
-    import json
-
     try:
         return json.loads(text, object_pairs_hook=_table, **reading)
     except json.JSONDecodeError as error:
@@ -185,6 +196,16 @@ def flat(
             yield from flat(value, is_part, f"{part}{name}.")
         else:
             yield f"{part}{name}", value
+
+
+def brief(value: object) -> str:
+    """A value for a message, as a file writes it: short, whatever it is. Only who calls from Python can give other objects."""
+    try:
+        if value is None or isinstance(value, (bool, list, dict)):
+            return shown(json.dumps(value, ensure_ascii=False, default=str))
+        return shown(re.sub(r" at 0x[0-9a-f]+", "", str(value)))
+    except (ValueError, RecursionError):  # an integer of more digits than Python writes out, or lists without end
+        return "…"
 
 
 # --- What the parsers say, in our own words: theirs are English only ------------------------------------------------

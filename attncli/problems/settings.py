@@ -12,7 +12,8 @@ import numpy as np
 from attncli.core.matrix import BoolArray, Matrix
 from attncli.core.message import AttnError, InputError, Message, placed, unknown
 from attncli.models.model import Model, Setting
-from attncli.problems.matrix_text import brief, from_cells, number_of, parse_number
+from attncli.problems.matrix_text import from_cells, number_of, parse_number
+from attncli.problems.reading import brief
 from attncli.problems.source import matrix_of
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from attncli.core.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS, MOST_TEXT_BYTES
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, placed
-from attncli.problems.matrix_text import brief, parse_lists, parse_matrix
-from attncli.problems.reading import decoded, open_bounded, parse_json, read_bounded
+from attncli.problems.matrix_text import parse_lists, parse_matrix
+from attncli.problems.reading import brief, decoded, open_bounded, parse_json, read_bounded
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
