@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -242,18 +243,12 @@ class Digits:
         self.sympy = sympy
         self._context = mpmath.mp.clone()
         self._context.dps = WORKED_OUT
-        self._known: dict[Number, Number] = {}
+        self._value = cache(self._worked_out)
 
     def of(self, number: Number) -> Number:
         """The number, to a few dozen digits; 0 where nothing else is certain."""
         value = self._value(number)
         return self._context.mpf(0) if abs(value) < _LEAST else value
-
-    def _value(self, number: Number) -> Number:
-        known = self._known.get(number)
-        if known is None:
-            known = self._known[number] = self._worked_out(number)
-        return known
 
     def _worked_out(self, number: Number) -> Number:
         sympy, mp = self.sympy, self._context

@@ -8,8 +8,10 @@ long division where it divides. SymPy's own `simplify` and `cancel` may take min
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from math import gcd, isqrt
 from types import ModuleType
 from typing import TypeAlias
@@ -50,63 +52,40 @@ class _Tables:
     def __init__(self) -> None:
         self.parts: list[Parts] = [()]
         self._numbers: dict[Parts, int] = {(): 0}
-        self._texts: dict[Number, str] = {}
-        self._floats: dict[Number, float] = {}
-        self._joined: dict[tuple[int, int], int] = {}
-        self._inverse: dict[int, int] = {0: 0}
-        self._values: dict[int, float] = {0: 0.0}
+        self.joined, self.inverse = cache(self._joined), cache(self._inverse)
+        self.text, self.value = cache(self._text), cache(self._value)
+        self._part_text: Callable[[Number], str] = cache(str)
+        self._part_value: Callable[[Number], float] = cache(lambda part: float(part.evalf(20)))
 
     def number(self, parts: dict[Number, Number]) -> int:
         """The number of these parts, those that are none left out."""
-        key = tuple(sorted(((part, c) for part, c in parts.items() if c), key=lambda pair: self._text(pair[0])))
+        key = tuple(sorted(((part, c) for part, c in parts.items() if c), key=lambda pair: self._part_text(pair[0])))
         known = self._numbers.get(key)
         if known is None:
             known = self._numbers[key] = len(self.parts)
             self.parts.append(key)
         return known
 
-    def _text(self, part: Number) -> str:
-        text = self._texts.get(part)
-        if text is None:
-            text = self._texts[part] = str(part)
-        return text
-
-    def text(self, number: int) -> str:
+    def _text(self, number: int) -> str:
         """What factors are sorted by among themselves."""
-        return "".join(f"{self._text(part)}^{c} " for part, c in self.parts[number])
+        return "".join(f"{self._part_text(part)}^{c} " for part, c in self.parts[number])
 
-    def joined(self, a: int, b: int) -> int:
+    def _joined(self, a: int, b: int) -> int:
         """e^a · e^b: the powers added."""
         if not a or not b:
             return a or b
-        known = self._joined.get((a, b))
-        if known is None:
-            parts = dict(self.parts[a])
-            for part, c in self.parts[b]:
-                parts[part] = parts.get(part, 0) + c
-            known = self._joined[a, b] = self._joined[b, a] = self.number(parts)
-        return known
+        parts = dict(self.parts[a])
+        for part, c in self.parts[b]:
+            parts[part] = parts.get(part, 0) + c
+        return self.number(parts)
 
-    def inverse(self, a: int) -> int:
+    def _inverse(self, a: int) -> int:
         """1/e^a: the powers with the other sign."""
-        known = self._inverse.get(a)
-        if known is None:
-            known = self._inverse[a] = self.number({part: -c for part, c in self.parts[a]})
-            self._inverse[known] = a
-        return known
+        return self.number({part: -c for part, c in self.parts[a]})
 
-    def value(self, exponent: int) -> float:
+    def _value(self, exponent: int) -> float:
         """How large an exponent is."""
-        known = self._values.get(exponent)
-        if known is None:
-            known = self._values[exponent] = sum(self._float(part) * float(c) for part, c in self.parts[exponent])
-        return known
-
-    def _float(self, part: Number) -> float:
-        known = self._floats.get(part)
-        if known is None:
-            known = self._floats[part] = float(part.evalf(20))
-        return known
+        return sum((self._part_value(part) * float(c) for part, c in self.parts[exponent]), 0.0)
 
 
 class Shortener:
@@ -120,9 +99,8 @@ class Shortener:
     def __init__(self, sympy: ModuleType) -> None:
         self.sympy = sympy
         self.work = 0
-        self._quotients: dict[Number, Quotient] = {}
         self._tables = _Tables()
-        self._orders: dict[Kind, tuple[float, int, str]] = {}
+        self._quotient, self._order = cache(self._cancelled_quotient), cache(self._order_of)
         self._most = 0
 
     def short(self, number: Number) -> Number:
@@ -150,11 +128,8 @@ class Shortener:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def _quotient(self, number: Number) -> Quotient:
-        known = self._quotients.get(number)
-        if known is None:
-            known = self._quotients[number] = self._cancelled(self._read(number))
-        return known
+    def _cancelled_quotient(self, number: Number) -> Quotient:
+        return self._cancelled(self._read(number))
 
     def _read(self, number: Number) -> Quotient:
         sympy = self.sympy
@@ -291,11 +266,8 @@ class Shortener:
         single: Sum = {(root, 0, lowest[2]): content}
         return single, self._product(a, {(root, 0, self._tables.inverse(lowest[2])): 1 / content / root})
 
-    def _order(self, kind: Kind) -> tuple[float, int, str]:
-        known = self._orders.get(kind)
-        if known is None:
-            known = self._orders[kind] = self._tables.value(kind[2]), kind[0], self._tables.text(kind[1])
-        return known
+    def _order_of(self, kind: Kind) -> tuple[float, int, str]:
+        return self._tables.value(kind[2]), kind[0], self._tables.text(kind[1])
 
     def _cancelled(self, a: Quotient) -> Quotient:
         """a without the factors below that divide what is above."""
