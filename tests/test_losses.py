@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attncli.core.gradient import verify
 from attncli.core.matrix import as_matrix
 from attncli.core.message import AttnError, InputError
-from attncli.core.verify import verify
 from attncli.problems.problem import Problem, arithmetic_called
 
 Q = np.array([[1.0, 2.0], [0.5, -1.0]])

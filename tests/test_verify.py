@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import attncli
+from attncli.core.gradient import verify
 from attncli.core.graph import Graph, first_not_finite
-from attncli.core.message import InputError
-from attncli.core.verify import verify
+from attncli.core.message import InputError, LimitError
 from attncli.render import render
 
 LAW = settings(derandomize=True, deadline=None, max_examples=12, database=None)
@@ -163,3 +163,9 @@ def test_the_models_that_have_no_gradient_say_so() -> None:
     for model in ("tokens", "positions"):
         with pytest.raises(InputError, match="no gradients"):
             CASES[model][0].problem(model).graph(backward=True)
+
+
+def test_too_many_numbers_to_move_one_by_one() -> None:
+    problem = attncli.problem("softmax", {"scores": np.ones((51, 100))}, gradient={"G_A": np.ones((51, 100))})
+    with pytest.raises(LimitError, match="5100 numbers here, the limit is 5000"):
+        verify(problem.graph())

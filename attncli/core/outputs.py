@@ -22,16 +22,8 @@ if TYPE_CHECKING:
 
 
 #: What files are written for. A calculation does not take the place of a saved training.
-RUN, MARKS, CLASS, REPORT, TRAINING, FEEDBACK, WHY, SHEET = (
-    "run",
-    "marks",
-    "class",
-    "report",
-    "training",
-    "feedback",
-    "why",
-    "sheet",
-)
+RUN, MARKS, CLASS, REPORT = "run", "marks", "class", "report"
+TRAINING, FEEDBACK, WHY, SHEET = "training", "feedback", "why", "sheet"
 
 #: How files of ours begin.
 _FIRST = {
@@ -109,17 +101,13 @@ def check_output(
     InputError
         Says which, and what to do.
     """
-    try:
-        path = Path(os.path.realpath(name))
-        there = path.stat()
-    except (OSError, ValueError):
+    path, there = Path(name), _stat(name)
+    if there is None:
         return  # nothing is there, or writing will say what is wrong
-    for given in inputs:
-        try:
-            same = os.path.samestat(os.stat(given), there)  # noqa: PTH116
-        except (OSError, ValueError):
-            continue
-        if same and not _is_endless(path):
+    # A device such as /dev/null is read from and written to without harm.
+    for given in inputs if path.is_file() or path.is_dir() else ():
+        status = _stat(given)
+        if status is not None and os.path.samestat(status, there):
             raise InputError(
                 "{option} {path}: this is one of the inputs ({given}), and would be overwritten. Give another name.",
                 option=option,
@@ -140,9 +128,11 @@ def check_output(
     )
 
 
-def _is_endless(path: Path) -> bool:
-    """A device such as /dev/null is read from and written to without harm."""
-    return not path.is_file() and not path.is_dir()
+def _stat(path: str | Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
 
 
 def is_folder(name: str, option: str, example: str) -> InputError:

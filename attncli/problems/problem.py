@@ -22,7 +22,7 @@ from attncli.problems.settings import read_settings
 
 if TYPE_CHECKING:
     from attncli.core import gradient
-    from attncli.core.verify import Verification
+    from attncli.core.gradient import Verification
 
 DEFAULT_DECIMALS = 3
 
@@ -386,7 +386,7 @@ def run(
     shown = tuple(step for step in graph.steps if step in trace.numbers and (not wanted or step in wanted))
     verified = None
     if check:
-        from attncli.core.verify import verify
+        from attncli.core.gradient import verify
 
         verified = verify(graph, rounded=arithmetic == "hand")
     return Run(

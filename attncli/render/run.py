@@ -33,7 +33,7 @@ from attncli.render.text import cell_name
 from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
-    from attncli.core.verify import Verification
+    from attncli.core.gradient import Verification
     from attncli.problems.lesson import PrintedCheck
 
 INPUTS = Message("Inputs")

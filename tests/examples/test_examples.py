@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from example_linter import complaints
 
-from attncli.core.verify import verify
+from attncli.core.gradient import verify
 from attncli.problems import file, lesson, library
 from attncli.problems.lesson import contrast
 from attncli.problems.problem import arithmetic_called
