@@ -23,7 +23,7 @@ from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import AttnError, InputError, Message, placed, unknown
 from attncli.problems.problem import UNNAMED, Contrast, Marking, Problem
-from attncli.problems.reading import brief, complaint, decoded, flat, parse_json, parse_toml, read_bounded
+from attncli.problems.reading import brief, complaint, decoded, flat, parse_json, parse_toml, read_bounded, toml_key
 from attncli.problems.settings import read_settings
 from attncli.problems.source import beside, matrix_from_file, matrix_of, value_from_file
 
@@ -199,7 +199,7 @@ def _check_names(file: ProblemFile, problem: Problem) -> None:
             name=arriving,
             output=graph.output,
             gradient=gradient_id(graph.output),
-            written=_as_key(gradient_id(graph.output)),
+            written=toml_key(gradient_id(graph.output)),
         )
     whole = graph
     for table, steps in tables.items():
@@ -237,44 +237,41 @@ def _problem(file: ProblemFile, base: Path | None) -> Problem:
     by_step = {name: places for name, places in file.decimals.items() if places != _AS_WRITTEN}
     upstream, loss, extras = _gradient(file.gradient, base)
     return Problem(
-        model=file.model,
+        **{name: getattr(file, name) for name in _AS_IN_THE_FILE},
         inputs={name: _matrix("inputs", name, value, base) for name, value in file.inputs.items() if name not in texts},
         texts=texts,
-        settings=file.settings,
         upstream=upstream,
         loss=loss,
         extras=extras,
-        id=file.id,
-        decimals=by_step.get("default", 3),
-        step_decimals={name: places for name, places in by_step.items() if name != "default"},
-        as_written=frozenset(file.decimals) - frozenset(by_step),
-        source=_plain(file.source),
-        title=_plain(file.title),
-        prompt=_plain(file.prompt),
-        hint=_plain(file.hint),
-        notice=_plain(file.notice),
+        decimals=by_step.pop("default", 3),
+        step_decimals=by_step,
+        as_written=frozenset(name for name, places in file.decimals.items() if places == _AS_WRITTEN),
         labels={name: tuple(words) for name, words in file.labels.items()},
-        published=file.published,
-        how={step: _english(how) for step, how in file.published_how.items()},
-        how_texts={step: _plain(how) for step, how in file.published_how.items() if isinstance(how, dict)},
-        shapes=file.shapes,
+        how={step: how if isinstance(how, str) else how.get("en", "") for step, how in file.published_how.items()},
+        how_texts={
+            step: {str(code): text for code, text in how.items()}
+            for step, how in file.published_how.items()
+            if not isinstance(how, str)
+        },
         contrast=None if file.contrast is None else Contrast(**file.contrast.model_dump()),
         marking=Marking(**file.marking.model_dump()),
-        layout=file.layout,
     )
 
 
-def _as_key(name: str) -> str:
-    """A name as TOML writes it before an equals sign."""
-    return f'"{name}"' if "." in name else name
-
-
-def _english(how: str | LearnerText) -> str:
-    return how if isinstance(how, str) else how.get("en", "")
-
-
-def _plain(texts: LearnerText) -> dict[str, str]:
-    return {str(code): text for code, text in texts.items()}
+#: Keys of a file that are fields of a problem as they stand.
+_AS_IN_THE_FILE = (
+    "model",
+    "settings",
+    "id",
+    "source",
+    "title",
+    "prompt",
+    "hint",
+    "notice",
+    "published",
+    "shapes",
+    "layout",
+)
 
 
 def _gradient(table: dict[str, object], base: Path | None) -> tuple[Matrix | None, str | None, dict[str, Matrix]]:

@@ -5,7 +5,6 @@ Data only: the terminal, worksheets and pages show the same question.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from fractions import Fraction
@@ -20,6 +19,7 @@ from attncli.core.record import Record
 from attncli.problems import library
 from attncli.problems.matrix_text import write_matrix
 from attncli.problems.problem import Problem, Run
+from attncli.problems.reading import toml_key
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _MOST_BLANKS = 24
 #: Characters that a command with all its blanks may have; a longer one has one blank a step.
 _MOST_COMMAND = 400
-_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Asked(Record):
@@ -85,7 +84,7 @@ class Question(Record):
 
     def sheet(self) -> str:
         """An empty sheet, TOML: a line a step."""
-        return "".join(f'{_key(one.step)} = "{one.blanks()}"\n' for one in self.asked)
+        return "".join(f'{toml_key(one.step)} = "{one.blanks()}"\n' for one in self.asked)
 
     def command(self, name: str) -> str:
         """The command that marks the answers once they stand in the place of the blanks."""
@@ -151,10 +150,6 @@ def as_in_a_file(value: object) -> str:
     if hasattr(value, "values"):
         return write_matrix(value.values)
     return str(getattr(value, "text", value))
-
-
-def _key(step: str) -> str:
-    return step if _PLAIN_KEY.fullmatch(step) else f'"{step}"'
 
 
 class CommandLine(Record):

@@ -113,6 +113,11 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise InputError("holds a whole number of more than 4300 digits. Write it shorter, like 1e9.") from None
 
 
+def toml_key(name: str) -> str:
+    """A name as TOML writes it before an equals sign."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+
+
 #: Python's TOML reader takes time with the square of a key's parts.
 _MOST_PARTS = 50
 _PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')"""

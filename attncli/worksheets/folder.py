@@ -27,7 +27,7 @@ from attncli.problems import file
 from attncli.problems.matrix_text import write_matrix
 from attncli.problems.problem import Problem
 from attncli.problems.question import question_of
-from attncli.problems.reading import decoded, parse_csv, read_bounded
+from attncli.problems.reading import decoded, parse_csv, read_bounded, toml_key
 from attncli.worksheets import generator, recipes
 from attncli.worksheets.outcomes import Proof, key_of, powers_of
 
@@ -187,7 +187,7 @@ def set_text(order: SetOrder, ids: Sequence[str]) -> str:
 
 def _lines(table: Mapping[str, object]) -> str:
     """A table of TOML: of texts, numbers and lists, which JSON writes the same way."""
-    return "".join(f"{_key(name)} = {_quoted(value)}\n" for name, value in table.items())
+    return "".join(f"{toml_key(name)} = {_quoted(value)}\n" for name, value in table.items())
 
 
 def _students(sheets: Sequence[MadeSheet]) -> str:
@@ -236,10 +236,6 @@ def answers_text(problem: Problem, student: str = "") -> str:
 
 def _quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(step: str) -> str:
-    return _quoted(step) if "." in step else step
 
 
 def students_of(path: str) -> tuple[str, ...]:
