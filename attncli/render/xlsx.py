@@ -30,7 +30,7 @@ _MOST_ROWS, _MOST_COLUMNS, _MOST_SIGNS, _MOST_ARGUMENTS = 1_000_000, 16_000, 8_0
 _FUNCTIONS = {
     "exp": "EXP", "ln": "LN", "root": "SQRT", "tanh": "TANH", "erf": "ERF", "sin": "SIN", "cos": "COS", "power": "POWER",
 }  # fmt: skip
-_INPUT, _WEIGHT, _FAINT = "#FFF8DC", "#7FB0F5", "#57606A"
+_FAINT = "#57606A"
 
 
 def workbook(view: View) -> bytes:
@@ -49,7 +49,7 @@ def workbook(view: View) -> bytes:
 
 
 class Workbook:
-    """One run on one sheet: first where everything stands, then what stands there."""
+    """One run on one sheet: first the texts and where every number stands, then the numbers, whose formulas name these places."""
 
     def __init__(self, view: View) -> None:
         run = view.run
@@ -59,11 +59,22 @@ class Workbook:
         self.view = view
         self.given = changeable(run)
         self.items = [item for _, items in parts(view) for item in items]
-        #: Row and column of every matrix's first number, by id and head; counted from 0.
-        self.places: dict[tuple[str, int | None], tuple[int, int]] = {}
-        self.turned: dict[str, bool] = {}
-        self.texts: list[tuple[int, int, str, str]] = []
+        #: By id and head, the row of a matrix's first number, counted from 0, and whether its rows stand as columns.
+        self.places: dict[tuple[str, int | None], tuple[int, bool]] = {}
+        self.file = io.BytesIO()
+        self.book = _empty(self.file)
+        self.sheet = self.book.add_worksheet(_sheet_name(run.problem.id or run.problem.model))
+        self.sheet.set_column(0, 0, 14)
+        self.sheet.set_column(1, 60, 10)
+        self.styles = {name: self.book.add_format(how) for name, how in _STYLES.items()}
         self._lay_out()
+        for item in self.items:
+            self._numbers(item)
+        self.book.close()
+
+    def content(self) -> bytes:
+        """The file."""
+        return self.file.getvalue()
 
     def _lay_out(self) -> None:
         view = self.view
@@ -77,12 +88,11 @@ class Workbook:
             for item in items:
                 number += item.step is not None
                 row = self._item(row, item, number)
-        lines = [view.say(message) for message in ending(view)]
-        for line in lines:
-            row = self._write(row, line, "text")
+        for message in ending(view):
+            row = self._write(row, view.say(message), "text")
 
     def _write(self, row: int, text: str, how: str, column: int = 0) -> int:
-        self.texts.append((row, column, clean(text), how))
+        self.sheet.write_string(row, column, clean(text), self.styles[how])
         return row + 1
 
     def _item(self, row: int, item: Item, number: int) -> int:
@@ -97,6 +107,7 @@ class Workbook:
         return row + 1
 
     def _block(self, row: int, item: Item, block: Panel) -> int:
+        """The names of its columns and rows, and room for its numbers."""
         count, columns = block.values.shape
         if row + count + 2 > _MOST_ROWS or columns + 1 > _MOST_COLUMNS:
             raise LimitError(
@@ -111,75 +122,37 @@ class Workbook:
         for i, name in enumerate(block.rows):
             if name:
                 self._write(row + i, name, "name")
-        self.places[item.id, block.head] = row, 1
-        self.turned[item.id] = block.turned and block.ndim > 1
+        self.places[item.id, block.head] = row, block.turned and block.ndim > 1
         return int(row + count)
 
-    def address(self, id: str, index: Index) -> str:
-        """Where a number stands: "C7"."""
-        row, column = self.place(id, index)
-        return f"{_letters(column)}{row + 1}"
-
-    def place(self, id: str, index: Index) -> tuple[int, int]:
-        number = index[0] + 1 if len(index) == 3 else None
-        row, column = self.places[id, number]
-        i, j = (0, *index)[-2:]
-        if self.turned[id]:
-            i, j = j, i
-        return row + i, column + j
-
-    def content(self) -> bytes:
-        """The file."""
-        try:
-            import xlsxwriter
-        except ImportError:
-            raise InputError(
-                "A spreadsheet needs XlsxWriter, which is not installed. Install it with: pip install 'attncli[xlsx]'"
-            ) from None
-        out = io.BytesIO()
-        book = xlsxwriter.Workbook(out, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
-        book.set_properties({"created": datetime(2000, 1, 1), "comments": "attncli"})  # the same run, the same bytes
-        sheet = book.add_worksheet(_sheet_name(self.view.run.problem.id or self.view.run.problem.model))
-        sheet.set_column(0, 0, 14)
-        sheet.set_column(1, 60, 10)
-        styles = {name: book.add_format(how) for name, how in _STYLES.items()}
-        for row, column, text, how in self.texts:
-            sheet.write_string(row, column, text, styles[how])
-        for item in self.items:
-            self._numbers(book, sheet, item)
-        book.close()
-        return out.getvalue()
-
-    def _numbers(self, book: Any, sheet: Any, item: Item) -> None:
+    def _numbers(self, item: Item) -> None:
         values = self.view.run.trace.numbers[item.id]
-        number = _format(item.decimals, hidden=bool(np.isneginf(values).any()))
-        fixed, given = (
-            book.add_format({"num_format": number, **how})
-            for how in ({}, {"font_color": "#0550AE", "bg_color": _INPUT})
-        )
-        for index in np.ndindex(*values.shape):
-            row, column = self.place(item.id, index)
-            formula = self.formula(item, index)
-            if formula is None:
-                style = given if item.id in self.given and math.isfinite(values[index]) else fixed
-                self._number(sheet, row, column, float(values[index]), style)
+        shown = _format(item.decimals, hidden=bool(np.isneginf(values).any()))
+        fixed, given = (self.book.add_format({"num_format": shown, **how}) for how in ({}, _GIVEN))
+        for index, value in np.ndenumerate(values):
+            at, formula = self.place(item.id, index), self.formula(item, index)
+            if formula is not None or math.isnan(value):
+                self.sheet.write_formula(*at, formula or "=NA()", fixed, "")
+            elif math.isinf(value):
+                self.sheet.write_number(*at, math.copysign(1e9, value), fixed)
             else:
-                sheet.write_formula(row, column, formula, fixed, "")
-        if item.weights:
-            for block in item.panels:
-                row, column = self.places[item.id, block.head]
-                last = row + block.values.shape[0] - 1, column + block.values.shape[1] - 1
-                shades = {"min_type": "num", "min_value": 0, "max_type": "num", "max_value": 1}
-                colours = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": _WEIGHT, **shades}
-                sheet.conditional_format(row, column, *last, colours)
+                self.sheet.write_number(*at, value, given if item.id in self.given else fixed)
+        for block in item.panels if item.weights else ():
+            row, _ = self.places[item.id, block.head]
+            count, columns = block.values.shape
+            self.sheet.conditional_format(row, 1, row + count - 1, columns, _SHADES)
 
-    def _number(self, sheet: Any, row: int, column: int, value: float, style: Any) -> None:
-        if math.isfinite(value):
-            sheet.write_number(row, column, value, style)
-        elif math.isnan(value):
-            sheet.write_formula(row, column, "=NA()", style, "")
-        else:
-            sheet.write_number(row, column, math.copysign(1e9, value), style)
+    def place(self, step_id: str, index: Index) -> tuple[int, int]:
+        """Row and column of a number, counted from 0."""
+        row, is_turned = self.places[step_id, index[0] + 1 if len(index) == 3 else None]
+        i, j = (0, *index)[-2:]
+        return (row + j, 1 + i) if is_turned else (row + i, 1 + j)
+
+    def address(self, step_id: str, index: Index) -> str:
+        """Where a number stands: "C7"."""
+        from xlsxwriter.utility import xl_rowcol_to_cell
+
+        return str(xl_rowcol_to_cell(*self.place(step_id, index)))
 
     def formula(self, item: Item, index: Index) -> str | None:
         """The formula of a number, or None for one that is given."""
@@ -233,6 +206,12 @@ _BRACKETED = frozenset({"sum", "difference", "quotient", "negative"})
 _LEGEND = Message(
     "Numbers on yellow can be changed; everything else is a formula and follows. −∞ is written as -1,000,000,000."
 )
+_GIVEN = {"font_color": "#0550AE", "bg_color": "#FFF8DC"}
+#: Attention weights, the darker the nearer to 1.
+_SHADES = {
+    "type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#7FB0F5", "min_type": "num", "min_value": 0, "max_type": "num",
+    "max_value": 1,
+}  # fmt: skip
 _STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True, "font_size": 15},
     "part": {"bold": True, "font_size": 13, "bottom": 1},
@@ -267,12 +246,17 @@ def _largest(parts: list[str]) -> str:
     return f"MAX({','.join(parts)})"
 
 
-def _letters(column: int) -> str:
-    out = ""
-    while column >= 0:
-        out = chr(ord("A") + column % 26) + out
-        column = column // 26 - 1
-    return out
+def _empty(file: io.BytesIO) -> Any:
+    """A workbook of XlsxWriter, which has no types."""
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise InputError(
+            "A spreadsheet needs XlsxWriter, which is not installed. Install it with: pip install 'attncli[xlsx]'"
+        ) from None
+    book = xlsxwriter.Workbook(file, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
+    book.set_properties({"created": datetime(2000, 1, 1), "comments": "attncli"})  # the same run, the same bytes
+    return book
 
 
 def _sheet_name(text: str) -> str:
