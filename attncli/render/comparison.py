@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 
 from attncli.core.message import N_, Listed, Message, figure
 from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
 from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
-from attncli.cost.count import DIMENSIONS, GROUPS, LATENT, ROTARY, WIDTHS, Product, Ratio
+from attncli.cost.count import DIMENSIONS, GROUPS, LATENT, ROTARY, WIDTHS, Count, Product, Ratio
 from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Said, Tabular, TabularColumn
 
-NAMES = {"mha": "MHA", "mqa": "MQA", "gqa": "GQA", "mla": "MLA"}
+#: Parts of a count in words.
+PARTS = {
+    "weights": N_("parameters"),
+    "prefill": N_("multiply-adds: prefill"),
+    "decode": N_("multiply-adds: next token"),
+    "absorbed": N_("multiply-adds: next token, W_UK and W_UV absorbed"),
+}
 
 #: Sizes that nobody gave, and why they are what they are.
 ASSUMED = {
@@ -138,6 +144,9 @@ def page(comparison: Comparison, *, expand: bool = False) -> Iterator[Block]:
     yield from _Page(comparison).blocks(expand=expand)
 
 
+_OF_MHA = Message("  share of MHA's")
+
+
 class _Page:
     """A comparison from top to bottom."""
 
@@ -166,7 +175,7 @@ class _Page:
         yield from self._sources()
 
     def title(self) -> Message:
-        variants = " · ".join(NAMES[variant] for variant in self.comparison.variants)
+        variants = " · ".join(self.comparison.variants).upper()
         models = [model.preset.title for model in self.comparison.models if model.preset.title]
         if not models:
             return Message("{variants} at your sizes", variants=variants)
@@ -187,14 +196,10 @@ class _Page:
 
     def _used(self) -> Iterator[Block]:
         """Which of the columns is the model's own: not to be told by bold type alone."""
-        if self.several:
-            return
-        for entry in self.comparison.entries:
+        for entry in () if self.several else self.comparison.entries:
             if entry.own:
-                used = Message(
-                    "{model} itself uses {variant}.", model=entry.model.preset.title, variant=self._head(entry)[-1]
-                )
-                yield Paragraph(used, tone="aside")
+                model, variant = entry.model.preset.title, entry.count.variant.upper()
+                yield Paragraph(Message("{model} itself uses {variant}.", model=model, variant=variant), tone="aside")
 
     def _sources(self) -> Iterator[Block]:
         """Where the sizes come from, and why those are what they are that nobody gave."""
@@ -222,37 +227,37 @@ class _Page:
         return "mla" in variants or name not in ("d_c", "d_c_q", "d_rope")
 
     def _head(self, entry: VariantCount) -> tuple[str, ...]:
-        variant = NAMES[entry.count.variant]
+        variant = entry.count.variant.upper()
         return (entry.model.preset.title, variant) if self.several else (variant,)
 
     def _grid(self) -> Tabular:
-        entries = self.comparison.entries
         label = TabularColumn(("",) * (1 + self.several), is_number=False)
-        rows: list[tuple[Said, ...]] = [(name, *map(text, entries)) for name, text in self._lines()]
-        return Tabular(
-            (label, *(TabularColumn(self._head(entry), strong=entry.own) for entry in entries)),
-            tuple(row for row in rows if set(row[1:]) != {"–"}),
-            labelled=True,
-        )
+        columns = (TabularColumn(self._head(entry), strong=entry.own) for entry in self.comparison.entries)
+        rows = tuple(row for row in self._rows() if set(row[1:]) != {"–"})
+        return Tabular((label, *columns), rows, labelled=True)
 
-    def _lines(self) -> Iterator[tuple[Message, Callable[[VariantCount], str]]]:
-        """What each line of the table says, and its number for a variant."""
+    def _rows(self) -> Iterator[tuple[Said, ...]]:
+        """What each line of the table says, and its number for every variant."""
+        entries = self.comparison.entries
+        counts = [entry.count for entry in entries]
         contexts = {model.sizes.context for model in self.comparison.models}
         tokens = exact(contexts.pop()) if len(contexts) == 1 else "n"
-        of_mha = Message("  share of MHA's")
-        yield Message("heads of keys and values"), _heads
-        yield Message("parameters"), _total("weights")
-        yield of_mha, _share("weights")
-        yield Message("cache per token, numbers"), lambda entry: short(entry.count.cache.value)
-        yield Message("cache per token, bytes"), lambda entry: bytes_text(entry.count.cache_bytes)
-        yield of_mha, lambda entry: share(entry.cache_share)
-        yield Message("cache at {tokens} tokens", tokens=tokens), lambda entry: bytes_text(entry.count.full_cache_bytes)
-        yield Message("multiply-adds: prefill"), _total("prefill")
-        yield of_mha, _share("prefill")
-        yield Message("multiply-adds: next token"), _total("decode")
-        yield of_mha, _share("decode")
-        yield Message("  with W_UK, W_UV absorbed"), _total("absorbed")
-        yield of_mha, _share("absorbed")
+        yield Message("heads of keys and values"), *map(_heads, counts)
+        yield from self._part("weights", Message(PARTS["weights"]))
+        yield Message("cache per token, numbers"), *(short(count.cache.value) for count in counts)
+        yield Message("cache per token, bytes"), *(bytes_text(count.cache_bytes) for count in counts)
+        yield _OF_MHA, *(share(entry.cache_share) for entry in entries)
+        full = (bytes_text(count.full_cache_bytes) for count in counts)
+        yield Message("cache at {tokens} tokens", tokens=tokens), *full
+        yield from self._part("prefill", Message(PARTS["prefill"]))
+        yield from self._part("decode", Message(PARTS["decode"]))
+        yield from self._part("absorbed", Message("  with W_UK, W_UV absorbed"))
+
+    def _part(self, part: str, name: Message) -> Iterator[tuple[Said, ...]]:
+        """A part of the count, and as a share of MHA's."""
+        shares = [(entry, entry.share(part)) for entry in self.comparison.entries]
+        yield name, *("–" if of_mha is None else short(entry.count.total(part)) for entry, of_mha in shares)
+        yield _OF_MHA, *("–" if of_mha is None else share(of_mha) for _, of_mha in shares)
 
     def _chart(self) -> Bars:
         caches = ((" ".join(self._head(entry)), entry.count.cache_bytes) for entry in self.comparison.entries)
@@ -344,23 +349,15 @@ class _Page:
     def _products(self) -> Iterator[Block]:
         """Every product that is counted, of one layer, and the totals."""
         yield Heading(Message("Every product, in one layer"))
-        parts = (
-            ("weights", N_("parameters")),
-            ("prefill", N_("multiply-adds: prefill")),
-            ("decode", N_("multiply-adds: next token")),
-            ("absorbed", N_("multiply-adds: next token, W_UK and W_UV absorbed")),
-        )
         for entry in self.comparison.entries:
-            for name, label in parts:
-                if name not in entry.count.parts:
-                    continue
-                yield Heading(Message("{head} · {part}", head=" ".join(self._head(entry)), part=Message(label)), 3)
-                products = entry.count.parts[name].items()
-                yield Listing(tuple(ListEntry(equation(count), product) for product, count in products))
+            for part, products in entry.count.parts.items():
+                head = Message("{head} · {part}", head=" ".join(self._head(entry)), part=Message(PARTS[part]))
+                yield Heading(head, 3)
+                yield Listing(tuple(ListEntry(equation(count), name) for name, count in products.items()))
                 total = Message(
                     "Together, times l = {layers}: {total}",
                     layers=entry.count.sizes.layers,
-                    total=exact(entry.count.total(name)),
+                    total=exact(entry.count.total(part)),
                 )
                 yield Paragraph(total)
 
@@ -382,24 +379,12 @@ def _same_heads(variant: str, kv_heads: int, difference: float) -> ListEntry:
         "gqa": N_("neighbouring heads share K and V"),
         "mha": N_("every head has its own K and V"),
     }
-    meaning = _after(NAMES[variant], Message(whose[variant]))
+    meaning = _after(variant.upper(), Message(whose[variant]))
     text = Message("{difference}  {whose}", difference=_apart(difference), whose=meaning)
     return ListEntry(text, f"kv_heads = {kv_heads}")
 
 
-def _heads(entry: VariantCount) -> str:
+def _heads(count: Count) -> str:
     """Heads of keys and values; MLA has a latent instead."""
-    sizes = entry.count.sizes
-    return {"mha": exact(sizes.heads), "mqa": "1", "gqa": exact(sizes.kv_heads), "mla": "–"}[entry.count.variant]
-
-
-def _total(part: str) -> Callable[[VariantCount], str]:
-    return lambda entry: short(entry.count.total(part)) if part in entry.count.parts else "–"
-
-
-def _share(part: str) -> Callable[[VariantCount], str]:
-    def text(entry: VariantCount) -> str:
-        of_mha = entry.share(part)
-        return "–" if of_mha is None else share(of_mha)
-
-    return text
+    heads = {"mha": count.sizes.heads, "mqa": 1, "gqa": count.sizes.kv_heads}.get(count.variant)
+    return "–" if heads is None else exact(heads)

@@ -343,8 +343,6 @@ def _operand(view: View, id: str, item: Item, block: Panel) -> Value:
 
 def arithmetic(view: View, item: Item, block: Panel) -> Iterator[str]:
     r"""Every cell of a block: S_{1,2} = 1 \times 0 + 2 \times 1 = 2."""
-    if item.step is None:
-        return
     for i, j in np.ndindex(*block.values.shape):
         index = block.index(i, j)
         yield f"{_cell_symbol(item.symbol, index, view.layout)} = {_cell(view, item, index)}"
@@ -390,25 +388,20 @@ def _latex_over(term: Term, parts: list[str]) -> str:
         case "sum":
             return _sum(parts)
         case "difference":
-            return f"{parts[0]} - {_bracketed(parts[1]) if _is_sum(parts[1]) or _negative(parts[1]) else parts[1]}"
+            return f"{parts[0]} - {_beside(parts[1])}"
         case "product":
-            return r" \times ".join(
-                _bracketed(part) if _is_sum(part) or (i and _negative(part)) else part for i, part in enumerate(parts)
-            )
+            return r" \times ".join(_beside(part, is_first=i == 0) for i, part in enumerate(parts))
         case "quotient":
             return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
         case "exp":
             return f"e^{{{parts[0]}}}"
         case "negative":
-            return (
-                f"-{parts[0]}"
-                if term.terms[0].kind in ("cell", "ln") and not _negative(parts[0])
-                else f"-{_bracketed(parts[0])}"
-            )
+            alone = term.terms[0].kind in ("cell", "ln") and not parts[0].startswith("-")
+            return f"-{parts[0] if alone else _bracketed(parts[0])}"
         case "root":
             return rf"\sqrt{{{parts[0]}}}"
         case "power":
-            return f"{_bracketed(parts[0]) if _is_sum(parts[0]) or _negative(parts[0]) else parts[0]}^{{{parts[1]}}}"
+            return f"{_beside(parts[0])}^{{{parts[1]}}}"
         case "positive":
             return f"[{parts[0]} > 0]"
         case "erf":
@@ -425,7 +418,7 @@ def _sum(parts: list[str]) -> str:
         if re.fullmatch(r"-[\d.]+", part):
             out += f" - {part[1:]}"
         else:
-            out += f" + {_bracketed(part) if _negative(part) else part}"
+            out += f" + {_bracketed(part) if part.startswith('-') else part}"
     return out
 
 
@@ -433,8 +426,9 @@ def _bracketed(latex: str) -> str:
     return rf"\left({latex}\right)"
 
 
-def _negative(latex: str) -> bool:
-    return latex.startswith("-")
+def _beside(latex: str, *, is_first: bool = False) -> str:
+    """A part beside a sign that holds it together: a sum in brackets, and what is negative unless it stands first."""
+    return _bracketed(latex) if _is_sum(latex) or (latex.startswith("-") and not is_first) else latex
 
 
 def _is_sum(latex: str) -> bool:
