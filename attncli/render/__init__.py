@@ -5,11 +5,12 @@ A format is a function from a view of a run (view.py) to text, or to bytes where
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.core.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_SHOWN_CELLS
-from attncli.core.message import ENGLISH, Language, LimitError, Message, unknown
+from attncli.core.message import ENGLISH, Language, LimitError
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Run
@@ -36,17 +37,7 @@ def formats() -> list[str]:
 
 
 def printer(name: str) -> Callable[[View], str | bytes]:
-    """The function that writes a view in a format.
-
-    Raises
-    ------
-    InputError
-        There is none of this name; the likely one is suggested.
-    """
-    import importlib
-
-    if name not in _FORMATS:
-        raise unknown(Message("The format"), name, formats())
+    """The function that writes a view in a format."""
     file, function = _FORMATS[name]
     found: Callable[[View], str | bytes] = getattr(importlib.import_module(f"{__name__}.{file}"), function)
     return found
@@ -54,8 +45,6 @@ def printer(name: str) -> Callable[[View], str | bytes]:
 
 def sheet_printer(ending: str) -> Callable[[Sequence[Page]], str]:
     """What prints worksheets into a file with this ending."""
-    import importlib
-
     found: Callable[[Sequence[Page]], str] = importlib.import_module(f"{__name__}.{SHEETS[ending]}").sheets
     return found
 

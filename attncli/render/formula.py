@@ -1,8 +1,8 @@
-r"""Formulas: one reader of the LaTeX that ops and models write, a small tree, and three printers of it.
+r"""Formulas: one reader of the LaTeX that ops and models write, a small tree, and two printers of it.
 
-LaTeX is the shortest way to write a formula down, and what JSON gives; everything that is shown of one is printed from the
-tree: `as_text` for a terminal (Q Kᵀ / √d_k), `as_latex` for documents (words upright, no \operatorname, which GitHub refuses),
-`as_mathml` for pages (which browsers show without any script). A test lists every formula and finds each of them printable.
+LaTeX is the shortest way to write a formula down, and what JSON gives. From the tree it is printed as text for a terminal
+(`as_text`: Q Kᵀ / √d_k), and for pages as MathML (`as_mathml`), which browsers show without any script; `as_latex` makes it fit
+for documents. A test lists every formula and finds each of them printable.
 """
 
 from __future__ import annotations
@@ -48,14 +48,12 @@ class Words(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Things side by side; `braced` where LaTeX has them in braces."""
+    """Things side by side."""
 
     parts: tuple[Formula, ...]
-    braced: bool = False
 
 
 class Fraction(NamedTuple):
-    command: str
     above: Formula
     below: Formula
 
@@ -81,10 +79,9 @@ class Fenced(NamedTuple):
 
 
 class Array(NamedTuple):
-    """A matrix of formulas: in brackets ("bmatrix"), or an "array", whose columns are aligned as `columns` says."""
+    """A matrix of formulas: in brackets ("bmatrix"), or bare (an "array")."""
 
     name: str
-    columns: str
     rows: tuple[tuple[Formula, ...], ...]
 
 
@@ -133,12 +130,12 @@ class _Reader:
         while self.peek().isspace():
             self.take()
 
-    def row(self, *ends: str, braced: bool = False) -> Row:
+    def row(self, *ends: str) -> Row:
         """Everything up to one of `ends` (which is left there)."""
         parts: list[Formula] = []
         while self.peek() not in ("", "}", "&", r"\\", r"\end", r"\right", *ends):
             parts.append(self.scripted())
-        return Row(tuple(parts), braced)
+        return Row(tuple(parts))
 
     def scripted(self) -> Formula:
         """One thing with its sub- and superscript."""
@@ -159,11 +156,11 @@ class _Reader:
         """A group, a command with its arguments, or a single sign."""
         token = self.take()
         if token == "{":
-            inside = self.row(braced=True)
+            inside = self.row()
             self.expect("}")
             return inside
         if token in (r"\frac", r"\tfrac"):
-            return Fraction(token, self.argument(), self.argument())
+            return Fraction(self.argument(), self.argument())
         if token == r"\sqrt":
             return self.root()
         if token == r"\begin":
@@ -198,7 +195,8 @@ class _Reader:
 
     def table(self) -> Array:
         name = self.raw()
-        columns = self.raw() if name == "array" else ""
+        if name == "array":
+            self.raw()  # how its columns are aligned
         rows, row = [], [self.row()]
         while self.peek() in ("&", r"\\"):
             if self.take() == r"\\":
@@ -209,7 +207,7 @@ class _Reader:
         self.expect(r"\end")
         if name not in _MATRICES or self.raw() != name:
             raise ValueError(f"formula {self.source!r}: {name} is not known here")
-        return Array(name, columns, tuple(rows))
+        return Array(name, tuple(rows))
 
 
 def put_in(form: str, operands: Sequence[str]) -> str:
@@ -234,7 +232,7 @@ def _text(formula: Formula) -> str:
             return inside
         case Row(parts):
             return "".join(map(_text, parts))
-        case Fraction(_, above, below):
+        case Fraction(above, below):
             return f"{_grouped(_text(above))} / {_grouped(_text(below))}"
         case Root(inside, degree):
             of = _text(inside)
@@ -243,7 +241,7 @@ def _text(formula: Formula) -> str:
             return _text(base) + "".join(_script_text(sign, _text(script)) for sign, script in scripts)
         case Fenced(left, inside, right):
             return f"{left}{_text(inside)}{right}"
-        case Array(_, _, rows):
+        case Array(_, rows):
             return f"[{';'.join(' '.join(map(_text, row)) for row in rows)}]"
 
 
@@ -274,40 +272,18 @@ def _is_word(text: str) -> bool:
 
 # In LaTeX.
 
+#: A word that stands upright or is none already, a command, any other word.
+_WORD = re.compile(r"(\\(?:text|mathrm|mathbf|begin|end)\{[^}]*\}|\\[A-Za-z]+)|([A-Za-z]{2,})")
+
 
 @lru_cache(4096)
 def as_latex(source: str) -> str:
-    r"""The formula for a document, words of two letters and more upright: S_{masked} is S_{\mathrm{masked}}."""
-    return _latex(read(source))
+    r"""The formula for a document, words of two letters and more upright: S_{masked} is S_{\mathrm{masked}}.
 
-
-def _latex(formula: Formula) -> str:
-    match formula:
-        case Sign(source):
-            return rf"\mathrm{{{source}}}" if len(source) > 1 and source.isalpha() and source.isascii() else source
-        case Words(command, inside):  # GitHub shows no \operatorname; \mathrm is shown everywhere
-            return rf"{command.replace('operatorname', 'mathrm')}{{{inside}}}"
-        case Row(parts, braced):
-            inside = "".join(map(_latex, parts))
-            return f"{{{inside}}}" if braced else inside
-        case Fraction(command, above, below):
-            return f"{command}{_argument(above)}{_argument(below)}"
-        case Root(inside, degree):
-            return rf"\sqrt{'' if degree is None else f'[{_latex(degree)}]'}{_argument(inside)}"
-        case Scripts(base, scripts):
-            return _latex(base) + "".join(f"{sign}{_argument(script)}" for sign, script in scripts)
-        case Fenced(left, inside, right):
-            return rf"\left{left}{_latex(inside)}\right{right}"
-        case Array(name, columns, rows):
-            body = r"\\".join("&".join(map(_latex, row)) for row in rows)
-            aligned = f"{{{columns}}}" if columns else ""
-            return rf"\begin{{{name}}}{aligned}{body}\end{{{name}}}"
-
-
-def _argument(formula: Formula) -> str:
-    inside = _latex(formula)
-    alone = isinstance(formula, Row) or (isinstance(formula, Sign) and inside == formula.source)
-    return inside if alone else f"{{{inside}}}"
+    GitHub shows no \operatorname; \mathrm is shown everywhere.
+    """
+    source = source.replace(r"\operatorname{", r"\mathrm{")
+    return _WORD.sub(lambda found: found[1] or rf"\mathrm{{{found[2]}}}", source)
 
 
 # In MathML.
@@ -341,7 +317,7 @@ def _mathml(formula: Formula) -> str:
         case Row(parts):
             shown = [part for part in parts if not _is_blank(part)]
             return _side_by_side([_mathml(part) + _gap(part, shown[i + 1 :]) for i, part in enumerate(shown)])
-        case Fraction(_, above, below):
+        case Fraction(above, below):
             return f"<mfrac>{_mathml(above)}{_mathml(below)}</mfrac>"
         case Root(inside, degree):
             of = _mathml(inside)
@@ -353,7 +329,7 @@ def _mathml(formula: Formula) -> str:
             return f"<{tag}>{_mathml(base)}{found.get('_', '')}{found.get('^', '')}</{tag}>"
         case Fenced(left, inside, right):
             return _fenced(left, _mathml(inside), right)
-        case Array(name, _, rows):
+        case Array(name, rows):
             cells = "".join(f"<mtr>{''.join(f'<mtd>{_mathml(cell)}</mtd>' for cell in row)}</mtr>" for row in rows)
             return _fenced("[", f"<mtable>{cells}</mtable>", "]") if name == "bmatrix" else f"<mtable>{cells}</mtable>"
 

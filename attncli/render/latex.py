@@ -328,7 +328,7 @@ def with_matrices(view: View, item: Item, block: Panel) -> tuple[str, int]:
         operands.append(values_latex(values, places))
         taken += values_width(values, places)
     template = step.numbers() or step.formula(view.layout == "columns")
-    return put_in(template.replace(r"\operatorname{", r"\mathrm{"), operands), taken
+    return put_in(as_latex(template), operands), taken
 
 
 def _operand(view: View, id: str, item: Item, block: Panel) -> Value:
