@@ -11,8 +11,7 @@ from attncli.cli.output import Output, TypedLines, Words
 from attncli.core.message import N_, InputError
 
 if TYPE_CHECKING:
-    from attncli.practice.replies import Reply
-    from attncli.practice.session import Session
+    from attncli.practice.session import Reply, Session
 
 #: Words that may stand where an exercise is named, and what else each of them takes.
 _ALSO = {
@@ -26,7 +25,7 @@ _SESSION = ("stage", "from_scratch", "seed", "count", "student", "log")
 
 def _names(words: Words) -> Iterable[str]:
     """Recipes, skills and worked examples, for the shell."""
-    from attncli.practice.skills import SKILLS
+    from attncli.practice.progress import SKILLS
     from attncli.problems import library
     from attncli.worksheets import recipes
 
@@ -77,11 +76,10 @@ def _student(words: Words) -> str:
 
 
 def _practise(out: Output, name: str, words: Words) -> int:
-    from attncli.practice.log import Writer
-    from attncli.practice.progress import Progress
+    from attncli.practice.log import writer
+    from attncli.practice.progress import LAST_STAGE, Progress
     from attncli.practice.schedule import chooser
     from attncli.practice.session import Session
-    from attncli.practice.skills import LAST_STAGE
     from attncli.problems.settings import LARGEST_SEED, whole_number
 
     stage = whole_number("--stage", words["stage"], 1, LAST_STAGE)
@@ -96,7 +94,7 @@ def _practise(out: Output, name: str, words: Words) -> int:
     choose, is_example = chooser(name, stage, 1 if seed is None else seed)
     state = Progress.of(place, student)
     ask = TypedLines(out.say)
-    write = Writer(place)
+    write = writer(place)
     session = Session(choose, state, write, time.time, 1 if is_example and count is None else count)
     _show(out, session, session.start())
     while not session.ended:
@@ -108,7 +106,7 @@ def _practise(out: Output, name: str, words: Words) -> int:
 
 def _show(out: Output, session: "Session", parts: Iterator["Reply"]) -> None:
     """Show what a session says, each part as it comes."""
-    from attncli.practice.replies import Sentence
+    from attncli.practice.session import Sentence
     from attncli.render.exercise import part_blocks
 
     for part in parts:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from attncli.core.limits import MOST_ARRAY_BYTES
 from attncli.core.message import InputError, of_system
+from attncli.core.outputs import write_whole
 from attncli.core.record import Record
 
 #: Verdicts of a line that is right.
@@ -130,39 +132,39 @@ def _may_be_ours(lines: Sequence[bytes]) -> bool:
     return not written or (len(written) == 1 and written[0].startswith(b'{"t"'))
 
 
-class Writer:
-    """Appends to a log, every entry at once and in one piece.
+def writer(path: Path) -> Callable[[LogEntry], None]:
+    """What appends to a log, every entry at once and in one piece.
 
     Raises
     ------
     InputError
         The file cannot be written, or is something else.
     """
+    if path.is_file():
+        read(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(_opened(path))
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+    return partial(_append, path)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        if path.exists() and path.is_file():
-            read(path)
+
+def _append(path: Path, entry: LogEntry) -> None:
+    data = entry.line().encode("utf-8", "backslashreplace") + b"\n"
+    try:
+        handle = _opened(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(self._open())
-        except OSError as error:
-            raise _cannot_write(path, error) from None
+            os.write(handle, b"\n" + data if _is_torn(handle) else data)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
 
-    def __call__(self, entry: LogEntry) -> None:
-        data = entry.line().encode("utf-8", "backslashreplace") + b"\n"
-        try:
-            handle = self._open()
-            try:
-                os.write(handle, b"\n" + data if _is_torn(handle) else data)
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise _cannot_write(self.path, error) from None
 
-    def _open(self) -> int:
-        """The file, made for its owner alone where it is not there yet."""
-        return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+def _opened(path: Path) -> int:
+    """The file, made for its owner alone where it is not there yet."""
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
 
 
 def _cannot_write(path: Path, error: OSError) -> InputError:
@@ -216,7 +218,5 @@ def forget(path: Path, student: str | None = None) -> int:
             raise _cannot_write(path, error) from None
         return len(entries)
     kept = [entry for entry in entries if entry.student != student]
-    from attncli.core.outputs import write_whole
-
     write_whole(str(path), "".join(f"{entry.line()}\n" for entry in kept).encode(), "--log", "practice.jsonl")
     return len(entries) - len(kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from attncli.core.message import N_, InputError, Listed, Message, unknown
 from attncli.core.record import Record
 from attncli.marking.mark import Marker
 from attncli.practice.log import LogEntry
-from attncli.practice.progress import DAY, Progress, SkillState
-from attncli.practice.skills import SKILLS, asked_at, skill_of, stage_of
+from attncli.practice.progress import DAY, SKILLS, Progress, SkillState, asked_at, skill_of, stage_of
 from attncli.problems import library
 from attncli.problems.problem import Problem
 from attncli.problems.request import problem_named
@@ -124,34 +123,33 @@ def _longest_ago(log: Progress, names: Sequence[str]) -> str:
 
 
 def _next_of_curriculum(log: Progress, names: Sequence[str]) -> str:
-    if not names:
-        raise InputError("There are no recipes to practise. Name a worked example.")
-    wanted = [name for name in names if name not in _ON_REQUEST] or names
+    wanted = [name for name in names if name not in _ON_REQUEST]
     return next((name for name in wanted if not log.is_known(name)), "") or _longest_ago(log, wanted)
 
 
 def _again(log: Progress, skill: str, state: SkillState, failed: LogEntry, known: Recipes) -> NextExercise:
     """New numbers for what went wrong; after a mistake with a name such numbers that it would show alone."""
-    name, seed = failed.recipe, known.next_seed(log, failed.recipe)
-    tries = range(seed, seed + _MOST_TRIES) if state.mistakes and failed.verdict != "shown" else ()
+    first, was_shown, named = (
+        known.next_seed(log, failed.recipe),
+        failed.verdict == "shown",
+        Message(SKILLS.get(skill, skill)),
+    )
+    plain = N_("Why this one: something went wrong ({skill}). Here are new numbers for it.")
+    sharp = N_(
+        "Why this one: something went wrong ({skill}). On these numbers that mistake cannot hide behind another."
+    )
 
-    def stage(seed: int) -> int:
-        return _stage_for(known.draw(name, seed), skill, log.stage(name))
+    def drawn(seed: int, reason: Message) -> NextExercise:
+        problem = known.draw(failed.recipe, seed)
+        stage = _stage_for(problem, skill, log.stage(failed.recipe))
+        return NextExercise(f"{failed.recipe}#{seed}", problem, stage, reason)
 
-    alone = (one for one in tries if shows_alone(known.draw(name, one), state.mistakes[0], stage(one)))
-    better = next(alone, None)
-    named = Message(SKILLS.get(skill, skill))
-    if failed.verdict == "shown":
-        reason = shown_reason([skill])
-    elif better is not None:
-        reason = Message(
-            "Why this one: something went wrong ({skill}). On these numbers that mistake cannot hide behind another.",
-            skill=named,
-        )
-    else:
-        reason = Message("Why this one: something went wrong ({skill}). Here are new numbers for it.", skill=named)
-    chosen = seed if better is None else better
-    return NextExercise(f"{name}#{chosen}", known.draw(name, chosen), stage(chosen), reason)  # fmt: skip
+    if state.mistakes and not was_shown:
+        for seed in range(first, first + _MOST_TRIES):
+            choice = drawn(seed, Message(sharp, skill=named))
+            if shows_alone(choice.problem, state.mistakes[0], choice.stage):
+                return choice
+    return drawn(first, shown_reason([skill]) if was_shown else Message(plain, skill=named))
 
 
 def _stage_for(problem: Problem, skill: str, least: int) -> int:
@@ -201,37 +199,6 @@ def shown_reason(skills: Sequence[str]) -> Message:
     return Message("Why this one: you were shown a result ({skill}). Here are new numbers for it.", skill=named)
 
 
-def by_name(name: str, known: Recipes, stage: int | None) -> Choose:
-    """How to choose among what a name means: a recipe, or all recipes with a skill. A worked example is for the caller.
-
-    Raises
-    ------
-    InputError
-        There is no recipe and no skill of this name.
-    """
-    if name in known.names:
-        only = [name]
-    elif name in SKILLS:
-        only = [recipe for recipe in known.names if name in _skills(known.draw(recipe, known.first))]
-    else:
-        raise unknown(Message("The exercise"), name, list(dict.fromkeys([*known.names, *SKILLS])))
-    if not only:
-        raise InputError("No recipe practises the skill {skill}.", skill=name)
-
-    def choose(log: Progress, now: float) -> NextExercise:
-        recipe = min(only, key=lambda recipe: sum(done.recipe == recipe for done in log.exercises))
-        choice = known.next(log, recipe, Message(_ASKED_FOR))
-        usual = _stage_for(choice.problem, name, choice.stage) if name in SKILLS else choice.stage
-        return choice.changed(stage=stage or usual)
-
-    return choose
-
-
-def _skills(problem: Problem) -> set[str]:
-    graph = problem.graph()
-    return {skill_of(graph, line) for line in problem.points()}
-
-
 def chooser(name: str, stage: int | None, seed: int) -> tuple[Choose, bool]:
     """How exercises are chosen, and whether a worked example (or a problem file) was named.
 
@@ -247,19 +214,39 @@ def chooser(name: str, stage: int | None, seed: int) -> tuple[Choose, bool]:
         There is nothing of this name.
     """
     known = Recipes(seed)
-    if name in known.names or name in SKILLS:
-        return by_name(name, known, stage), False
+    is_example = bool(name) and name not in known.names and name not in SKILLS
+    choose: Choose = partial(next_exercise, known=known)
     if name:
-        return _example(name, known, stage), True
+        choose = _example(name, known) if is_example else _by_name(name, known)
 
-    def choose(log: Progress, now: float) -> NextExercise:
-        choice = next_exercise(log, now, known)
+    def at_stage(log: Progress, now: float) -> NextExercise:
+        choice = choose(log, now)
         return choice if stage is None else choice.changed(stage=stage)
 
-    return choose, False
+    return at_stage, is_example
 
 
-def _example(name: str, known: Recipes, stage: int | None) -> Choose:
+def _by_name(name: str, known: Recipes) -> Choose:
+    """Of a recipe, or of all recipes with a skill the one that was done least often."""
+
+    def has_skill(recipe: str) -> bool:
+        problem = known.draw(recipe, known.first)
+        graph = problem.graph()
+        return any(skill_of(graph, line) == name for line in problem.points())
+
+    only = [name] if name in known.names else list(filter(has_skill, known.names))
+    if not only:
+        raise InputError("No recipe practises the skill {skill}.", skill=name)
+
+    def choose(log: Progress, now: float) -> NextExercise:
+        recipe = min(only, key=lambda recipe: sum(done.recipe == recipe for done in log.exercises))
+        choice = known.next(log, recipe, Message(_ASKED_FOR))
+        return choice.changed(stage=_stage_for(choice.problem, name, choice.stage)) if name in SKILLS else choice
+
+    return choose
+
+
+def _example(name: str, known: Recipes) -> Choose:
     """A worked example, or a problem file. What was done comes back with new numbers: a recipe's, or others in the example itself."""
     if library.find(name) is None and not ("." in name or "/" in name or "\\" in name):
         raise unknown(Message("The exercise"), name, list(dict.fromkeys([*known.names, *SKILLS, *library.ids()])))
@@ -268,12 +255,12 @@ def _example(name: str, known: Recipes, stage: int | None) -> Choose:
     problem.graph()
 
     def choose(log: Progress, now: float) -> NextExercise:
-        own = NextExercise(called, problem, stage or log.stage(called), Message(_ASKED_FOR))
+        own = NextExercise(called, problem, log.stage(called), Message(_ASKED_FOR))
         if not any(last.recipe == called and last.done for last in log.exercises[-1:]):
             return own
         recipe = _recipe_of(problem, known)
         if recipe:
-            return by_name(recipe, known, stage)(log, now)
+            return _by_name(recipe, known)(log, now)
         number = known.next_seed(log, called)
         other = redrawn(problem, number)
         if other is problem:

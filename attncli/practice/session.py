@@ -1,9 +1,14 @@
-"""Practice as a state machine: it is given lines, and says what to show. It knows neither a terminal nor a language."""
+"""Practice as a state machine: it is given lines, and says what to show. It knows neither a terminal nor a language.
+
+What it shows is a `Reply`: a sentence, numbers, the arithmetic of a cell. Hints are a ladder: where to look, then the formula in
+letters, then the numbers put in without the result; never a result below the last rung.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 import numpy as np
 
@@ -12,18 +17,74 @@ from attncli.arithmetic.hand import round_decimal
 from attncli.core.graph import Graph
 from attncli.core.matrix import EXACT
 from attncli.core.message import InputError, Listed, Localized, Message
+from attncli.core.record import Record
+from attncli.core.terms import Index, Term, cell
+from attncli.marking.explain import where_to_look
 from attncli.marking.feedback import StepMark
 from attncli.marking.mark import Marker
 from attncli.marking.papers import in_rows
 from attncli.practice.log import RIGHT, LogEntry
-from attncli.practice.progress import Progress
-from attncli.practice.replies import LAST, Ladder, LineNumbers, Reply, Sentence, Wanted, WholeExercise
+from attncli.practice.progress import LAST_STAGE, Progress, asked_at, skill_of
 from attncli.practice.schedule import Choose, NextExercise, shown_reason
-from attncli.practice.skills import LAST_STAGE, asked_at, skill_of
 from attncli.problems.answers import Answer, Sheet, answer, in_digits
 from attncli.problems.lesson import observations
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
+
+
+class Reply(Record):
+    """Something that a session shows."""
+
+
+class Sentence(Reply):
+    """A sentence; its kind says how it stands out: "title", "right", "wrong", "remark", "aside", or nothing."""
+
+    message: Message
+    kind: str = ""
+
+
+class WholeExercise(Reply):
+    """A whole exercise: its prompt, what is given, and the lines that are shown, by their ids."""
+
+    shown: tuple[str, ...]
+
+
+class LineNumbers(Reply):
+    """The numbers of one line."""
+
+    id: str
+
+
+class LineFormula(Reply):
+    """How a line is calculated, in letters; and the lines before it that stand nowhere."""
+
+    ids: tuple[str, ...]
+
+
+class CellArithmetic(Reply):
+    """The arithmetic of one cell, its numbers put in.
+
+    Parameters
+    ----------
+    on_screen : ids whose numbers stand on the screen; another cell is called by its name
+    solved : with its result, where the result was asked for
+    """
+
+    id: str
+    index: Index
+    term: Term
+    on_screen: frozenset[str]
+    solved: bool = False
+
+
+class Wanted(Reply):
+    """What is asked for next: one line."""
+
+    id: str
+    symbol: str
+    shape: tuple[int, ...]
+    decimals: int
+
 
 #: Words that may be typed at any time, in both languages, whatever language the session speaks.
 WORDS: Mapping[str, str] = {
@@ -46,6 +107,10 @@ _ROW_ENDS = ";；|｜&\\@"
 _SAME = 1e-9
 #: Wrong tries after which it is said where to look, and after which the mistake is named: it is often the answer.
 _LOOK, _NAME = 2, 3
+#: The hint that gives the result, and costs the line.
+_LAST_HINT = 4
+#: Cells that the arithmetic of one cell may hold and still be read.
+_MOST_CELLS = 40
 
 
 class Exercise:
@@ -119,6 +184,10 @@ class Exercise:
         with np.errstate(all="ignore"):
             return self.graph.evaluate(given=given).numbers
 
+    def _on_screen(self) -> frozenset[str]:
+        """Inputs and lines that stand on the screen; every other number is opened down to these."""
+        return frozenset((*self.graph.inputs, *self.lines))
+
     def _as_printed(self, step: str, values: Value) -> Answer:
         """A line with the digits that a screen shows of it."""
         places = self.problem.decimals_of(step)
@@ -131,9 +200,6 @@ class Exercise:
     def _wanted(self) -> Wanted:
         shape = self._as_written(self.graph.shape(self.step))
         return Wanted(self.step, self.graph.symbol(self.step), shape, self.problem.decimals_of(self.step))
-
-    def _ladder(self, mark: StepMark | None) -> Ladder:
-        return Ladder(self.graph, self.step, mark, frozenset((*self.graph.inputs, *self.lines)), self.values())
 
     # What may be typed.
 
@@ -253,7 +319,7 @@ class Exercise:
         else:
             yield Sentence(Message("✗ Not right."), "wrong")
         if self.tries >= _LOOK and (mark.mistakes or self.tries < _NAME):
-            yield Sentence(self._ladder(mark).where_to_look())
+            yield Sentence(self._where_to_look())
         if self.tries >= _NAME:
             yield from (Sentence(message) for message in mark.said if message.kind != "about")
         if self.tries == _NAME:
@@ -261,20 +327,67 @@ class Exercise:
 
     def _hint(self) -> Iterator[Reply]:
         """One rung more of the ladder; the last one gives the result."""
-        if self.hints + 1 >= LAST:
+        if self.hints + 1 >= _LAST_HINT:
             yield from self._show()
+            return
+        self.hints += 1
+        if self.hints == 1:
+            yield Sentence(self._where_to_look())
+        elif self.hints == 2:
+            yield LineFormula((self.step, *self._hidden_before()))
         else:
-            self.hints += 1
-            yield self._ladder(self.mark).rung(self.hints)
+            yield self._arithmetic(self.mark)
+
+    def _where_to_look(self) -> Message:
+        """What to look at again: in the words of the likeliest mistake of the last try, else what the line is for."""
+        if self.mark is None:
+            return self.graph.steps[self.step].why
+        if self.mark.mistakes:
+            return where_to_look(self.mark.mistakes, self.graph)
+        return Message("Work this line out once more from the lines above it.")
+
+    def _hidden_before(self) -> list[str]:
+        """The lines that the line is worked out from and that stand nowhere, the last one first."""
+        steps, on_screen = self.graph.steps, self._on_screen()
+        found: set[str] = set()
+        waiting = [self.step]
+        while waiting:
+            new = {source for source in steps[waiting.pop()].inputs if source in steps} - on_screen - found
+            found |= new
+            waiting += new
+        return [step for step in reversed(steps) if step in found]
+
+    def _arithmetic(self, mark: StepMark | None, *, solved: bool = False) -> CellArithmetic:
+        """One cell's arithmetic with the numbers put in, down to those on the screen: of the first wrong cell, else of the first."""
+        values, on_screen = self.values(), self._on_screen()
+        shape = self.graph.shape(self.step)
+        index = (0,) * len(shape)
+        wrong = mark.cells[0] if mark is not None and mark.cells else ()
+        if len(wrong) == len(shape) and all(1 <= i <= size for i, size in zip(wrong, shape, strict=True)):
+            index = tuple(i - 1 for i in wrong)
+
+        def opened(step_id: str, index: Index) -> Term:
+            if step_id not in self.graph.steps or step_id in on_screen:
+                return cell(step_id, index)
+            term = terms(step_id)[index].with_cells(opened)
+            if term.kind == "max" and all(part.kind == "cell" for part in term.terms):
+                # Of numbers that stand somewhere the largest stands there, too.
+                return max(term.terms, key=lambda part: float(values[part.place[0]][part.place[1]]))
+            return term
+
+        terms = cache(lambda step_id: self.graph.steps[step_id].terms(values))
+        term = terms(self.step)[index]
+        whole = term.with_cells(opened)
+        is_short = len(list(whole.cells())) <= _MOST_CELLS
+        return CellArithmetic(self.step, index, whole if is_short else term, on_screen, solved)
 
     def _show(self) -> Iterator[Reply]:
         """The result as it follows from the learner's own lines. It costs the line, which comes back with new numbers."""
         self._log("shown")
-        ladder = self._ladder(None)
-        yield ladder.arithmetic().changed(solved=True)
+        yield self._arithmetic(None, solved=True)
         yield LineNumbers(self.step)
         yield Sentence(Message("This line comes back later, with new numbers."), "aside")
-        self.lines[self.step] = self._as_printed(self.step, ladder.values[self.step])
+        self.lines[self.step] = self._as_printed(self.step, self.values()[self.step])
         yield from self._go_on()
 
     def _why(self) -> Iterator[Reply]:

@@ -14,8 +14,16 @@ from attncli.core.axes import show_shape
 from attncli.core.graph import Graph, Trace
 from attncli.core.message import N_, Language, Listed, Localized, Message
 from attncli.core.terms import Index
-from attncli.practice.replies import CellArithmetic, LineFormula, LineNumbers, Reply, Sentence, Wanted, WholeExercise
-from attncli.practice.session import Exercise
+from attncli.practice.session import (
+    CellArithmetic,
+    Exercise,
+    LineFormula,
+    LineNumbers,
+    Reply,
+    Sentence,
+    Wanted,
+    WholeExercise,
+)
 from attncli.problems.problem import Problem, Run
 from attncli.problems.question import Asked, Question, question_of
 from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, sign, term_text

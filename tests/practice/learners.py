@@ -10,9 +10,8 @@ import numpy as np
 from attncli.arithmetic.hand import round_decimal
 from attncli.practice.log import LogEntry
 from attncli.practice.progress import Progress
-from attncli.practice.replies import Reply, Sentence
 from attncli.practice.schedule import NextExercise, Recipes, next_exercise
-from attncli.practice.session import Exercise, Session
+from attncli.practice.session import Exercise, Reply, Sentence, Session
 
 #: Drawn once for all tests.
 RECIPES = Recipes()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attncli.core.message import InputError
-from attncli.practice.log import LogEntry, Writer, default_path, entry_of, forget, read
+from attncli.practice.log import LogEntry, default_path, entry_of, forget, read, writer
 from attncli.practice.progress import Progress, by_student, csv_text, jsonl_text, mistakes, rows
 
 ONE = LogEntry(1_000_000.0, "小明", "attention#3", "A", "softmax", 2, "0.3 0.7", "wrong", ("no-scale",), 1, 2, 41)
@@ -45,11 +45,11 @@ def test_the_fields_are_those_that_others_rely_on() -> None:
 @pytest.mark.parametrize("cut", [1, 20, 100, -1])
 def test_a_torn_last_line_is_skipped_and_the_next_entry_stands_on_its_own_line(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "log.jsonl"
-    Writer(path)(ONE)
+    writer(path)(ONE)
     torn = ONE.line().encode()[:cut]
     path.write_bytes(path.read_bytes() + torn)
     assert len(read(path)) == 1
-    Writer(path)(ONE)
+    writer(path)(ONE)
     assert len(read(path)) == 2
     assert path.read_bytes().count(b"\n") == 3
 
@@ -58,7 +58,7 @@ def test_logs_of_two_machines_are_merged_by_writing_one_behind_the_other(tmp_pat
     here, there = tmp_path / "here", tmp_path / "there"
     for path, times in ((here, (5.0, 9.0)), (there, (3.0, 7.0))):
         for t in times:
-            Writer(path)(ONE.changed(t=t))
+            writer(path)(ONE.changed(t=t))
     (tmp_path / "both").write_bytes(here.read_bytes() + there.read_bytes())
     assert [entry.t for entry in read(tmp_path / "both")] == [3.0, 5.0, 7.0, 9.0]
 
@@ -73,7 +73,7 @@ def test_lines_of_another_kind_are_left_alone(tmp_path: Path) -> None:
 def test_a_file_that_is_no_log_is_neither_read_nor_written_nor_forgotten(tmp_path: Path, content: str) -> None:
     path = tmp_path / "notes"
     path.write_text(content)
-    for use in (read, Writer, forget):
+    for use in (read, writer, forget):
         with pytest.raises(InputError, match=r"practice log|cannot"):
             use(path)
     assert path.read_text() == content
@@ -98,14 +98,14 @@ def test_where_the_log_is(platform: str, environment: dict[str, str], expected: 
 @pytest.mark.skipif(os.name == "nt", reason="modes of files")
 def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "new" / "log.jsonl"
-    Writer(path)(ONE)
+    writer(path)(ONE)
     assert path.stat().st_mode & 0o077 == 0
 
 
 def test_one_student_is_forgotten_and_the_others_stay(tmp_path: Path) -> None:
     path = tmp_path / "log"
     for name in ("小明", "s2", "小明"):
-        Writer(path)(ONE.changed(student=name))
+        writer(path)(ONE.changed(student=name))
     assert forget(path, "小明") == 2
     assert [entry.student for entry in read(path)] == ["s2"]
     assert forget(path) == 1

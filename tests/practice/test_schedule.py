@@ -7,9 +7,8 @@ import pytest
 from learners import RECIPES, Bench, exercises, mistaken, right
 
 from attncli.practice.log import LogEntry
-from attncli.practice.progress import BOXES, DAY, Progress
+from attncli.practice.progress import BOXES, DAY, SKILLS, Progress, asked_at, skill_of, stage_of
 from attncli.practice.schedule import chooser, next_exercise, shows_alone
-from attncli.practice.skills import SKILLS, asked_at, skill_of, stage_of
 from attncli.problems import library
 from attncli.worksheets.generator import redrawn
 

@@ -11,9 +11,8 @@ from learners import RECIPES, Bench, mistaken, only, right, written
 from attncli.core.message import Message
 from attncli.locale import language
 from attncli.mistakes import did, look
-from attncli.practice.replies import CellArithmetic, LineFormula, LineNumbers, Reply, Sentence, Wanted
-from attncli.practice.schedule import NextExercise, by_name
-from attncli.practice.session import WORDS
+from attncli.practice.schedule import NextExercise, chooser
+from attncli.practice.session import WORDS, CellArithmetic, LineFormula, LineNumbers, Reply, Sentence, Wanted
 from attncli.problems.file import parse
 from attncli.render.document import say_in
 from attncli.render.exercise import part_blocks
@@ -239,7 +238,7 @@ def test_rows_of_heads_of_columns_and_of_single_numbers() -> None:
 
 
 def test_what_was_asked_for_by_name_comes_back_because_it_was_shown() -> None:
-    bench = Bench(by_name("softmax", RECIPES, stage=1), count=1)
+    bench = Bench(chooser("softmax", 1, 1)[0], count=1)
     assert "you asked for it" in bench.said()
     bench.type("show")
     assert "you asked for it" not in bench.said() and "you were shown a result (softmax, row by row)" in bench.said()
