@@ -231,3 +231,9 @@ def test_a_logarithm_to_another_base_is_named() -> None:
 
     marked = mark(attention("-ln A[1,2]"), {"L": f"{-np.log2(A[0, 1]):.3f}"})
     assert [mistake.id for step in marked.steps for mistake in step.mistakes] == ["log-base"]
+
+
+def test_a_visible_score_beside_hidden_ones_is_a_loss() -> None:
+    inputs = {"Q": as_matrix(Q), "K": as_matrix(K[:2]), "V": as_matrix(V[:2])}
+    run = Problem("attention", inputs, settings={"causal": True}, loss="2*masked[1,1]").graph().evaluate()
+    np.testing.assert_allclose(run["L"], 2 * S[:1, :1])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attncli.arithmetic import Indices, Value
+from attncli.arithmetic import Indices
 from attncli.arithmetic.expression import entry_bounds
 from attncli.arithmetic.floating import FLOATING
 from attncli.arithmetic.hand import UNSEEN
@@ -224,9 +224,8 @@ class IntervalArithmetic:
                 return Interval(lo, lo)
         else:
             lo, hi = _hull(a, b, np.multiply)
-        low, high = np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf)
+        low, high = _outwards(lo, hi, a, b)
         if _holds_zero(lo) or _holds_zero(hi):
-            low, high = _with_signs(low, high, a, b)
             nothing = ((lo == 0) & (hi == 0)) & (_is_zero(a) | _is_zero(b))
             low, high = _put(low, 0.0, nothing), _put(high, 0.0, nothing)
         return _with_infinities(low, high, hi, a, b)
@@ -239,10 +238,7 @@ class IntervalArithmetic:
                 return Interval(lo, lo)
         else:
             lo, hi = _hull(a, b, np.divide)
-        low, high = np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf)
-        if _holds_zero(lo) or _holds_zero(hi):
-            low, high = _with_signs(low, high, a, b)
-        bounds = _with_infinities(low, high, hi, a, b)
+        bounds = _with_infinities(*_outwards(lo, hi, a, b), hi, a, b)
         through = (b.lo <= 0) & (b.hi >= 0)
         if np.count_nonzero(through):
             return self.where(through, Interval(-_INFINITY, _INFINITY), bounds)
@@ -292,10 +288,9 @@ class IntervalArithmetic:
             return Interval(np.where(negative, -np.inf, low), np.where(negative, np.inf, high))
         return Interval(low, high)
 
-    def where(self, condition: BoolArray, a: Value, b: Value) -> Interval:
-        (a_lo, a_hi), (b_lo, b_hi) = _ends(a), _ends(b)
-        lo = np.where(condition, a_lo, b_lo)
-        return Interval(lo, lo if a_lo is a_hi and b_lo is b_hi else np.where(condition, a_hi, b_hi))
+    def where(self, condition: BoolArray, a: Interval, b: Interval) -> Interval:
+        lo = np.where(condition, a.lo, b.lo)
+        return Interval(lo, lo if a.lo is a.hi and b.lo is b.hi else np.where(condition, a.hi, b.hi))
 
     def concatenate(self, parts: Sequence[Interval], axis: int) -> Interval:
         lo = np.concatenate([part.lo for part in parts], axis)
@@ -356,10 +351,6 @@ def _put(target: FloatArray, value: FloatArray | float, where: BoolArray) -> Flo
 def _negative(a: Interval) -> Interval:
     lo = -a.hi
     return Interval(lo, lo if a.lo is a.hi else -a.lo)
-
-
-def _ends(value: Value) -> Ends:
-    return (value.lo, value.hi) if isinstance(value, Interval) else (value, value)
 
 
 def _size(a: Interval) -> FloatArray:
@@ -486,8 +477,11 @@ def _two_sum(a: FloatArray, b: FloatArray) -> Ends:
     return total, (a - (total - added)) + (b - added)
 
 
-def _with_signs(low: FloatArray, high: FloatArray, a: Interval, b: Interval) -> Ends:
-    """Bounds of a product or quotient that do not cross 0 where its sign is known."""
+def _outwards(lo: FloatArray, hi: FloatArray, a: Interval, b: Interval) -> Ends:
+    """Bounds of a product or quotient, rounded outwards; where its sign is known, not beyond 0."""
+    low, high = np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf)
+    if not _holds_zero(lo) and not _holds_zero(hi):
+        return low, high
     positive = ((a.lo >= 0) & (b.lo >= 0)) | ((a.hi <= 0) & (b.hi <= 0))
     negative = ((a.lo >= 0) & (b.hi <= 0)) | ((a.hi <= 0) & (b.lo >= 0))
     low = _put(low, 0.0, positive & (low < 0))

@@ -59,7 +59,7 @@ MEAN_SQUARE = Op(
 
 def _weighted_sum(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2) -> Value:
     """Σ a ⊙ coefficients, of `ndim` axes, as a 1×1 array."""
-    used = np.asarray(xp.plain(coefficients)) != 0
+    used = np.asarray(xp.plain(coefficients)) != 0  # 0 · −∞, of a hidden score that nobody asked for, is no number
     return total(xp, xp.where(used, xp.multiply(coefficients, a), numeral(xp, 0.0)), ndim)
 
 
