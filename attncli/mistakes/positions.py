@@ -12,6 +12,7 @@ from attncli.core.graph import Graph, Params, Step, Swap, part_of
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_
 from attncli.mistakes.mistake import (
+    Made,
     MistakeKind,
     Swaps,
     and_back,
@@ -29,6 +30,14 @@ from attncli.ops.positions import ROTATE, SINUSOID, columns_of, positional_angle
 _ANGLE = N_("Look again at the angle p/10000^(2i/d): which i belongs to which {column}?")
 _PAIRS = N_("Look again at which two {columns} are turned together.")
 
+#: By the number of pairs: 4i/d; and other published ones, i/d and i/(d/2 − 1).
+_DOUBLED = [lambda pairs: (range(0, 4 * pairs, 4), 0)]
+_PUBLISHED = [lambda pairs: (range(pairs), 0), lambda pairs: (range(pairs), pairs - 1)]
+#: By the column: its number taken for that of the pair in the cosine alone, or in the sine alone.
+_MIXED_UP = [
+    lambda column: 2 * column if column % 2 else column,
+    lambda column: column - 1 if column % 2 else 2 * column,
+]
 #: Bases that are taken for one another.
 _BASES = (100.0, 1000.0, 10000.0, 100000.0, 500000.0)
 
@@ -36,14 +45,8 @@ _BASES = (100.0, 1000.0, 10000.0, 100000.0, 500000.0)
 # --- angles -----------------------------------------------------------------------------------------------------------
 
 
-def _angles(step: Step, exponents: Sequence[int], width: int = 0) -> dict[str, Swap]:
-    """At the step of the angles, those of other exponents, over another width."""
-    matrix = _matrix(step.params, exponents, width)
-    return instead(step, lambda xp: xp.constant(matrix))
-
-
-def _matrix(params: Params, exponents: Sequence[int], width: int = 0) -> Matrix:
-    """The angles by these parameters, but with these exponents."""
+def _angles(params: Params, exponents: Sequence[int], width: int = 0) -> Matrix:
+    """The angles by these parameters, but with these exponents, over another width if one is given."""
     over = width or params["width"]
     return positional_angles(
         params["start"], params["count"], params["base"], exponents, over, params["position_scale"]
@@ -55,47 +58,37 @@ def _otherwise(step: Step, **params: Matrix) -> dict[str, Swap]:
     return with_operands(step, step.op, step.inputs, {**step.params, **params})
 
 
-def _by_pairs(step: Step) -> bool:
-    """Whether the exponents are 2i/d: what the words of other exponents say is then true."""
-    return bool(step.params["exponents"] == "pairs")
+def _with_exponents(
+    of_pairs: Sequence[Callable[[int], tuple[Sequence[int], int]]], of_columns: Sequence[Callable[[int], int]]
+) -> Made:
+    """Other exponents than 2i/d, told at the angles or at their sines and cosines.
+
+    Parameters
+    ----------
+    of_pairs : (number of pairs) -> the exponents of all, and what they are over (0: the width)
+    of_columns : (column) -> its exponent, where sine and cosine take turns
+    """
+
+    def made(graph: Graph, step: Step) -> Iterator[Swaps]:
+        angle = step if step.op.name == "angle" else graph.steps.get(step.inputs[0])
+        if angle is None or angle.op.name != "angle" or angle.params["exponents"] != "pairs":
+            return
+        if step is angle:
+            for exponents in of_pairs if angle.params["pairs"] > 1 else ():
+                matrix = _angles(angle.params, *exponents(angle.params["pairs"]))
+                yield instead(step, lambda xp, matrix: xp.constant(matrix), matrix=matrix)
+        elif step.params["arrangement"] == "interleaved":
+            for exponent in of_columns:
+                matrix = _angles(angle.params, [exponent(column) for column in range(step.params["width"])])
+                yield instead(step, _waves, matrix=matrix)
+
+    return made
 
 
-def _doubled_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
-    if step.op.name == "angle" and step.params["pairs"] > 1 and _by_pairs(step):
-        yield _angles(step, range(0, 4 * step.params["pairs"], 4))
-    elif step.op.name == "sinusoid":
-        yield from _waves(graph, step, lambda column: 2 * column)
-
-
-def _odd_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
-    yield from _waves(graph, step, lambda column: column)
-
-
-def _other_exponents(graph: Graph, step: Step) -> Iterator[Swaps]:
-    """Other published ones: i/d, i/(d/2 − 1); the number of the column taken for the pair in one of the two waves."""
-    if step.op.name == "angle":
-        pairs = step.params["pairs"]
-        if pairs > 1 and _by_pairs(step):
-            yield _angles(step, range(pairs))
-            yield _angles(step, range(pairs), pairs - 1)
-        return
-    yield from _waves(graph, step, lambda column: column - column % 2 + column % 2 * (column + 1))
-    yield from _waves(graph, step, lambda column: 2 * column if column % 2 == 0 else column - 1)
-
-
-def _waves(graph: Graph, step: Step, exponent: Callable[[int], int]) -> Iterator[Swaps]:
-    """Sine and cosine in turn, of angles whose exponent goes by the column."""
-    angle = graph.steps.get(step.inputs[0])
-    if angle is None or angle.op.name != "angle" or step.params["arrangement"] != "interleaved" or not _by_pairs(angle):
-        return
-    matrix = _matrix(angle.params, [exponent(column) for column in range(step.params["width"])])
-    is_sine = np.arange(matrix.shape[-1]) % 2 == 0
-
-    def waves(xp: Arithmetic) -> Value:
-        a = xp.round_step(xp.constant(matrix))
-        return xp.where(is_sine, xp.sin(a), xp.cos(a))
-
-    yield instead(step, waves)
+def _waves(xp: Arithmetic, matrix: Matrix) -> Value:
+    """Sine and cosine in turn."""
+    a = xp.round_step(xp.constant(matrix))
+    return xp.where(np.arange(matrix.shape[-1]) % 2 == 0, xp.sin(a), xp.cos(a))
 
 
 def _from_one(step: Step) -> dict[str, Swap]:
@@ -251,9 +244,9 @@ def _turned_keys(graph: Graph, weights: str) -> Step | None:
 
 
 MISTAKES = (
-    MistakeKind("exponent-doubled", 4, N_("Your exponent is twice as large as it should be: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _doubled_exponents),
-    MistakeKind("cos-exponent-odd", 4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE, ("sinusoid",), _odd_exponents),
-    MistakeKind("position-exponents", 3, N_("You used a different exponent. Here pair i of d {columns}, counted from 0, has 2i/d for its sine and for its cosine."), _ANGLE, ("angle", "sinusoid"), _other_exponents),
+    MistakeKind("exponent-doubled", 4, N_("Your exponent is twice as large as it should be: the i in 2i/d counts pairs, so 2i is already the number of the {column}."), _ANGLE, ("angle", "sinusoid"), _with_exponents(_DOUBLED, [lambda column: 2 * column])),
+    MistakeKind("cos-exponent-odd", 4, N_("You gave the cosine an exponent of its own. Sine and cosine of a pair share one angle."), _ANGLE, ("sinusoid",), _with_exponents([], [lambda column: column])),
+    MistakeKind("position-exponents", 3, N_("You used a different exponent. Here pair i of d {columns}, counted from 0, has 2i/d for its sine and for its cosine."), _ANGLE, ("angle", "sinusoid"), _with_exponents(_PUBLISHED, _MIXED_UP)),
     MistakeKind("sin-cos-concatenated", 4, N_("You put all sines first and then all cosines. Here they take turns."), N_("Look again at the order of the {columns}."), ("sinusoid",), _concatenated),
     MistakeKind("positions-from-one", 0, N_("You counted positions from 1. The first one is 0."), N_("Look again at where counting starts."), ("angle",), ways(anywhere, _from_one), _from_one_alike),
     MistakeKind("base-changed", 1, N_("You used a different base."), N_("Look again at the base of the angles."), ("angle",), _other_base, _other_base_alike),

@@ -177,9 +177,8 @@ def _queries_scaled_back(graph: Graph, step: Step, scores: Step, early: Route) -
         return
     swaps = [passing(back, back.inputs[0])]
     for after in steps_of(graph, "product", using=back.id):
-        if after.inputs[0] == back.id:
-            scaled = _scaled_query if after.inputs[1] == scores.inputs[0] else _scaled_result
-            swaps.append(instead(after, partial(scaled, step, after), *after.inputs))
+        scaled = _scaled_query if after.inputs[1] == scores.inputs[0] else _scaled_result
+        swaps.append(instead(after, partial(scaled, step, after), *after.inputs))
     said = Message("Right: your scores were scaled already, so this is their gradient; the factor comes in at Q.")
     yield Route("query-scaled-back", together(*swaps), said, early.swap)
 

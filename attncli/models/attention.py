@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from attncli.arithmetic.expression import written
-from attncli.core.axes import Axis, show_shape
+from attncli.core.axes import Axis
 from attncli.core.graph import default_symbol
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
@@ -139,14 +139,6 @@ def _shared(part: Part, q: str, step_id: str, name: str) -> str:
     """Repeat heads of keys or values until every query head has one."""
     graph = part.graph
     heads, own = graph.axes(q)[:-2], graph.axes(step_id)[:-2]
-    if len(heads) != len(own):
-        raise ShapeError(
-            "{q} is {q_shape} and {name} is {shape}: give both a head axis, or neither.",
-            q=q,
-            q_shape=show_shape(graph.shape(q)),
-            name=step_id,
-            shape=show_shape(graph.shape(step_id)),
-        )
     if not heads or heads[0].size == own[0].size:
         return step_id
     group, left = divmod(heads[0].size, own[0].size)

@@ -220,6 +220,4 @@ TOKENS = Argument("X", ("token", "d_model"), N_("the tokens, one row each"))
 def _example(argument: Argument) -> str:
     if argument.kind == "text":
         return f'--set {argument.name}="我爱你"'
-    if argument.kind == "ids":
-        return f'--set {argument.name}="0 1 2"'
     return f'--set {argument.name}="1 2; 3 4"' if argument.name not in "QKV" else f'-{argument.name} "1 2; 3 4"'
