@@ -10,12 +10,14 @@ from itertools import combinations
 from attncli.arithmetic import Arithmetic, Value
 from attncli.core.gradient import SUM_PATHS
 from attncli.core.graph import Graph, Step, Swap
+from attncli.core.matrix import as_matrix
 from attncli.core.message import N_
 from attncli.mistakes.mistake import (
     LINES,
     Made,
     MistakeKind,
     Swaps,
+    anywhere,
     backward_of,
     instead,
     passing,
@@ -24,7 +26,7 @@ from attncli.mistakes.mistake import (
     where,
     with_operands,
 )
-from attncli.ops.elementwise import numeral
+from attncli.ops.elementwise import SCALE, numeral
 
 _BACK = N_("Look again at the way back: what arrives, and which forward values it is multiplied by.")
 _PATHS = N_("Look again at every place this matrix is used: each sends a gradient back, and all are added.")
@@ -75,7 +77,7 @@ def _exchanged_too(graph: Graph, step: Step, swap: Swaps) -> Swaps:
 _OF_HEADS = ("", "_heads", "_shared", "_all", "_rotated")
 
 #: A gradient's id with the projection it belongs to: self.G_W_Q, G_K_heads.
-_KIND = re.compile(r"(?P<start>(?:.*\.)?G_(?:[A-Z]+_)?)[QKV](?:_heads|_shared|_all|_rotated)?")
+_KIND = re.compile(rf"(?P<start>(?:.*\.)?G_(?:[A-Z]+_)?)[QKV](?:{'|'.join(_OF_HEADS)})")
 
 
 def _mean_of_rows(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -180,10 +182,6 @@ def without(joined: Step | None, left_out: Collection[str]) -> dict[str, Swap]:
 # --- the way past a sublayer ------------------------------------------------------------------------------------------
 
 
-def _doubled(graph: Graph, step: Step) -> Iterator[Swaps]:
-    yield instead(step, lambda xp, f: xp.add(f, f), step.inputs[1])
-
-
 def _no_way_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     """Without a way past on the way forward, none on the way back."""
     joined, past = backward_of(graph, step.inputs[0]), backward_of(graph, step.inputs[0], step)
@@ -191,12 +189,12 @@ def _no_way_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
         return {}
     if joined is not None and joined.op is SUM_PATHS:
         return without(joined, [past.id])
-    return instead(past, lambda xp, g: xp.multiply(g, numeral(xp, 0.0)), past.inputs[0])
+    return with_operands(past, SCALE, past.inputs[:1], {"factor": as_matrix(0.0)})
 
 
 def _twice_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     through = backward_of(graph, step.inputs[1], step)
-    twice = {} if through is None else instead(through, lambda xp, g: xp.add(g, g), through.inputs[0])
+    twice = {} if through is None else sum_of(through, through.inputs[:1] * 2)
     return {**_no_way_back(graph, step, swap), **twice}
 
 
@@ -214,15 +212,15 @@ def _goes_past(graph: Graph, path: str) -> bool:
 
 
 MISTAKES = (
-    MistakeKind("residual-missing", 0, N_("You left out what went in: the sublayer's output is added to its input."), _RESIDUAL, ("residual",), lambda graph, step: [passing(step, step.inputs[1])], _no_way_back),
-    MistakeKind("residual-doubled", 1, N_("You added the sublayer's output to itself. It is added to what went in."), _RESIDUAL, ("residual",), _doubled, _twice_back),
+    MistakeKind("residual-missing", 0, N_("You left out what went in: the sublayer's output is added to its input."), _RESIDUAL, ("residual",), ways(anywhere, lambda step: passing(step, step.inputs[1])), _no_way_back),
+    MistakeKind("residual-doubled", 1, N_("You added the sublayer's output to itself. It is added to what went in."), _RESIDUAL, ("residual",), ways(anywhere, lambda step: with_operands(step, step.op, step.inputs[1:] * 2, {})), _twice_back),
     MistakeKind("residual-path-missing", 2, N_("You left out the gradient that goes past the sublayer."), _RESIDUAL, ("sum_paths",), _past_missing),
     MistakeKind("value-for-gradient", 1, N_("You used a forward value where its gradient belongs."), _BACK, ("",), _value_for_gradient),
     MistakeKind("gradients-swapped", 1, N_("This is the gradient of another matrix: two were swapped."), _BACK, ("",), _exchanged, _exchanged_too),
     MistakeKind("softmax-passed-through", 1, N_("You passed the gradient straight through softmax."), _SOFTMAX, ("multiply",), ways(_rule, lambda step, a, g, r: passing(step, g))),
     MistakeKind("softmax-diagonal-only", 4, N_("You used only the diagonal, a(1 − a). Raising one weight also lowers the others in its {row}."), _SOFTMAX, ("multiply",), ways(_rule, _slopes_times, _weighted_times_rest)),
     MistakeKind("row-dot-missing", 3, N_("You did not take the {row}'s average away from the gradient. Weights share a total of 1: what one gains, the others lose."), _SOFTMAX, ("multiply", "subtract"), _either(ways(where(_deviates), passing), ways(_rule, _weighted))),
-    MistakeKind("softmax-sign", 1, N_("The difference has the wrong sign: it is the gradient minus the average."), N_("Look again at the order of the subtraction."), ("multiply", "subtract"), _either(ways(where(_deviates), lambda step: instead(step, lambda xp, a, b: xp.subtract(b, a), *step.inputs)), ways(_rule, _turned_round))),
+    MistakeKind("softmax-sign", 1, N_("The difference has the wrong sign: it is the gradient minus the average."), N_("Look again at the order of the subtraction."), ("multiply", "subtract"), _either(ways(where(_deviates), lambda step: with_operands(step, step.op, step.inputs[::-1], step.params)), ways(_rule, _turned_round))),
     MistakeKind("row-dot-over-columns", 0, N_("You added up in the wrong direction."), LINES, ("row_sum",), _average_taken_down),
     MistakeKind("upstream-twice", 2, N_("You multiplied once more than the rule says."), _BACK, ("multiply",), ways(_rule, lambda step, a, g, r: _times(step, g), lambda step, a, g, r: _times(step, a))),
     MistakeKind("path-missing", 3, N_("A path is missing from the sum."), _PATHS, ("sum_paths",), _path_missing, vaguer_than=frozenset({"residual-path-missing", "norm-paths-missing", "output-head-missing"})),

@@ -18,8 +18,8 @@ from attncli.core.graph import Graph, Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray, as_matrix
 from attncli.core.message import N_
 from attncli.core.record import Record
-from attncli.mistakes.mistake import LINES, Made, MistakeKind, Swaps, instead, passing, together, ways
-from attncli.ops.elementwise import numeral
+from attncli.mistakes.mistake import LINES, Made, MistakeKind, Swaps, instead, passing, together, ways, with_operands
+from attncli.ops.elementwise import EXP, numeral
 from attncli.ops.rows import SUBTRACT
 
 _MASK = N_("Look again at the mask: which places are hidden, and what number hides them.")
@@ -251,10 +251,6 @@ def _mask_after(graph: Graph, step: Step) -> Iterator[Swaps]:
         yield instead(step, erased, *masked.inputs)
 
 
-def _powers(step: Step, scores: str) -> Swaps:
-    return instead(step, lambda xp, s: xp.exp(s), scores)
-
-
 def _without_exponential(step: Step, scores: str) -> Swaps:
     def shares(xp: Arithmetic, scores: Value) -> Value:
         visible = _visible(xp, scores)
@@ -344,7 +340,7 @@ MISTAKES = (
     MistakeKind("softmax-over-all", 2, N_("You normalised over the whole matrix. Softmax runs along each {row} by itself."), LINES, ("divide",), _over(-2, -1)),
     MistakeKind("column-sums-broadcast", 1, N_("You divided {columns} by the sums of {rows} (in NumPy: keepdims was missing)."), LINES, ("divide",), ways(_source, _column_sums)),
     MistakeKind("mask-after-softmax", 3, N_("You took the softmax first and set hidden weights to 0 afterwards, so the {rows} no longer add up to 1."), N_("Look again at the order: mask first, then softmax."), ("divide",), _mask_after),
-    MistakeKind("no-normalisation", 0, N_("You stopped at e^x and did not divide by the sum of the {row}."), N_("Look again at the last line of softmax."), ("divide",), ways(_source, lambda step, scores: passing(step), _powers)),
+    MistakeKind("no-normalisation", 0, N_("You stopped at e^x and did not divide by the sum of the {row}."), N_("Look again at the last line of softmax."), ("divide",), ways(_source, lambda step, scores: passing(step), lambda step, scores: with_operands(step, EXP, (scores,), {}))),
     MistakeKind("no-exponential", 0, N_("You divided the scores by their sum, without e^x."), N_("Look again at the middle of softmax: e^x first, then divide."), ("divide",), ways(_source, _without_exponential)),
     MistakeKind("softmax-twice", 1, N_("You applied softmax to weights that had been through softmax already."), N_("Look again at how often softmax is applied: once."), ("divide",), ways(_source, _twice(False), _twice(True), _twice_of_scores)),
     MistakeKind("heads-averaged", 1, N_("You took the mean of the heads' weights. Each head keeps weights of its own and applies them to its own values."), N_("Look again at how many weight matrices there are: one for each head."), ("divide",), _heads_averaged),

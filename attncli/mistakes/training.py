@@ -36,8 +36,7 @@ _BASES = (2.0, 10.0)
 
 
 def _ids_from_one(graph: Graph, step: Step) -> Iterator[Swaps]:
-    ids = as_matrix(np.asarray(step.params["ids"]) + 1.0)
-    yield instead(step, lambda xp: xp.constant(ids))
+    yield with_operands(step, step.op, (), {**step.params, "ids": step.params["ids"] + 1.0})
 
 
 def _kept_once(later: bool) -> Made:
@@ -109,7 +108,7 @@ def _other_mean(wrong: Callable[[Graph, Step], Swaps]) -> tuple[Made, Alike]:
 
 def _added_up(graph: Graph, step: Step) -> Swaps:
     """Not divided by how many there are."""
-    return passing(step) if step.op is BATCH_SHARE else instead(step, lambda xp, a: xp.sum(a, -2), step.inputs[0])
+    return passing(step) if step.op is BATCH_SHARE else with_operands(step, step.op, step.inputs, {"mean": False})
 
 
 def _divided_twice(graph: Graph, step: Step) -> Swaps:
