@@ -131,6 +131,12 @@ def steps_of(graph: Graph, *ops: str, using: str | None = None) -> Iterator[Step
             yield step
 
 
+def source_of_softmax(graph: Graph, step_id: str) -> str | None:
+    """What softmax was taken of, where this is its last line."""
+    step = graph.steps.get(step_id)
+    return None if step is None or step.composite is None else step.composite.source
+
+
 def by_habit(wrong: Callable[[Step], Swaps], step: Step, others: Iterable[Step]) -> Iterator[Swaps]:
     """A mistake at one step, and before that at all of `others` alike, where it is one of several."""
     every = list(others)

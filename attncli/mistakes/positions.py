@@ -20,6 +20,7 @@ from attncli.mistakes.mistake import (
     by_habit,
     instead,
     passing,
+    source_of_softmax,
     steps_of,
     together,
     ways,
@@ -231,10 +232,7 @@ _ON_THE_WAY = ("join_rows", "repeat_kv")
 
 def _turned_keys(graph: Graph, weights: str) -> Step | None:
     """The step that turned the keys which these attention weights come from, if one did."""
-    last = graph.steps.get(weights)
-    if last is None or last.composite is None:
-        return None
-    scores = graph.steps.get(last.composite.source)
+    scores = graph.steps.get(source_of_softmax(graph, weights) or "")
     while scores is not None and scores.op.name != "product":
         scores = graph.steps.get(scores.inputs[0])
     keys = None if scores is None else graph.steps.get(scores.inputs[1])

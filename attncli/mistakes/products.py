@@ -20,6 +20,7 @@ from attncli.mistakes.mistake import (
     by_habit,
     instead,
     passing,
+    source_of_softmax,
     ways,
     where,
     with_operands,
@@ -124,9 +125,8 @@ def _of_other_sequence(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _scores_for_weights(graph: Graph, step: Step) -> Iterator[Swaps]:
     """What softmax was taken of in place of its result: masked, scaled, the scores themselves."""
-    weights = graph.steps.get(step.inputs[0])
-    source = weights.composite.source if weights is not None and weights.composite is not None else None
-    while source is not None and _kind(step) == "values":
+    source = source_of_softmax(graph, step.inputs[0]) if _kind(step) == "values" else None
+    while source is not None:
         yield _other(step, source, step.inputs[1])
         before = graph.steps.get(source)
         source = before.inputs[0] if before is not None and before.op.name != "product" else None

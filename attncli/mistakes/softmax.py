@@ -18,7 +18,18 @@ from attncli.core.graph import Graph, Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray, as_matrix
 from attncli.core.message import N_
 from attncli.core.record import Record
-from attncli.mistakes.mistake import LINES, Made, MistakeKind, Swaps, instead, passing, together, ways, with_operands
+from attncli.mistakes.mistake import (
+    LINES,
+    Made,
+    MistakeKind,
+    Swaps,
+    instead,
+    passing,
+    source_of_softmax,
+    together,
+    ways,
+    with_operands,
+)
 from attncli.ops.elementwise import EXP, numeral
 from attncli.ops.rows import SUBTRACT
 
@@ -140,8 +151,8 @@ def _of_empty_rows(graph: Graph, step: Step, hidden: BoolArray) -> dict[str, Swa
     """Weights of 0 in rows where nothing is left to be seen: 0/0 is written down by nobody."""
     if not hidden.all(-1).any():
         return {}
-    softmaxes = (other for other in graph.steps.values() if other.composite and other.composite.source == step.id)
-    return together(*(instead(last, _shares_or_nothing, *last.inputs[:2], step.id) for last in softmaxes))
+    last = [other for other in graph.steps.values() if source_of_softmax(graph, other.id) == step.id]
+    return together(*(instead(one, _shares_or_nothing, *one.inputs[:2], step.id) for one in last))
 
 
 def _shares_or_nothing(xp: Arithmetic, power: Value, total: Value, scores: Value) -> Value:
@@ -197,8 +208,9 @@ def _heads_exchanged(bias: FloatArray) -> FloatArray:
 
 
 def _source(graph: Graph, step: Step) -> tuple[str] | None:
-    """What softmax is taken of, where a step is the last line of one."""
-    return None if step.composite is None else (step.composite.source,)
+    """For `ways`: what softmax is taken of, at its last line."""
+    source = source_of_softmax(graph, step.id)
+    return None if source is None else (source,)
 
 
 def _power(xp: Arithmetic, scores: Value, axes: tuple[int, ...]) -> Value:
@@ -239,16 +251,16 @@ def _column_sums(step: Step, scores: str) -> Swaps:
 
 
 def _mask_after(graph: Graph, step: Step) -> Iterator[Swaps]:
-    masked = graph.steps.get(step.composite.source) if step.composite is not None else None
-    if masked is None or masked.op.name != "mask":
-        return
-    for shifted in (False, True):
+    masked = graph.steps.get(source_of_softmax(graph, step.id) or "")
+    if masked is not None and masked.op.name == "mask":
+        for shifted in (False, True):
+            yield instead(step, _erased, *masked.inputs, shifted=shifted)
 
-        def erased(xp: Arithmetic, scores: Value, mask: Value, shifted: bool = shifted) -> Value:
-            weights = xp.round_step(_softmax(xp, scores, (-1,), shifted))
-            return xp.where(xp.hidden(mask), numeral(xp, 0.0), weights)
 
-        yield instead(step, erased, *masked.inputs)
+def _erased(xp: Arithmetic, scores: Value, mask: Value, shifted: bool) -> Value:
+    """Softmax first, and then 0 where the mask hides."""
+    weights = xp.round_step(_softmax(xp, scores, (-1,), shifted))
+    return xp.where(xp.hidden(mask), numeral(xp, 0.0), weights)
 
 
 def _without_exponential(step: Step, scores: str) -> Swaps:

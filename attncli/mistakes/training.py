@@ -18,6 +18,7 @@ from attncli.mistakes.mistake import (
     Swaps,
     instead,
     passing,
+    source_of_softmax,
     steps_of,
     together,
     with_operands,
@@ -71,14 +72,14 @@ def _other_log(graph: Graph, step: Step) -> Iterator[Swaps]:
 def _of_logit(graph: Graph, step: Step) -> Iterator[Swaps]:
     """−ln of the target's logit in place of its probability; or the logit itself, with its sign or without."""
     picked = graph.steps.get(step.inputs[0])
-    probabilities = graph.steps.get(picked.inputs[0]) if picked is not None and picked.op.name == "pick" else None
-    if picked is None or probabilities is None or probabilities.composite is None:
+    logits = None if picked is None else source_of_softmax(graph, picked.inputs[0])
+    if picked is None or logits is None:
         return
 
-    def logit(xp: Arithmetic, logits: Value, y: Value) -> Value:
-        return picked.op.compute(xp, logits, y, **picked.params)
+    def logit(xp: Arithmetic, z: Value, y: Value) -> Value:
+        return picked.op.compute(xp, z, y, **picked.params)
 
-    operands = (probabilities.composite.source, *picked.inputs[1:])
+    operands = (logits, *picked.inputs[1:])
     yield instead(step, lambda xp, z, y: NEGATIVE_LOG.compute(xp, xp.round_step(logit(xp, z, y))), *operands)
     yield instead(step, lambda xp, z, y: xp.subtract(numeral(xp, 0.0), logit(xp, z, y)), *operands)
     yield instead(step, logit, *operands)

@@ -61,6 +61,11 @@ class Measure(Record):
     rest: tuple[str, ...] = ()
     factor: Expression = ONE
 
+    @property
+    def place(self) -> tuple[int, ...]:
+        """The index, counted from 0."""
+        return tuple(i - 1 for i in self.index)
+
 
 #: What adds up: measures, or a number that is none's factor yet.
 _Sum: TypeAlias = "list[Measure] | Expression"

@@ -14,7 +14,7 @@ import numpy as np
 from attncli.arithmetic.expression import FLOATS, evaluate, written
 from attncli.core.axes import show_shape
 from attncli.core.gradient import Backward, Seed, Seeds, upstream
-from attncli.core.graph import Graph, Op, Step
+from attncli.core.graph import Graph, Op
 from attncli.core.matrix import Expression, Matrix
 from attncli.core.message import N_, InputError, Message, ShapeError
 from attncli.models import class_losses
@@ -60,12 +60,12 @@ def apply(graph: Graph, text: str, matrices: Targets) -> Seeds:
     for part in parts:
         _check_factor(part, text)
         _check_array(graph, part)
-    groups = _grouped(parts)
-    names = list(dict.fromkeys(group[0].name for group in groups))
-    _check_learned(graph, groups)
+    _check_learned(graph, parts)
+    names = [part.name for part in parts]
     if graph.output not in names:
         steps = list(graph.steps)
         graph.output = max(names, key=lambda name: steps.index(name) if name in graph.steps else -1)
+    groups = _grouped(parts)
     whole = _Whole(graph, matrices, plain_text(text), alone=len(groups) == 1)
     for number, group in enumerate(groups, start=1):
         whole.add(group, "loss." if number == 1 else f"loss{number}.")
@@ -76,13 +76,13 @@ def apply(graph: Graph, text: str, matrices: Targets) -> Seeds:
 
 def forms(graph: Graph) -> Message:
     """The forms a loss may have, for messages."""
-    softmax = weights_of(graph, graph.output)
-    if softmax is not None and softmax.composite is not None:
+    logits = logits_of(graph, graph.output)
+    if logits is not None:
         return Message(
             "Write sum({output}), {output}[1,1] + 2*{output}[1,2], -ln {output}[1,2], nll({output}, classes),"
             " cross_entropy({logits}, classes), or mse({output}, target).",
             output=graph.output,
-            logits=softmax.composite.source,
+            logits=logits,
         )
     return Message(
         "Write sum({output}), {output}[1,1] + 2*{output}[1,2], 1/2*sum(({output} - target)^2), mse({output}, target), or cross_entropy({output}, classes).",
@@ -90,10 +90,16 @@ def forms(graph: Graph) -> Message:
     )
 
 
-def weights_of(graph: Graph, step_id: str) -> Step | None:
-    """The step of this id where it is the result of a softmax."""
+def logits_of(graph: Graph, step_id: str) -> str | None:
+    """What softmax was taken of, where its result is the step of this id."""
     step = graph.steps.get(step_id)
-    return step if step is not None and step.composite is not None and step.op.name == "divide" else None
+    softmax = step.composite if step is not None and step.op.name == "divide" else None
+    return None if softmax is None else softmax.source
+
+
+def _softmax_of(graph: Graph, logits: str) -> str | None:
+    """The softmax of these logits that stands in the graph already."""
+    return next((step_id for step_id in graph.steps if logits_of(graph, step_id) == logits), None)
 
 
 # --- What is asked for ------------------------------------------------------------------------------------------------
@@ -114,12 +120,7 @@ def _check_array(graph: Graph, part: Measure) -> None:
     """The array must be part of the calculation, and the entry in it."""
     name = part.name
     if name not in graph:
-        raise InputError(
-            "The loss names “{name}”, but the output here is {output}. {forms}",
-            name=name[:40],
-            output=graph.output,
-            forms=forms(graph),
-        )
+        raise _not_the_output(graph, name)
     shape = graph.shape(name)
     if len(shape) not in (2, 3):
         raise InputError(
@@ -139,35 +140,32 @@ def _check_array(graph: Graph, part: Measure) -> None:
         )
 
 
-def _check_learned(graph: Graph, groups: Sequence[Sequence[Measure]]) -> None:
-    """A loss looks at something that was worked out, and at nothing that stays as it is."""
-    depends = {step_id for step_id, depth in Backward(graph, {}).depth.items() if depth is not None}
-    names = [group[0].name for group in groups]
-    worked_out = any(name in graph.steps or name == graph.output for name in names) or any(
-        group[0].kind == "cross_entropy" and _softmax_of(graph, group[0].name) for group in groups
+def _not_the_output(graph: Graph, name: str) -> InputError:
+    return InputError(
+        "The loss names “{name}”, but the output here is {output}. {forms}",
+        name=name[:40],
+        output=graph.output,
+        forms=forms(graph),
     )
-    if not worked_out:
-        raise InputError(
-            "The loss names “{name}”, but the output here is {output}. {forms}",
-            name=names[0],
-            output=graph.output,
-            forms=forms(graph),
-        )
-    for name in names:
-        if depends and name not in depends:
+
+
+def _check_learned(graph: Graph, parts: Sequence[Measure]) -> None:
+    """A loss looks at something that was worked out, and at nothing that stays as it is."""
+    if not any(
+        part.name in graph.steps
+        or part.name == graph.output
+        or (part.kind == "cross_entropy" and _softmax_of(graph, part.name))
+        for part in parts
+    ):
+        raise _not_the_output(graph, parts[0].name)
+    depends = {step_id for step_id, depth in Backward(graph, {}).depth.items() if depth is not None}
+    for part in parts if depends else ():
+        if part.name not in depends:
             raise InputError(
                 "The loss names {name}, which depends on nothing that is learned here: it would send back no gradient. {forms}",
-                name=name,
+                name=part.name,
                 forms=forms(graph),
             )
-
-
-def _softmax_of(graph: Graph, logits: str) -> str | None:
-    """The softmax of these logits that stands in the graph already."""
-    for step in graph.steps.values():
-        if weights_of(graph, step.id) is not None and step.composite is not None and step.composite.source == logits:
-            return step.id
-    return None
 
 
 def _grouped(parts: Sequence[Measure]) -> list[list[Measure]]:
@@ -270,7 +268,7 @@ class _Whole:
         """−ln of chosen entries."""
         graph, name = self.graph, parts[0].name
         shape = graph.shape(name)
-        matrix = _by_cell(shape, ((_place(part), negated(part.factor)) for part in parts))
+        matrix = _by_cell(shape, ((part.place, negated(part.factor)) for part in parts))
         why = Message("Which entries of {name} the loss asks for: 1 where minus its logarithm counts once.", name=name)
         y = self._target(f"{prefix}Y", matrix, name, why, "Y")
         notes = {"written": _formula(graph.symbol(name), parts)}
@@ -311,14 +309,14 @@ class _Whole:
 
     def _classes(self, part: Measure, prefix: str) -> None:
         """Cross-entropy from logits, or minus the logarithm of probabilities that stand there already."""
-        twice = weights_of(self.graph, part.name)
-        if part.kind == "cross_entropy" and twice is not None and twice.composite is not None:
+        logits = logits_of(self.graph, part.name)
+        if part.kind == "cross_entropy" and logits is not None:
             raise InputError(
                 "cross_entropy takes softmax of what it is given, but {name} is a softmax already: softmax would be taken"
                 " twice. Write cross_entropy({logits}, {target}) for the scores, or nll({name}, {target}), which is"
                 " minus the logarithm alone; of one entry -ln {name}[1,2].",
                 name=part.name,
-                logits=twice.composite.source,
+                logits=logits,
                 target=part.target,
             )
         probabilities = part.name if part.kind == "nll" else _softmax_of(self.graph, part.name)
@@ -327,14 +325,10 @@ class _Whole:
         self._sends(part.name, part.kind, send_back)
 
 
-def _place(part: Measure) -> tuple[int, ...]:
-    return tuple(i - 1 for i in part.index)
-
-
 def _in_front(part: Measure, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Expression]]:
     """The cells that a part adds up, each with the number in front of it."""
     if part.kind == "entry":
-        yield _place(part), part.factor
+        yield part.place, part.factor
         return
     factor = ("/", part.factor, ("num", str(math.prod(shape)))) if part.kind == "mean" else part.factor
     for cell in np.ndindex(*shape):
