@@ -55,7 +55,10 @@ def _built() -> Iterator[tuple[str, Graph]]:
         problem = case.problem("product", loss="cross_entropy(O, goal)", extras={"goal": as_matrix(goal)})
         yield name, problem.graph()
     positive = Case({"A": abs(some(3, 2)), "V": abs(some(2, 4))})
-    yield "loss-of-no-softmax", positive.problem("product", loss="nll(O, goal)", extras={"goal": as_matrix([0, 2, 1])}).graph()
+    yield (
+        "loss-of-no-softmax",
+        positive.problem("product", loss="nll(O, goal)", extras={"goal": as_matrix([0, 2, 1])}).graph(),
+    )
     inputs = {"A": some(3, 2), "V": some(2, 4)}
     extras = {"target": as_matrix(some(3, 4)), "goal": as_matrix([0, 2, 1])}
     loss = "1/2*mse(O, target) + 3*cross_entropy(O, goal)"
