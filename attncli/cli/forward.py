@@ -14,15 +14,14 @@ def forward(out: Output, words: Words) -> int:
 
 def calculate(out: Output, words: Words, *, backward: bool) -> int:
     """Run a problem and write it in the format that was asked for; 1 where --verify finds a gradient that is off."""
-    from attncli.problems.request import arithmetic_of, calculated, problem_of
+    from attncli.problems.request import calculated, problem_of
 
-    options = arithmetic_of(words)
     name, steps = words["problem"], words["step"]
     problem = problem_of(name, words)
     if not backward and not problem.has_gradient:
         _refuse_gradients(steps)
     check = bool(words.get("verify"))
-    result = calculated(name, problem, words, backward=backward, steps=steps, check=check, **options)
+    result = calculated(name, problem, words, backward=backward, steps=steps, check=check)
     out.show(result)
     return 1 if result.verification is not None and not result.verification.ok else 0
 

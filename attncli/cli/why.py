@@ -30,7 +30,7 @@ def why(out: Output, words: Words) -> int:
     """Print the arithmetic behind one cell, opened step by step."""
     from attncli.core.outputs import WHY
     from attncli.problems.names import index_of, step_of
-    from attncli.problems.request import arithmetic_of, calculated, parts, problem_of
+    from attncli.problems.request import calculated, parts, problem_of
     from attncli.problems.settings import whole_number
     from attncli.render.run import tree
     from attncli.render.text import names
@@ -40,7 +40,7 @@ def why(out: Output, words: Words) -> int:
     name, step, places = parts(words["cell"], words)
     problem = problem_of(name, words)
     # The gradients are there to be asked for wherever there is something to start them from.
-    result = calculated(name, problem, words, **arithmetic_of(words))
+    result = calculated(name, problem, words)
     graph = result.graph
     step_id = step_of(graph, step, has_gradient=problem.has_gradient)
     index = index_of(graph, step_id, places, problem.layout, lambda axis: names(axis, graph.labels), name)

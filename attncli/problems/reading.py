@@ -304,6 +304,9 @@ _EXPECTED = {
 }
 
 
+_RELATIONS = {"greater_than_equal": ("≥", "ge"), "less_than_equal": ("≤", "le"), "greater_than": (">", "gt")}
+
+
 def complaint(
     error: ValidationError,
     root: str,
@@ -330,28 +333,26 @@ def complaint(
         return unknown(Message("The key"), key, known(path))
     if kind == "missing":
         return InputError("the key “{key}” is missing. Add it.", key=key)
-    value = found.get("input")
-    given = brief(value)
+    given = brief(found.get("input"))
     if kind == "literal_error":
+        choices = context["expected"].replace(" or ", ", ")
         return InputError(
-            "{key}: “{given}” is not allowed here. Write {choices}.",
-            key=key,
-            given=given,
-            choices=context["expected"].replace(" or ", ", "),
+            "{key}: “{given}” is not allowed here. Write {choices}.", key=key, given=given, choices=choices
         )
-    if kind in ("greater_than_equal", "less_than_equal", "greater_than"):
+    if kind in _RELATIONS:
+        sign, bound = _RELATIONS[kind]
         return InputError(
             "{key}: {given} is out of range: it must be {relation} {bound}.",
             key=key,
             given=given,
-            relation={"greater_than_equal": "≥", "less_than_equal": "≤", "greater_than": ">"}[kind],
-            bound=f"{context.get('ge', context.get('le', context.get('gt'))):g}",
+            relation=sign,
+            bound=f"{context[bound]:g}",
         )
     if kind == "string_pattern_mismatch":
         return InputError(
             "{key}: “{given}” does not work as a name. Use letters, digits, “-”, “_” and “.”.", key=key, given=given
         )
-    words = {**_EXPECTED, **(expected or {})}.get(kind)
+    words = (expected or {}).get(kind) or _EXPECTED.get(kind)
     if words is None:
         return InputError("{key}: “{given}” is not allowed here.", key=key, given=given)
     return InputError("{key}: found “{given}”, expected {expected}.", key=key, given=given, expected=Message(words))

@@ -227,14 +227,17 @@ def _model_for(names: set[str]) -> str:
     )
 
 
-def calculated(name: str | None, problem: Problem, words: Mapping[str, Any], **options: Any) -> Run:
-    """The run of a problem; where the problem of a file is wrong by itself, the error names the file."""
+def calculated(
+    name: str | None, problem: Problem, words: Mapping[str, Any], *, backward: bool | None = None, **options: Any
+) -> Run:
+    """The run that the words ask for; where the problem of a file is wrong by itself, the error names the file."""
+    options |= arithmetic_of(words)
     try:
-        return run(problem, **options)
+        return run(problem, backward=backward, **options)
     except AttnError:
         if name is not None and not any(words.get(option) for option in _CHANGING) and (name == "-" or _is_file(name)):
             with placed(Message("standard input") if name == "-" else name):
-                problem.graph(backward=options.get("backward"))
+                problem.graph(backward=backward)
         raise
 
 
@@ -323,5 +326,5 @@ def parts(cell: Sequence[str], options: Mapping[str, Any]) -> tuple[str | None, 
 
 def _is_missing(first: str, rest: Sequence[str], options: Mapping[str, Any]) -> bool:
     """Whether the first word can only be meant as a problem that does not exist: nothing else says what to calculate."""
-    given = any(options.get(name) for name in ("queries", "keys", "values", "set_", "model"))
+    given = any(options.get(name) for name in ("queries", "keys", "values", "text", "set_", "model"))
     return not given and not rest[0].isdecimal()

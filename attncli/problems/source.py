@@ -17,7 +17,7 @@ from attncli.core.limits import MOST_ARRAY_BYTES, MOST_ARRAY_CELLS, MOST_ARRAYS,
 from attncli.core.matrix import FloatArray, Matrix
 from attncli.core.message import N_, AttnError, InputError, Message, placed
 from attncli.problems.matrix_text import parse_lists, parse_matrix
-from attncli.problems.reading import brief, decoded, open_bounded, parse_json, read_bounded
+from attncli.problems.reading import brief, decoded, open_bounded, parse_csv, parse_json, read_bounded
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -30,9 +30,7 @@ ReadStdin = Callable[[], bytes]
 def read_matrix(text: str, read_stdin: ReadStdin) -> Matrix:
     """A matrix from text, from @FILE, or from standard input (-)."""
     where, value = read_value(text, read_stdin)
-    if not where:
-        return matrix_of(value)
-    with placed(where):
+    with placed(where) if where else nullcontext():
         return matrix_of(value)
 
 
@@ -107,33 +105,22 @@ def beside(name: str, base: Path | None) -> str:
 
 def _without_header(text: str) -> str:
     """The text of a CSV file: cells without quotes; a header row, or another separator than the comma, is refused."""
-    import csv
-
     if ";" in text:
         raise InputError(
             "this CSV file holds “;”. Separate cells with commas and rows with new lines, and write decimals with a point, like 0.5."
         )
     if '"' in text:
-        try:
-            text = "\n".join(", ".join(cells) for cells in csv.reader(text.splitlines()))
-        except csv.Error as error:
-            raise InputError("is not readable as CSV: {what}.", what=str(error)) from None
+        text = "\n".join(map(", ".join, parse_csv(text)))
     first = [cell.strip() for cell in text.lstrip().partition("\n")[0].split(",")]
-    if all(cell and (cell[0].isalpha() or cell[0] == "_") for cell in first) and not _reads(first):
-        raise InputError(
-            "the first row is a header ({names}). Remove it: only numbers are allowed here.",
-            names=", ".join(first)[:60],
-        )
+    if all(cell[:1].isalpha() or cell[:1] == "_" for cell in first):
+        try:
+            parse_matrix(", ".join(first), blanks=True)  # e and inf are numbers
+        except AttnError:
+            raise InputError(
+                "the first row is a header ({names}). Remove it: only numbers are allowed here.",
+                names=", ".join(first)[:60],
+            ) from None
     return text
-
-
-def _reads(cells: list[str]) -> bool:
-    """Whether these are numbers, like e or inf."""
-    try:
-        parse_matrix(", ".join(cells), blanks=True)
-    except AttnError:
-        return False
-    return True
 
 
 def arrays_from_npz(

@@ -153,6 +153,9 @@ def test_why_takes_brackets_names_of_rows_and_a_single_number() -> None:
     refused(["why", "a1", "A[1,3]"], "A[1,3] does not exist")
     refused(["why", "a1", "A[1,2"], "The step “A[1,2”")
     refused(["why", "nosuch", "A", "1", "2"], "nosuch")
+    assert run("why", "A", "2", "I", "--text", "I tea tea") == run("why", "A", "2", "1", "--text", "I tea tea")
+    refused(["why", "A", "tea", "1", "--text", "I tea tea"], "“tea” occurs several times in A: at 2, 3.")
+    refused(["why", "A", "sugar", "1", "--text", "I tea tea"], "A has I, tea, tea.")
 
 
 @pytest.mark.parametrize(
