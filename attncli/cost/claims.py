@@ -7,7 +7,7 @@ whose table 1 is the published table of cache sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -51,7 +51,7 @@ class Claim(Record):
 
 #: The article's numbers: a tenth, to one decimal; a rank, and how far it is said to compress.
 TENTH = Fraction(1, 10)
-_HALF_A_STEP = Fraction(1, 20)
+_LEAST, _MOST = TENTH - Fraction(1, 20), TENTH + Fraction(1, 20)
 RANK = 64
 FOLD = 16
 
@@ -60,117 +60,103 @@ NamedSizes = tuple[str, Sizes]
 
 def claims(models: Mapping[str, Sequence[NamedSizes]]) -> tuple[Claim, ...]:
     """The claims about each variant, with a finding for every model that it is compared at."""
-    found = (_multi_query(models["mqa"]), _grouped(models["gqa"]), _tenth(models["mla"]), _rank(models["mla"]))
-    return tuple(claim for claim in found if claim.findings)
+
+    def found(variant: str, examine: Callable[[str, Sizes], Iterator[Finding]]) -> tuple[Finding, ...]:
+        return tuple(finding for name, sizes in models[variant] for finding in examine(name, sizes))
+
+    examined = (
+        Claim(
+            "mqa-cache",
+            Message("MQA's cache is smaller by a factor of n_h, the number of heads."),
+            found("mqa", _multi_query),
+            Message(
+                "Holds at all sizes: d_h and l are the same on both sides and cancel. Only the cache shrinks so far; the table above says by how much the parameters and multiply-adds do."
+            ),
+        ),
+        Claim(
+            "gqa-cache",
+            Message("GQA's cache is smaller by a factor of n_h/n_g, the query heads that share a group."),
+            found("gqa", _grouped),
+            Message("Holds at all sizes. With n_g = 1 it is MQA's claim, with n_g = n_h nothing is saved."),
+        ),
+        Claim(
+            "mla-cache",
+            Message("MLA's cache is about a tenth of MHA's."),
+            found("mla", _tenth),
+            Message(
+                "It depends on n_h: MHA's cache grows with it, MLA's does not. “About” here means {least} to {most}.",
+                least=_LEAST,
+                most=_MOST,
+            ),
+        ),
+        Claim(
+            "rank",
+            Message("A rank of {rank} compresses by a factor of {fold}.", rank=RANK, fold=FOLD),
+            found("mla", _compressed),
+            Message(
+                "Not a fact about rank {rank}: it depends on the width that is compressed, and on what is counted.",
+                rank=RANK,
+            ),
+        ),
+    )
+    return tuple(claim for claim in examined if claim.findings)
 
 
 def _cache(variant: str, sizes: Sizes) -> Product:
     return count(variant, sizes).cache
 
 
-def _smaller(variant: str, name: str, sizes: Sizes, times: Fraction) -> Finding:
-    """MHA's cache over that of a variant, which is to be smaller by exactly this factor."""
-    return Finding(name, Ratio(_cache("mha", sizes), _cache(variant, sizes)), (times, times))
+def _multi_query(name: str, sizes: Sizes) -> Iterator[Finding]:
+    heads = Fraction(sizes.heads)
+    yield Finding(name, Ratio(_cache("mha", sizes), _cache("mqa", sizes)), (heads, heads))
 
 
-def _multi_query(models: Sequence[NamedSizes]) -> Claim:
-    return Claim(
-        "mqa-cache",
-        Message("MQA's cache is smaller by a factor of n_h, the number of heads."),
-        tuple(_smaller("mqa", name, sizes, Fraction(sizes.heads)) for name, sizes in models),
-        Message(
-            "Holds at all sizes: d_h and l are the same on both sides and cancel. Only the cache shrinks so far; the table above says by how much the parameters and multiply-adds do."
-        ),
+def _grouped(name: str, sizes: Sizes) -> Iterator[Finding]:
+    shared = Fraction(sizes.heads, sizes.kv_heads)
+    yield Finding(name, Ratio(_cache("mha", sizes), _cache("gqa", sizes)), (shared, shared))
+
+
+def _tenth(name: str, sizes: Sizes) -> Iterator[Finding]:
+    # (d_c + d_h^R) / (2 n_h d_h) = share, solved for n_h.
+    heads = Fraction(sizes.d_c + sizes.d_rope, 2 * sizes.d_head)
+    where = Message(
+        "about a tenth for n_h from {fewest} to {most}, a tenth at {exactly}",
+        fewest=heads / _MOST,
+        most=heads / _LEAST,
+        exactly=heads / TENTH,
     )
+    yield Finding(name, Ratio(_cache("mla", sizes), _cache("mha", sizes)), (_LEAST, _MOST), where=where)
 
 
-def _grouped(models: Sequence[NamedSizes]) -> Claim:
-    return Claim(
-        "gqa-cache",
-        Message("GQA's cache is smaller by a factor of n_h/n_g, the query heads that share a group."),
-        tuple(_smaller("gqa", name, sizes, Fraction(sizes.heads, sizes.kv_heads)) for name, sizes in models),
-        Message("Holds at all sizes. With n_g = 1 it is MQA's claim, with n_g = n_h nothing is saved."),
-    )
+def _compressed(name: str, sizes: Sizes) -> Iterator[Finding]:
+    """Everything that “compresses” can mean, and the width at which that is 16-fold."""
 
+    def at_width(reading: Message, ratio: Ratio, width: Fraction) -> Finding:
+        where = Message("a factor of {fold} at a width of {width}", fold=FOLD, width=width)
+        return Finding(name, ratio, exactly, reading, where)
 
-def _tenth(models: Sequence[NamedSizes]) -> Claim:
-    least, most = TENTH - _HALF_A_STEP, TENTH + _HALF_A_STEP
-    findings = []
-    for name, sizes in models:
-        # (d_c + d_h^R) / (2 n_h d_h) = share, solved for n_h.
-        heads = Fraction(sizes.d_c + sizes.d_rope, 2 * sizes.d_head)
-        where = Message(
-            "about a tenth for n_h from {fewest} to {most}, a tenth at {exactly}",
-            fewest=heads / most,
-            most=heads / least,
-            exactly=heads / TENTH,
-        )
-        findings.append(Finding(name, Ratio(_cache("mla", sizes), _cache("mha", sizes)), (least, most), where=where))
-    return Claim(
-        "mla-cache",
-        Message("MLA's cache is about a tenth of MHA's."),
-        tuple(findings),
-        Message(
-            "It depends on n_h: MHA's cache grows with it, MLA's does not. “About” here means {least} to {most}.",
-            least=least,
-            most=most,
-        ),
-    )
-
-
-def _rank(models: Sequence[NamedSizes]) -> Claim:
     exactly = (Fraction(FOLD), Fraction(FOLD))
-    return Claim(
-        "rank",
-        Message("A rank of {rank} compresses by a factor of {fold}.", rank=RANK, fold=FOLD),
-        tuple(
-            Finding(name, ratio, exactly, reading, where)
-            for name, sizes in models
-            for reading, ratio, where in _readings(sizes)
-        ),
-        Message(
-            "Not a fact about rank {rank}: it depends on the width that is compressed, and on what is counted.",
-            rank=RANK,
-        ),
-    )
-
-
-def _readings(sizes: Sizes) -> Iterator[tuple[Message, Ratio, Message]]:
-    """What “compresses” can mean, its ratio, and the width at which it is 16-fold."""
     s, rank = Symbols(sizes), Size("r", RANK)
     keys = product(s.heads, s.d_head)
     both = keys.times(TWO)
     own = Message("a token's keys, kept as {rank} numbers", rank=RANK)
-    yield own, Ratio(keys, product(rank)), _at_width(FOLD * RANK)
-    yield (
-        Message("its keys and values, from one latent"),
-        Ratio(both, product(rank)),
-        _at_width(Fraction(FOLD * RANK, 2)),
-    )
+    yield at_width(own, Ratio(keys, product(rank)), Fraction(FOLD * RANK))
+    latent = Message("its keys and values, from one latent")
+    yield at_width(latent, Ratio(both, product(rank)), Fraction(FOLD * RANK, 2))
     if sizes.d_rope:
         rotary = Message("the same with the rotary part, which is cached too")
         width = Fraction(FOLD * (RANK + sizes.d_rope), 2)
-        yield rotary, Ratio(both, product(total(rank, s.d_rope))), _at_width(width)
+        yield at_width(rotary, Ratio(both, product(total(rank, s.d_rope))), width)
     wide = Size(keys.symbols, keys.value)
     weights = Ratio(keys.times(s.d_model), product(rank, total(s.d_model, wide)))
     square = Message("a factor of {fold} for a square matrix of width {width}", fold=FOLD, width=2 * FOLD * RANK)
-    yield Message("the weights W_K, as two factors"), weights, square
-
-
-def _at_width(width: Fraction | int) -> Message:
-    return Message("a factor of {fold} at a width of {width}", fold=FOLD, width=Fraction(width))
+    yield Finding(name, weights, exactly, Message("the weights W_K, as two factors"), square)
 
 
 class LatentAsGroups(Record):
-    """MLA's cache in head widths and in groups of GQA.
+    """MLA's cache in head widths (4.5 at the paper's proportions), and in groups at which GQA caches as much (2.25).
 
-    Parameters
-    ----------
-    model : its name
-    widths : cache over d_h·l: 4.5 at the paper's proportions
-    groups : groups at which GQA caches as much: 2.25
-    proportions : d_c over d_h, and d_h^R over d_h
-    as_published : these are the paper's proportions
+    The proportions are d_c over d_h, and d_h^R over d_h.
     """
 
     model: str
@@ -180,6 +166,7 @@ class LatentAsGroups(Record):
 
     @property
     def as_published(self) -> bool:
+        """Whether these are the paper's proportions."""
         return self.proportions == (LATENT, ROTARY)
 
 
@@ -206,10 +193,9 @@ class SameWeights(Record):
 
     Parameters
     ----------
-    rows : by variant, of `multi_head` with so many heads of keys and values, and the heads computed one by one
+    rows : a variant, its heads of keys and values, and how far `multi_head` is from the heads computed one by one
     absorbed : of MLA with keys and values rebuilt, and with W_UK and W_UV absorbed
     apart : of MQA and MHA themselves, so that a difference of 0 says something
-    seed : of the weights
     """
 
     rows: tuple[tuple[str, int, float], ...]

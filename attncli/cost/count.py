@@ -47,20 +47,10 @@ DIMENSIONS: Mapping[str, Dimension] = {
 
 
 class Sizes(Record):
-    """Sizes of one model's attention.
+    """Sizes of one model's attention, which `DIMENSIONS` explains.
 
-    Parameters
-    ----------
-    d_model : width of a token
-    heads, kv_heads : query heads, and the groups that share a head of keys and values in GQA
-    d_head : width of a query, key or value in one head
-    d_c, d_c_q, d_rope : latent of keys and values, latent of queries (0: none), rotary part (MLA)
-    layers : attentions one after the other
-    context : tokens in sight
-    bytes : of one number in the cache
-    window : tokens a token sees at most, itself included; 0: no limit
-    bias : the projections of MHA, MQA and GQA have biases
-    causal : a token does not see those after it
+    A d_c_q of 0 is no latent of queries, a window of 0 no limit. With `bias` the projections of MHA, MQA and GQA have biases;
+    where it is `causal`, a token does not see those after it.
     """
 
     d_model: int

@@ -53,9 +53,7 @@ class Heading(Record):
 class Paragraph(Record):
     """A sentence or more; `tone` says what they are ("aside", "strong", "right", "wrong", "remark"), not how that looks.
 
-    Parameters
-    ----------
-    indent, hanging : columns that its lines stand in on a screen, and those after the first one further
+    On a screen its lines stand `indent` columns in, those after the first one `hanging` further.
     """
 
     text: Said
@@ -94,13 +92,7 @@ class Listing(Record):
 
 
 class TabularColumn(Record):
-    """A column of a table: what stands above it, line by line, and whether numbers stand in it.
-
-    Parameters
-    ----------
-    joined : it belongs to the column before it
-    strong : it stands out
-    """
+    """A column of a table: what stands above it, line by line; whether it belongs to the one before it, and stands out."""
 
     head: tuple[Said, ...]
     is_number: bool = True
@@ -145,13 +137,7 @@ class Branch(Record):
 
 
 class ShownStep(Record):
-    """A step or an input of a run: its formula, its numbers, what it means, and where it was asked for its arithmetic.
-
-    Parameters
-    ----------
-    number : of a step among the steps, counted from 1
-    why : what it means
-    """
+    """A step of a run, with its number among them, or an input; what it means, and where it was asked for its arithmetic."""
 
     view: View
     item: Item
@@ -167,16 +153,7 @@ class Steps(Record):
 
 
 class Grid(Record):
-    """A matrix with a name on a worksheet.
-
-    Parameters
-    ----------
-    name : of the step ("scores"); symbol : LaTeX
-    note : its shape and what it is worth
-    rows, columns : names of its lines
-    cells : what stands in them; None: a box to fill in
-    below : remarks under it
-    """
+    """A matrix on a worksheet: its shape and worth as a note, names of its lines, remarks below; a cell of None is a box to fill in."""
 
     name: str
     symbol: str
