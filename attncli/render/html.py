@@ -26,7 +26,7 @@ from attncli.render.document import (
     TabularColumn,
 )
 from attncli.render.formula import as_mathml, as_text
-from attncli.render.latex import LATEX_SIGNS, about, block_sign, values_latex, values_width, with_matrices
+from attncli.render.latex import about, block_sign, values_latex, values_width, with_matrices
 from attncli.render.run import page as page_of
 from attncli.render.run import source
 from attncli.render.text import aligned, clean
@@ -286,7 +286,7 @@ class Fragment:
         for block in item.panels:
             put_in, taken = with_matrices(self.view, item, block)
             if put_in and taken + values_width(block.values, item.decimals) <= _WIDTH:
-                sign = LATEX_SIGNS[block_sign(self.view, item, block)]
+                sign = block_sign(self.view, item, block)
                 yield f"{item.symbol} = {put_in} {sign} {values_latex(block.values, item.decimals)}"
 
     def remarks(self) -> Iterator[Message]:

@@ -233,7 +233,7 @@ def text(words: str) -> str:
 
 # Formulas with their numbers.
 
-LATEX_SIGNS = {EQUAL: "=", ABOUT: r"\approx"}
+_SIGNS = {EQUAL: "=", ABOUT: r"\approx"}
 _ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\textdollar{}", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -279,7 +279,7 @@ def equation(view: View, item: Item, block: Panel, width: int) -> str:
         sides.append(put_in)
     else:
         taken = 0
-    last = LATEX_SIGNS[block_sign(view, item, block)] if taken else "="
+    last = block_sign(view, item, block) if taken else "="
     taken += len(item.formula_text) + values_width(block.values, item.decimals) + 3 * (len(sides) + 1)
     if not sides or taken <= room:
         return f"{' = '.join([as_latex(item.symbol), *sides])} {last} {result}"
@@ -288,12 +288,12 @@ def equation(view: View, item: Item, block: Panel, width: int) -> str:
 
 
 def block_sign(view: View, item: Item, block: Panel) -> str:
-    """`=` between a formula with its matrices and the result if it is true of every cell as printed, else `≈`."""
+    r"""= between a formula with its matrices and the result if it is true of every cell as printed, else \approx."""
     if view.run.trace.arithmetic == "exact":
-        return EQUAL
+        return "="
     indices = (block.index(i, j) for i, j in np.ndindex(*block.values.shape))
     signs = (view.sign(item.id, index, view.term(item.id, index, open_weights=False)) for index in indices)
-    return next((sign for sign in signs if sign != EQUAL), EQUAL)
+    return "=" if all(sign == EQUAL for sign in signs) else r"\approx"
 
 
 def about(view: View, width: int) -> tuple[Message, ...]:
@@ -307,7 +307,7 @@ def about(view: View, width: int) -> tuple[Message, ...]:
 
 def _is_about(view: View, item: Item, block: Panel, width: int) -> bool:
     put_in, taken = with_matrices(view, item, block)
-    return bool(put_in) and taken <= width - len(item.name) - 3 and block_sign(view, item, block) != EQUAL
+    return bool(put_in) and taken <= width - len(item.name) - 3 and block_sign(view, item, block) != "="
 
 
 def with_matrices(view: View, item: Item, block: Panel) -> tuple[str, int]:
@@ -362,7 +362,7 @@ def _cell(view: View, item: Item, index: Index) -> str:
     term = view.term(item.id, index)
     left, result = term_latex(term, show), show(item.id, index)
     if left != result:
-        return f"{left} {LATEX_SIGNS[view.sign(item.id, index, term)]} {result}"
+        return f"{left} {_SIGNS[view.sign(item.id, index, term)]} {result}"
     if term.kind != "cell":
         return left
     source, place = term.place

@@ -190,13 +190,12 @@ class View(Record):
 
         return sign(term, self.show_cell, self.show_cell(id, index), self.run.places(id))
 
-    def is_about(self, item: Item, *, open_weights: bool = True) -> bool:
+    def is_about(self, item: Item) -> bool:
         """Whether the arithmetic of any cell of a step is true only with digits that are not printed."""
         if item.step is None or self.run.trace.arithmetic == "exact":
             return False
         return any(
-            self.sign(item.id, index, self.term(item.id, index, open_weights=open_weights)) != "="
-            for index in np.ndindex(*item.values.shape)
+            self.sign(item.id, index, self.term(item.id, index)) != "=" for index in np.ndindex(*item.values.shape)
         )
 
     def why_about(self) -> Message:
