@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -37,16 +38,18 @@ class Seen(Record):
 def run(seed: int, settings: Settings) -> Report:
     """The heads of a problem, or of seeded weights for a sentence, side by side."""
     problem: Problem | None = settings["problem"]
-    seen, opening, others = _seeded(seed, settings) if problem is None else _of_problem(problem)
+    graph = (problem or _seeded(seed, settings)).graph(backward=False)
+    step, *further = _weights_with_heads(graph)
+    seen = _seen(graph, step)
     several = len(seen.weights) > 1
     maps = [(_head(head), weights) for head, weights in enumerate(seen.weights)]
     if several:
         maps.append((Message("average"), seen.weights.mean(0)))
     title = Message("Who looks at whom: a line is a token that looks, a number the token it looks at")
     parts = (
-        opening,
+        _about_seeds(seed, settings, seen) if problem is None else _about(problem, step, seen),
         Maps(title, seen.queries, tuple(maps)),
-        *others,
+        *_further(graph, step, further),
         _favourites(seen),
         *((*_differences(seen), _average(seen)) if several else (_ONLY_ONE,)),
     )
@@ -81,8 +84,8 @@ def tokens(text: str) -> tuple[str, ...]:
     return found
 
 
-def _seeded(seed: int, settings: Settings) -> tuple[Seen, Message, tuple[ReportPart, ...]]:
-    """Random embeddings, one for each different token, and random weights; the model `multi_head` does the rest."""
+def _seeded(seed: int, settings: Settings) -> Problem:
+    """Random embeddings, one for each different token, and random weights."""
     names, heads, width = tokens(settings["text"]), settings["heads"], settings["d_model"]
     if width % heads:
         raise InputError(
@@ -97,32 +100,31 @@ def _seeded(seed: int, settings: Settings) -> tuple[Seen, Message, tuple[ReportP
     weights = {f"W_{name}": random.standard_normal((width, width)) / math.sqrt(width) for name in "QKVO"}
     table = random.standard_normal((len(different), width))
     inputs = {"X": table[[different.index(name) for name in names]], **weights}
-    problem = Problem(
+    return Problem(
         model="multi_head",
         inputs={name: as_matrix(values) for name, values in inputs.items()},
         settings={"heads": heads, "causal": settings["causal"]},
+        labels={"token": names},
     )
-    trace = problem.graph().evaluate(until="A")
-    opening = Message(
+
+
+def _about_seeds(seed: int, settings: Settings, seen: Seen) -> Message:
+    heads, width = settings["heads"], settings["d_model"]
+    return Message(
         "Heads: {heads}, tokens: {count}. The weights of the heads and the tokens' vectors (width {width}, so {d_k} for each head)"
         " are random (seed {seed}): nothing is learned yet, and where they look says nothing about the sentence. But it shows"
         " that each head has a view of its own; training gives the views their sense. There are no positions here, so equal"
         " tokens look alike.",
         heads=heads,
-        count=len(names),
+        count=len(seen.queries),
         width=width,
         d_k=width // heads,
         seed=seed,
     )
-    return Seen(trace["A"], names, names), opening, ()
 
 
-def _of_problem(problem: Problem) -> tuple[Seen, Message, tuple[ReportPart, ...]]:
-    """The weights of the first attention, a sentence on them, and maps of the other attentions (of further layers)."""
-    graph = problem.graph(backward=False)
-    step, *further = _weights_with_heads(graph)
-    seen = _seen(graph, step)
-    opening = Message(
+def _about(problem: Problem, step: Step, seen: Seen) -> Message:
+    return Message(
         "The weights {step} of {problem}. Heads: {heads}, queries: {queries}, keys: {keys}.",
         step=step.id,
         problem=problem.id or problem.model,
@@ -130,24 +132,22 @@ def _of_problem(problem: Problem) -> tuple[Seen, Message, tuple[ReportPart, ...]
         queries=len(seen.queries),
         keys=len(seen.keys),
     )
-    if not further:
-        return seen, opening, ()
-    left = Listed(other.id for other in further[_MOST_FURTHER:])
-    below = (
-        Message("Not shown: {steps}. The tables below are about {step}.", steps=left, step=step.id)
-        if len(further) > _MOST_FURTHER
-        else Message("The tables below are about {step}.", step=step.id)
-    )
-    return seen, opening, (*(_further(graph, other) for other in further[:_MOST_FURTHER]), below)
 
 
-def _further(graph: Graph, step: Step) -> Maps:
-    seen = _seen(graph, step)
-    maps = tuple(
-        (Message("{step}, head {number}", step=step.id, number=number), weights)
-        for number, weights in enumerate(seen.weights, start=1)
-    )
-    return Maps(Message("And in {step}", step=step.id), seen.queries, maps)
+def _further(graph: Graph, first: Step, further: list[Step]) -> Iterator[ReportPart]:
+    """Maps of the attentions of further layers, and that what follows is about the first one."""
+    for step in further[:_MOST_FURTHER]:
+        seen = _seen(graph, step)
+        maps = tuple(
+            (Message("{step}, head {number}", step=step.id, number=number), weights)
+            for number, weights in enumerate(seen.weights, start=1)
+        )
+        yield Maps(Message("And in {step}", step=step.id), seen.queries, maps)
+    left = Listed(step.id for step in further[_MOST_FURTHER:])
+    if len(further) > _MOST_FURTHER:
+        yield Message("Not shown: {steps}. The tables below are about {step}.", steps=left, step=first.id)
+    elif further:
+        yield Message("The tables below are about {step}.", step=first.id)
 
 
 def _seen(graph: Graph, step: Step) -> Seen:

@@ -292,3 +292,14 @@ def test_a_matrix_of_ones_own() -> None:
     found = report("rank", matrix=as_matrix([[1, 2], [2, 4], [3, 6]]), size=None, d_k=None)
     assert [row["error_M"] for row in rows(found, "errors")] == [0, 0]
     assert [row["kept"] for row in rows(found, "errors")] == [5, 10]
+
+
+def test_a_stack_also_shows_the_attentions_of_its_further_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = library.load("e10-transformer")
+    found = report("heads", problem=problem)
+    titles = [str(part.title) for part in found.parts if isinstance(part, Maps)]
+    attentions = [step.id for step in problem.graph().steps.values() if step.is_attention and len(step.axes) == 3]
+    assert titles[1:] == [f"And in {step_id}" for step_id in attentions[1:]] != []
+    monkeypatch.setattr(heads, "_MOST_FURTHER", 1)
+    said = [str(message) for message in report("heads", problem=problem).said]
+    assert f"Not shown: {', '.join(attentions[2:])}. The tables below are about {attentions[0]}." in said
