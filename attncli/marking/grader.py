@@ -137,16 +137,16 @@ class Grader:
         if len(sheets) > 1:
             try:
                 with within(MOST_SECONDS):
-                    return self._side_by_side(marker, sheets)
+                    return self._together(marker, sheets)
             except (Exception, TooSlow):
                 pass  # one of them does; which one, and why, comes out where each is marked by itself
         return [_tried(self._alone, marker, sheet) for sheet in sheets]
 
-    def _side_by_side(self, marker: Marker, sheets: Sequence[Sheet]) -> list[Result]:
+    def _together(self, marker: Marker, sheets: Sequence[Sheet]) -> list[Result]:
         return [self._result(marked) for marked in marker.mark_many(sheets, self.layout or marker.problem.layout)]
 
     def _alone(self, marker: Marker, sheet: Sheet) -> Result:
-        return self._side_by_side(marker, [sheet])[0]
+        return self._together(marker, [sheet])[0]
 
     def _result(self, marked: Marked) -> Result:
         page = {} if self.feedback is None else {"feedback": self.feedback(marked, self.language)}
@@ -232,37 +232,21 @@ def within(seconds: float) -> Iterator[None]:
 Chunks = Iterator[Sequence[Submission]]
 
 
-class Elsewhere(Record):
-    """Where sheets are marked by other processes.
+def _side_by_side(parts: Chunks, submit: Callable[[Sequence[Submission]], Any], ahead: int) -> Iterator[Result]:
+    """The results in order, with a bounded number of chunks on their way, so that memory stays flat.
 
     Parameters
     ----------
     submit : hands a chunk over; gives back what has its results when they are there
-    ahead : chunks that may be on their way at once
-    faults : what may go wrong there, and how it is said
     """
-
-    submit: Callable[[Sequence[Submission]], Any]
-    ahead: int
-    faults: type[Exception]
-    told: Callable[[Exception], InputError]
-
-    def results(self, parts: Chunks) -> Iterator[Result]:
-        """The results in order, with a bounded number of chunks on their way, so that memory stays flat."""
-        running: deque[Any] = deque()
-        for chunk in parts:
-            if chunk:
-                running.append(self._safely(self.submit, chunk))
-            while running and (not chunk or len(running) >= self.ahead):
-                yield from self._safely(running.popleft().result)
-        while running:
-            yield from self._safely(running.popleft().result)
-
-    def _safely(self, work: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return work(*args)
-        except self.faults as error:
-            raise self.told(error) from None
+    running: deque[Any] = deque()
+    for chunk in parts:
+        if chunk:
+            running.append(submit(chunk))
+        while running and (not chunk or len(running) >= ahead):
+            yield from running.popleft().result()
+    while running:
+        yield from running.popleft().result()
 
 
 def results_of(
@@ -286,7 +270,7 @@ def results_of(
     """
     parts = chunks(waiting, grader.marker.together)
     if dask is not None:
-        return _cluster(grader, dask, stack).results(parts)
+        return _by_cluster(grader, dask, parts, stack)
     if jobs == 1:
         return _one_by_one(grader, parts)
     return _shared(grader, parts, stack, jobs, left(), tell)
@@ -314,7 +298,7 @@ def _shared(
             tell(Message(text, jobs=jobs, count=left))
             yield from _one_by_one(grader, parts)
             return
-    yield from _pool(grader, jobs, stack).results(parts)
+    yield from _by_processes(grader, jobs, parts, stack)
 
 
 def chunks(items: Iterable[Submission | None], size: int) -> Chunks:
@@ -323,14 +307,11 @@ def chunks(items: Iterable[Submission | None], size: int) -> Chunks:
     for item in items:
         if item is not None:
             found.append(item)
-        elif found:
+        if found and (item is None or len(found) == size):
             yield found
             found = []
         if item is None:
             yield []
-        elif len(found) == size:
-            yield found
-            found = []
     if found:
         yield found
 
@@ -376,19 +357,21 @@ def _do(chunk: Sequence[Submission]) -> list[Result]:
     return _grader.results(chunk)
 
 
-def _pool(grader: Grader, jobs: int, stack: ExitStack) -> Elsewhere:
+def _by_processes(grader: Grader, jobs: int, parts: Chunks, stack: ExitStack) -> Iterator[Result]:
     from concurrent.futures.process import BrokenProcessPool
 
     pool = processes(jobs, stack, _begin_with, grader)
-    broken = InputError(
-        "-j: something ended one of the marking processes, perhaps because memory ran out. What "
-        "is marked is kept; run the same command again, with fewer processes, to carry on."
-    )
-    return Elsewhere(lambda chunk: pool.submit(_do, chunk), jobs * _AHEAD, BrokenProcessPool, lambda error: broken)
+    try:
+        yield from _side_by_side(parts, lambda chunk: pool.submit(_do, chunk), jobs * _AHEAD)
+    except BrokenProcessPool:
+        raise InputError(
+            "-j: something ended one of the marking processes, perhaps because memory ran out. What "
+            "is marked is kept; run the same command again, with fewer processes, to carry on."
+        ) from None
 
 
-def _cluster(grader: Grader, address: str, stack: ExitStack) -> Elsewhere:
-    """Chunks handed to a Dask cluster, with the bytes of files in them: its machines need not see our disk."""
+def _by_cluster(grader: Grader, address: str, parts: Chunks, stack: ExitStack) -> Iterator[Result]:
+    """By a Dask cluster, with the bytes of files in what it is handed: its machines need not see our disk."""
     try:
         from distributed import Client
         from distributed.comm.addressing import resolve_address
@@ -415,11 +398,13 @@ def _cluster(grader: Grader, address: str, stack: ExitStack) -> Elsewhere:
     def submit(chunk: Sequence[Submission]) -> Any:
         return client.submit(Grader.results, shared, [submission.carried() for submission in chunk], pure=False)
 
-    def told(error: Exception) -> InputError:
-        return InputError(
+    try:
+        yield from _side_by_side(parts, submit, _AHEAD_OF_A_CLUSTER)
+    except AttnError:
+        raise  # of the sheets
+    except Exception as error:
+        raise InputError(
             "--dask {address}: the cluster gave up ({reason}). What is done is kept; give the same command again to go on.",
             address=address,
             reason=of_library(error),
-        )
-
-    return Elsewhere(submit, _AHEAD_OF_A_CLUSTER, Exception, told)
+        ) from None

@@ -69,22 +69,27 @@ class Proof(Record):
 
     Parameters
     ----------
-    verdict : "alone", "shared", or "impossible" where operands of these shapes do not fit
     first_wrong : the line that is marked wrong first, or None
     shared : the other mistakes (step, id) that come to the same; ("", "right") where it comes to the right numbers, and
         ("", "unnamed") where it is marked wrong without its name
+    is_possible : whether operands of these shapes fit
     """
 
     step: str
     id: str
-    verdict: str
-    first_wrong: str | None
+    first_wrong: str | None = None
     shared: tuple[tuple[str, str], ...] = ()
+    is_possible: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """ "alone", "shared" or "impossible"."""
+        return "impossible" if not self.is_possible else "shared" if self.shared else "alone"
 
     @property
     def is_alone(self) -> bool:
         """Whether nothing but what is always the same comes to the same."""
-        return self.verdict != "shared" or not any(is_told_apart(other, self.id) for _, other in self.shared)
+        return not any(is_told_apart(other, self.id) for _, other in self.shared)
 
 
 def by_hand(marker: Marker) -> Chain:
@@ -130,7 +135,7 @@ def certificate(marker: Marker) -> list[Proof]:
     found: dict[tuple[str, str], Proof] = {}
     for wrong in made:
         key = wrong.step, wrong.id
-        proof = Proof(*key, "impossible", None) if wrong.lines is None else _proof(wrong, next(marked))
+        proof = Proof(*key, is_possible=False) if wrong.lines is None else _proof(wrong, next(marked))
         found[key] = proof if key not in found else _both(found[key], proof)
     return list(found.values())
 
@@ -143,7 +148,7 @@ def sheet_of(marker: Marker, lines: Mapping[str, FloatArray]) -> Sheet:
 def _proof(wrong: Wrong, marked: Marked) -> Proof:
     first = marked.first_wrong
     if first is None:
-        return Proof(wrong.step, wrong.id, "shared", None, (("", RIGHT),))
+        return Proof(wrong.step, wrong.id, None, (("", RIGHT),))
     named = next(step for step in marked.steps if step.id == first).mistakes
     own = wrong.step, wrong.id
     others = tuple((one.step, one.id) for one in named if (one.step, one.id) != own)
@@ -151,17 +156,15 @@ def _proof(wrong: Wrong, marked: Marked) -> Proof:
         # K Qᵀ for Q Kᵀ, carried on, looks like a sheet that is written with tokens as columns.
         turned = marked.layout != marked.problem.layout
         others = ((wrong.step, "layout-transposed"),) if turned else (*others, ("", UNNAMED))
-    return Proof(wrong.step, wrong.id, "shared" if others else "alone", first, others)
+    return Proof(wrong.step, wrong.id, first, others)
 
 
 def _both(one: Proof, other: Proof) -> Proof:
     """Of a mistake that is made in several ways: shared where one of them is; impossible where all are."""
-    if "impossible" in (one.verdict, other.verdict):
-        return one if other.verdict == "impossible" else other
+    if not (one.is_possible and other.is_possible):
+        return other if other.is_possible else one
     shared = tuple(dict.fromkeys((*one.shared, *other.shared)))
-    return one.changed(
-        shared=shared, verdict="shared" if shared else "alone", first_wrong=one.first_wrong or other.first_wrong
-    )
+    return one.changed(shared=shared, first_wrong=one.first_wrong or other.first_wrong)
 
 
 def collisions(marker: Marker) -> int:
@@ -226,7 +229,6 @@ class KeyLine(Record):
     wrong : what mistakes would have given
     """
 
-    step: str
     values: FloatArray
     least: FloatArray
     most: FloatArray
@@ -261,7 +263,7 @@ def key_of(marker: Marker, asked: Sequence[str]) -> dict[str, KeyLine]:
         if at is not None and np.isfinite(lines[at]).any():
             unit = 10.0 ** -marker.lineage.places[at]
             _note(wrong[at], made, lines[at], did(made.id, marker.graph, made.step), _NEAR * unit)
-    return {line: KeyLine(line, right[line], *spans[line], tuple(wrong[line])) for line in asked}
+    return {line: KeyLine(right[line], *spans[line], tuple(wrong[line])) for line in asked}
 
 
 #: Share of the distance between mixed learners by which others may lie beyond them.
@@ -290,12 +292,9 @@ def _span(marker: Marker, line: str, right: FloatArray) -> tuple[FloatArray, Flo
     """
     places = marker.lineage.places[line]
     head = marker.head(None)
-    try:
-        raws = [np.broadcast_to(one[0], right.shape) for one in head.raws(line)]
-        by_mixed = mixture(head.chains[0], np.array([0]), line, {}) if line in marker.graph.steps else None
-        mixed = [] if by_mixed is None else [by_mixed.low[0], by_mixed.high[0]]
-    except MISFITS:
-        raws, mixed = [], []
+    raws = [np.broadcast_to(one[0], right.shape) for one in head.raws(line)]
+    by_mixed = mixture(head.chains[0], np.array([0]), line, {}) if line in marker.graph.steps else None
+    mixed = [] if by_mixed is None else [by_mixed.low[0], by_mixed.high[0]]
     rounded = np.stack([right, *(round_decimal(one, places) for one in (*raws, *mixed))])
     # Hidden is hidden: no rounding leads away from −∞.
     least, most = (np.where(np.isfinite(right), ends, right) for ends in (rounded.min(0), rounded.max(0)))
