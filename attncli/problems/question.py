@@ -98,13 +98,11 @@ def question_of(problem: Problem) -> Question:
     """What a problem asks."""
     graph = problem.graph()
     points = problem.points()
-    written = {*problem.inputs, *problem.extras}
-    derived = [
-        step_id for step_id in graph.inputs if step_id not in written and not _is_upstream(problem, graph, step_id)
-    ]
+    written = {*problem.inputs, *problem.extras, _upstream(problem, graph)}
+    derived = [step_id for step_id in graph.inputs if step_id not in written]
     wanted = {
+        **{step_id: Fraction(0) for step_id in problem.published if step_id in derived},
         **points,
-        **{step_id: Fraction(0) for step_id in problem.published if step_id in derived and step_id not in points},
     }
     asked = tuple(
         Asked(
@@ -131,9 +129,10 @@ def question_of(problem: Problem) -> Question:
     )
 
 
-def _is_upstream(problem: Problem, graph: Graph, step_id: str) -> bool:
-    """Whether this is the gradient that the author gave; the one of a loss has to be found."""
-    return problem.upstream is not None and graph.inputs[step_id].phase == "upstream"
+def _upstream(problem: Problem, graph: Graph) -> str | None:
+    """The gradient that the author gave; the one of a loss has to be found."""
+    inputs = graph.inputs.values() if problem.upstream is not None else ()
+    return next((node.id for node in inputs if node.phase == "upstream"), None)
 
 
 def as_shown(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -174,7 +173,7 @@ def command_line(run: Run) -> CommandLine:
     words = ["attncli", name, *([problem.id] if example else _model(problem))]
     fixed: list[str] = []
     inputs: dict[str, tuple[str, str | None]] = {}
-    can_change, upstream = changeable(run), _upstream(run)
+    can_change, upstream = changeable(run), _upstream(problem, run.graph)
     given = {**problem.inputs, **problem.extras, **({} if upstream is None else {upstream: problem.upstream})}
     for input_id, matrix in given.items():
         option = f"-{input_id} " if input_id in ("Q", "K", "V") else f"--set {input_id}="
@@ -192,16 +191,8 @@ def command_line(run: Run) -> CommandLine:
 
 def changeable(run: Run) -> set[str]:
     """The inputs that are given as numbers and calculated with as such, so that a change of one can be followed."""
-    given = (*run.problem.inputs, *run.problem.extras, _upstream(run))
+    given = (*run.problem.inputs, *run.problem.extras, _upstream(run.problem, run.graph))
     return {input_id for input_id in given if input_id in run.trace.numbers and _is_calculated_with(run, str(input_id))}
-
-
-def _upstream(run: Run) -> str | None:
-    """The gradient that was given for the output, where the backward steps are there."""
-    inputs = run.graph.inputs if run.problem.upstream is not None else {}
-    return next(
-        (node.id for node in inputs.values() if node.phase == "upstream" and node.id in run.trace.numbers), None
-    )
 
 
 def _is_example(problem: Problem) -> bool:

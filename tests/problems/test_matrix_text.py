@@ -210,6 +210,13 @@ def test_a_list_is_no_factor(text: str) -> None:
         parse_matrix(text)
 
 
+@pytest.mark.parametrize("text", [r"\frac12", r"\tfrac12", r"\dfrac 1 2", r"\frac1{2}", r"\frac{1}2", r"\frac{1}{2}"])
+def test_a_digit_needs_no_braces_in_tex(text: str) -> None:
+    assert parse_matrix(text).values.tolist() == [[0.5]]
+    inside = rf"\begin{{bmatrix}}{text}&-{text}\\3&4\end{{bmatrix}}"
+    assert parse_matrix(inside).values.tolist() == [[0.5, -0.5], [3, 4]]
+
+
 @pytest.mark.parametrize("command", ["hline", "cline{1-2}"])
 def test_lines_of_a_table_are_refused(command: str) -> None:
     with pytest.raises(InputError, match="draws a line, and a matrix of numbers has none"):
