@@ -9,22 +9,7 @@ from pathlib import Path
 from attncli.arithmetic import Number, Value
 from attncli.core.message import Localized, Message
 from attncli.core.terms import Index
-from attncli.render import document
-from attncli.render.document import (
-    Fields,
-    Gap,
-    Grid,
-    Grids,
-    Heading,
-    Listing,
-    Page,
-    Paragraph,
-    Said,
-    Steps,
-    Symbol,
-    Tabular,
-    TabularColumn,
-)
+from attncli.render import document as doc
 from attncli.render.formula import as_mathml, as_text
 from attncli.render.latex import about, block_sign, values_latex, values_width, with_matrices
 from attncli.render.run import page as page_of
@@ -108,7 +93,7 @@ class Fragment:
             f'<div class="attncli-body">\n{"".join(self.body())}</div>\n</div>'
         )
 
-    def say(self, words: Said) -> str:
+    def say(self, words: doc.Said) -> str:
         """A message in every language, one of them shown; a name or number as it is."""
         return self.both([view.say(words) if isinstance(words, Message) else words for view in self.views])
 
@@ -132,30 +117,30 @@ class Fragment:
         for heading, blocks in _sections(page_of(self.view, *self.remarks())):
             yield self.section(heading, blocks)
 
-    def section(self, heading: Heading, blocks: Sequence[document.Block]) -> str:
+    def section(self, heading: doc.Heading, blocks: Sequence[doc.Block]) -> str:
         inside = "".join(map(self.block, blocks))
         return f"<section>\n{self.heading(1, 'part', self.say(heading.text))}{inside}</section>\n"
 
-    def block(self, block: document.Block) -> str:
+    def block(self, block: doc.Block) -> str:
         match block:
-            case Paragraph():
+            case doc.Paragraph():
                 return f"<p>{self.say(block.text)}</p>\n"
-            case Listing():
+            case doc.Listing():
                 lines = "".join(f"<li>{self.say(entry.text)}</li>\n" for entry in block.entries)
                 return f'<ul class="notes">\n{lines}</ul>\n'
-            case Tabular():
+            case doc.Tabular():
                 return self.words(block)
-            case Steps():
+            case doc.Steps():
                 return self.steps(block)
         raise TypeError(type(block).__name__)
 
-    def steps(self, block: Steps) -> str:
+    def steps(self, block: doc.Steps) -> str:
         inside = "".join(
             (self if step.view is self.view else self.of_contrast(step.view)).item(step.item) for step in block.steps
         )
         return f'<div class="steps{" matrices" * block.aside}">\n{inside}</div>\n'
 
-    def words(self, table: Tabular) -> str:
+    def words(self, table: doc.Tabular) -> str:
         """A table of words, its first cells naming the rows."""
         heads = "".join(f'<th scope="col">{"".join(map(self.say, column.head))}</th>' for column in table.columns)
         lines = "\n".join(
@@ -164,8 +149,8 @@ class Fragment:
         inside = f'<thead><tr class="line">{heads}</tr></thead>\n<tbody>{lines}</tbody>'
         return f'<div class="scroll"><table class="matrix">{inside}</table></div>\n'
 
-    def cell_of_words(self, cell: Said | Symbol, column: TabularColumn) -> str:
-        if isinstance(cell, Symbol):
+    def cell_of_words(self, cell: doc.Said | doc.Symbol, column: doc.TabularColumn) -> str:
+        if isinstance(cell, doc.Symbol):
             return f'<th scope="row">{as_mathml(cell.latex)}</th>'
         return f"<td>{self.say(cell)}</td>" if column.is_number else f'<td class="words">{self.say(cell)}</td>'
 
@@ -297,11 +282,11 @@ class Fragment:
             yield view.why_about()
 
 
-def _sections(blocks: Iterable[document.Block]) -> Iterator[tuple[Heading, list[document.Block]]]:
+def _sections(blocks: Iterable[doc.Block]) -> Iterator[tuple[doc.Heading, list[doc.Block]]]:
     """Headings with what stands below each; what stands above all of them is the page's own business."""
-    found: list[tuple[Heading, list[document.Block]]] = []
+    found: list[tuple[doc.Heading, list[doc.Block]]] = []
     for block in blocks:
-        if isinstance(block, Heading) and block.level > 1:
+        if isinstance(block, doc.Heading) and block.level > 1:
             found.append((block, []))
         elif found:
             found[-1][1].append(block)
@@ -335,7 +320,7 @@ def _exact(item: Item, value: Number) -> str:
 # Worksheets.
 
 
-def sheets(pages: Sequence[Page]) -> str:
+def sheets(pages: Sequence[doc.Page]) -> str:
     """Pages to print, A4, in one file that needs nothing from outside."""
     lang = _TAGS.get(pages[0].code, pages[0].code)
     style = Path(__file__).with_name("worksheet.css").read_text(encoding="utf-8")
@@ -350,25 +335,25 @@ def sheets(pages: Sequence[Page]) -> str:
     )
 
 
-def _sheet(page: Page) -> str:
-    body = "\n".join(map(_sheet_block, filter(lambda block: not isinstance(block, Gap), page.blocks)))
+def _sheet(page: doc.Page) -> str:
+    body = "\n".join(map(_sheet_block, filter(lambda block: not isinstance(block, doc.Gap), page.blocks)))
     return f'<section class="sheet{" key" if page.is_key else ""}">\n{body}\n</section>'
 
 
-def _sheet_block(block: document.Block) -> str:
+def _sheet_block(block: doc.Block) -> str:
     match block:
-        case Heading():
+        case doc.Heading():
             return f"<h{block.level}>{escape(str(block.text))}</h{block.level}>"
-        case Paragraph():
+        case doc.Paragraph():
             return f"<p>{escape(str(block.text))}</p>"
-        case Fields():
+        case doc.Fields():
             return f'<div class="fields">{"".join(f"<span>{escape(field)}</span>" for field in block.names)}</div>'
-        case Grids():
+        case doc.Grids():
             return "\n".join([f'<div class="grids{" asked" * block.asked}">', *map(_grid, block.grids), "</div>"])
     raise TypeError(type(block).__name__)
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: doc.Grid) -> str:
     symbol = "" if as_text(grid.symbol) == grid.name else f" {as_mathml(grid.symbol)}"
     lines = [
         "<figure>",

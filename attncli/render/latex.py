@@ -15,25 +15,8 @@ from attncli.arithmetic import Value
 from attncli.core.message import Message
 from attncli.core.terms import Index, Term
 from attncli.locale.fit import columns
+from attncli.render import document as doc
 from attncli.render.arithmetic import ABOUT, EQUAL, ShowCell
-from attncli.render.document import (
-    Block,
-    Fields,
-    Grid,
-    Grids,
-    Heading,
-    Listing,
-    Page,
-    Paragraph,
-    Said,
-    ShownStep,
-    Speaker,
-    Steps,
-    Symbol,
-    Tabular,
-    say_in,
-    with_names,
-)
 from attncli.render.formula import as_latex, as_text, put_in
 from attncli.render.run import page
 from attncli.render.text import cell_name, clean, constant_latex, number_latex, number_text, printable
@@ -58,10 +41,10 @@ _MATHS = {
 
 def document(view: View) -> str:
     """The run as a LaTeX fragment."""
-    return f"{_PACKAGES}\n{_printed(page(view, *about(view, _WIDTH)), say_in(view.language))}\n"
+    return f"{_PACKAGES}\n{_printed(page(view, *about(view, _WIDTH)), doc.say_in(view.language))}\n"
 
 
-def sheets(pages: Sequence[Page]) -> str:
+def sheets(pages: Sequence[doc.Page]) -> str:
     """Worksheets as a LaTeX document; Chinese needs XeLaTeX or LuaLaTeX."""
     body = "\n\\clearpage\n".join(_printed(page.blocks, str) for page in pages)
     chinese = any(one.code == "zh" for one in pages) or any(columns(sign) == 2 for sign in set(body))
@@ -76,7 +59,7 @@ def sheets(pages: Sequence[Page]) -> str:
     )
 
 
-def _printed(blocks: Iterable[Block], say: Speaker) -> str:
+def _printed(blocks: Iterable[doc.Block], say: doc.Speaker) -> str:
     latex = Latex(say)
     return "\n\n".join(piece for block in blocks for piece in latex.pieces(block))
 
@@ -84,40 +67,40 @@ def _printed(blocks: Iterable[Block], say: Speaker) -> str:
 class Latex:
     """Prints blocks, each as pieces that stand apart."""
 
-    def __init__(self, say: Speaker) -> None:
+    def __init__(self, say: doc.Speaker) -> None:
         self.say = say
 
-    def words(self, said: Said) -> str:
+    def words(self, said: doc.Said) -> str:
         return text(self.say(said))
 
-    def pieces(self, block: Block) -> Iterator[str]:
+    def pieces(self, block: doc.Block) -> Iterator[str]:
         match block:
-            case Heading():
+            case doc.Heading():
                 yield rf"\{'sub' * (block.level - 1)}section*{{{self.words(block.text)}}}"
-            case Paragraph():
+            case doc.Paragraph():
                 yield self.words(block.text)
-            case Listing():
+            case doc.Listing():
                 yield _listed([self.words(entry.text) for entry in block.entries])
-            case Tabular():
+            case doc.Tabular():
                 yield self.table(block)
-            case Steps():
+            case doc.Steps():
                 for step in block.steps:
                     yield from self.step(step)
-            case Grids():
+            case doc.Grids():
                 yield from self.grids(block)
-            case Fields():
+            case doc.Fields():
                 yield r"\quad ".join(rf"{text(field)}\enspace\underline{{\hspace{{45mm}}}}" for field in block.names)
 
-    def table(self, table: Tabular) -> str:
+    def table(self, table: doc.Tabular) -> str:
         heads = [" ".join(map(self.words, column.head)) for column in table.columns]
         layout = "".join("r" if column.is_number else "l" for column in table.columns)
         body = _lines_of_cells("tabular", layout, [heads, *(map(self.cell, row) for row in table.rows)])
         return f"\\begin{{center}}\n{body}\n\\end{{center}}"
 
-    def cell(self, cell: Said | Symbol) -> str:
-        return f"${as_latex(cell.latex)}$" if isinstance(cell, Symbol) else self.words(cell)
+    def cell(self, cell: doc.Said | doc.Symbol) -> str:
+        return f"${as_latex(cell.latex)}$" if isinstance(cell, doc.Symbol) else self.words(cell)
 
-    def step(self, step: ShownStep) -> Iterator[str]:
+    def step(self, step: doc.ShownStep) -> Iterator[str]:
         view, item = step.view, step.item
         shape = item.shape.replace("×", r" \times ")
         id = "" if item.id == item.symbol else rf"\quad \texttt{{{text(item.id)}}}"
@@ -130,7 +113,7 @@ class Latex:
             if view.expand and item.step is not None:
                 yield _listed([f"${line}$" for line in arithmetic(view, item, block)])
 
-    def grids(self, block: Grids) -> Iterator[str]:
+    def grids(self, block: doc.Grids) -> Iterator[str]:
         """Side by side; answers one below the other, with the remarks on them."""
         if not block.asked or any(grid.has_boxes for grid in block.grids):
             yield "\\qquad\n".join(map(_grid, block.grids))
@@ -196,7 +179,7 @@ def _named(item: Item, block: Panel, rows: range, columns: range) -> str:
     names = [_name(block.rows[i]) for i in rows]
     lines = [[item.latex(block.values[i, j]) for j in columns] for i in rows]
     layout = ("r|" if any(block.rows) else "") + "r" * len(columns)
-    return _lines_of_cells("array", layout, with_names(names, heads, lines, lead=any(block.rows)))
+    return _lines_of_cells("array", layout, doc.with_names(names, heads, lines, lead=any(block.rows)))
 
 
 def _name(name: str) -> str:
@@ -216,10 +199,10 @@ def _listed(lines: list[str]) -> str:
     return f"\\begin{{itemize}}\\setlength{{\\itemsep}}{{0pt}}\n{items}\n\\end{{itemize}}"
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: doc.Grid) -> str:
     symbol = "" if as_text(grid.symbol) == grid.name else f" ${as_latex(grid.symbol)}$"
     cells = [[r"\blank" if cell is None else text(cell) for cell in row] for row in grid.cells]
-    lines = with_names(map(text, grid.rows), map(text, grid.columns), cells, lead=any(grid.rows))
+    lines = doc.with_names(map(text, grid.rows), map(text, grid.columns), cells, lead=any(grid.rows))
     layout = ("r|" if any(grid.rows) else "|") + "r|" * len(grid.columns)
     title = rf"\texttt{{{text(grid.name)}}}{symbol} {{\small {text(grid.note)}}}"
     body = _lines_of_cells("tabular", layout, lines, ruled=True)

@@ -8,31 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from attncli.core.message import Language, Message
 from attncli.core.report import Maps, Plot, Spans
 from attncli.marking.feedback import Marked
+from attncli.render import document as doc
 from attncli.render import sheet
 from attncli.render.chart import drawn
-from attncli.render.document import (
-    Block,
-    Fields,
-    Grid,
-    Grids,
-    Heading,
-    ListEntry,
-    Listing,
-    Marks,
-    Page,
-    Paragraph,
-    Said,
-    Sentences,
-    ShownStep,
-    Speaker,
-    Steps,
-    StepVerdict,
-    StepVerdicts,
-    Symbol,
-    Tabular,
-    say_in,
-    with_names,
-)
 from attncli.render.formula import as_latex, as_text
 from attncli.render.latex import about, arithmetic, equation, is_named
 from attncli.render.run import page
@@ -52,28 +30,28 @@ _PICTURE = 80
 
 def document(view: View) -> str:
     """The run as a Markdown document."""
-    return as_markdown(page(view, *about(view, _WIDTH)), say_in(view.language))
+    return as_markdown(page(view, *about(view, _WIDTH)), doc.say_in(view.language))
 
 
-def as_markdown(blocks: Iterable[Block], say: Speaker) -> str:
+def as_markdown(blocks: Iterable[doc.Block], say: doc.Speaker) -> str:
     """Blocks as a Markdown document."""
     return "\n\n".join(piece for block in blocks for piece in Markdown(say).pieces(block)) + "\n"
 
 
-def sheets(pages: Sequence[Page]) -> str:
+def sheets(pages: Sequence[doc.Page]) -> str:
     """Worksheets: a table for every matrix, an empty cell for every box."""
     return "\n---\n\n".join(as_markdown(page.blocks, str) for page in pages)
 
 
 def feedback(marked: Marked, language: Language, *, reveal: str = "first") -> str:
     """A marked sheet as a page that can be sent to a student."""
-    said = say_in(sheet.language_of(marked, language))
+    said = doc.say_in(sheet.language_of(marked, language))
     return as_markdown(sheet.page(marked, language, reveal=reveal, score_first=True), said)
 
 
 def unreadable(student: str, why: str) -> str:
     """What a student gets whose sheet could not be read."""
-    return as_markdown((Heading(student, 1), Paragraph(why)), str)
+    return as_markdown((doc.Heading(student, 1), doc.Paragraph(why)), str)
 
 
 def remark(note: Message, language: Language) -> str:
@@ -84,55 +62,55 @@ def remark(note: Message, language: Language) -> str:
 class Markdown:
     """Prints blocks, each as pieces that stand apart."""
 
-    def __init__(self, say: Speaker) -> None:
+    def __init__(self, say: doc.Speaker) -> None:
         self.say = say
 
-    def words(self, said: Said) -> str:
+    def words(self, said: doc.Said) -> str:
         return escaped(self.say(said))
 
-    def pieces(self, block: Block) -> Iterator[str]:
+    def pieces(self, block: doc.Block) -> Iterator[str]:
         match block:
-            case Heading():
+            case doc.Heading():
                 yield f"{'#' * block.level} {self.words(block.text)}"
-            case Paragraph():
+            case doc.Paragraph():
                 yield f"**{self.words(block.text)}**" if block.tone == "strong" else self.words(block.text)
-            case Sentences():
+            case doc.Sentences():
                 yield "  \n".join(self.words(line.text) for line in block.lines)
-            case Listing():
+            case doc.Listing():
                 yield "\n".join(map(self.entry, block.entries))
-            case Tabular():
+            case doc.Tabular():
                 yield "\n".join(self.table(block))
-            case Steps():
+            case doc.Steps():
                 for step in block.steps:
                     yield from self.step(step)
-            case Grids():
+            case doc.Grids():
                 for grid in block.grids:
                     yield from self.grid(grid)
-            case Fields():
+            case doc.Fields():
                 yield " ".join(f"{escaped(field)} {_BLANK}" for field in block.names)
-            case StepVerdicts():
+            case doc.StepVerdicts():
                 yield "\n".join(self.verdicts(block)).rstrip("\n")
             case Plot() | Spans() | Maps():
                 yield "```text\n" + "\n".join(drawn(block, self.say, _PICTURE, "utf-8")) + "\n```"
 
-    def entry(self, entry: ListEntry) -> str:
+    def entry(self, entry: doc.ListEntry) -> str:
         name = f"**{self.words(entry.name)}**" if entry.name else ""
         text = code(self.say(entry.text)) if entry.name else self.words(entry.text)
         return "- " + " ".join(filter(None, (entry.sign, name, text)))
 
-    def table(self, table: Tabular) -> Iterator[str]:
+    def table(self, table: doc.Tabular) -> Iterator[str]:
         yield _row([" ".join(map(self.words, column.head)) for column in table.columns])
         yield _row(["---:" if column.is_number else "---" for column in table.columns])
         for row in table.rows:
             yield _row([self.cell(cell, column.is_number) for cell, column in zip(row, table.columns, strict=True)])
 
-    def cell(self, cell: Said | Symbol, is_number: bool) -> str:
-        if isinstance(cell, Symbol):
+    def cell(self, cell: doc.Said | doc.Symbol, is_number: bool) -> str:
+        if isinstance(cell, doc.Symbol):
             return f"${as_latex(cell.latex)}$"
         # A number has nothing in it that Markdown reads.
         return self.say(cell) if is_number else self.words(self.say(cell).strip())
 
-    def step(self, step: ShownStep) -> Iterator[str]:
+    def step(self, step: doc.ShownStep) -> Iterator[str]:
         view, item = step.view, step.item
         id = "" if item.id == item.symbol else f" · {code(item.id)}"
         yield f"### ${as_latex(item.symbol)}${id} · {item.shape}"
@@ -148,7 +126,7 @@ class Markdown:
             if view.expand and item.step is not None:
                 yield "\n".join(f"- ${line}$" for line in arithmetic(view, item, block))
 
-    def grid(self, grid: Grid) -> Iterator[str]:
+    def grid(self, grid: doc.Grid) -> Iterator[str]:
         symbol = "" if as_text(grid.symbol) == grid.name else f" ${as_latex(grid.symbol)}$"
         yield f"**{escaped(grid.name)}**{symbol} ({escaped(grid.note)})"
         cells = [[cell or "&emsp;&emsp;" for cell in row] for row in grid.cells]
@@ -156,11 +134,11 @@ class Markdown:
         if grid.below:
             yield "\n".join(f"- {escaped(line)}" for line in grid.below)
 
-    def verdicts(self, block: StepVerdicts) -> Iterator[str]:
+    def verdicts(self, block: doc.StepVerdicts) -> Iterator[str]:
         """A list whose entries hold what there is to say: sentences, and matrices as code."""
         for verdict in block.verdicts:
             yield f"- {verdict.sign} {code(verdict.name)}: {escaped(verdict.words)}"
-            last: Paragraph | MarkedRow | None = None
+            last: doc.Paragraph | MarkedRow | None = None
             for line in self.lines(verdict):
                 if not (isinstance(line, MarkedRow) and isinstance(last, MarkedRow)):
                     yield ""
@@ -169,15 +147,15 @@ class Markdown:
             if last is not None:
                 yield ""
 
-    def lines(self, verdict: StepVerdict) -> Iterator[Paragraph | MarkedRow]:
+    def lines(self, verdict: doc.StepVerdict) -> Iterator[doc.Paragraph | MarkedRow]:
         for part in verdict.body:
-            yield from marked_lines(part, _PICTURE) if isinstance(part, Marks) else (part,)
+            yield from marked_lines(part, _PICTURE) if isinstance(part, doc.Marks) else (part,)
 
 
 def _matrix(rows: Sequence[str], columns: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
     """Cells with the names of their rows, written already, and columns."""
     lead = any(rows)
-    heads, *lines = with_names(rows, map(escaped, columns), cells, lead=lead)
+    heads, *lines = doc.with_names(rows, map(escaped, columns), cells, lead=lead)
     rule = ["---"] * lead + ["---:"] * len(columns)
     return "\n".join(map(_row, [heads, rule, *lines]))
 
