@@ -26,7 +26,7 @@ from attncli.core.report import Maps, Report
 from attncli.render.document import Speaker, say_in
 from attncli.render.run import compared, notice, prompt
 from attncli.render.summary import summary
-from attncli.render.text import plain
+from attncli.render.text import finite, plain
 from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
@@ -287,17 +287,17 @@ def report_json(report: Report, language: Language) -> str:
         "experiment": report.experiment,
         "title": report.title,
         "seed": report.seed,
-        "settings": {name: _finite(value) for name, value in report.settings.items()},
+        "settings": {name: finite(value) for name, value in report.settings.items()},
         "tables": [
             {
                 "id": table.id,
                 "title": table.title,
                 "columns": [column.id for column in table.columns],
-                "rows": _finite(table.rows),
+                "rows": finite(table.rows),
             }
             for table in report.tables
         ],
-        "maps": [{"name": name, "values": _finite(values.tolist())} for name, values in _maps(report)],
+        "maps": [{"name": name, "values": plain(values)} for name, values in _maps(report)],
         "said": report.said,
     }
     return one_line(data, say_in(language)) + "\n"
@@ -325,13 +325,6 @@ def _maps(report: Report) -> Iterator[tuple[Message, FloatArray]]:
     for part in report.parts:
         if isinstance(part, Maps):
             yield from part.maps
-
-
-def _finite(value: object) -> object:
-    """A value for JSON; infinities are "inf" and "-inf", NaN is "nan", as in every output of attncli."""
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # Marks, and the results of a class.

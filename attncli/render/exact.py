@@ -58,5 +58,5 @@ def exact_text(value: Number) -> str:
 
 
 def exact_latex(value: Number) -> str:
-    """A SymPy number in LaTeX."""
-    return str(_Latex({"ln_notation": True}).doprint(value))
+    r"""A SymPy number in LaTeX; GitHub shows no \operatorname."""
+    return str(_Latex({"ln_notation": True}).doprint(value)).replace(r"\operatorname{", r"\mathrm{")

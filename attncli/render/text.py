@@ -184,15 +184,14 @@ def plain(values: Value) -> object:
     """Numbers as nested lists for data formats: floats in full, infinities as "inf" and "-inf", NaN as "nan"."""
     if values.dtype == object:
         values = values.astype(np.float64)
-    if np.isfinite(values).all():
-        return values.tolist()
-    return _plain_part(values.tolist())
+    return values.tolist() if np.isfinite(values).all() else finite(values.tolist())
 
 
-def _plain_part(part: object) -> object:
-    if isinstance(part, list):
-        return [_plain_part(entry) for entry in part]
-    return part if isinstance(part, (int, float)) and math.isfinite(part) else str(part)
+def finite(value: object) -> object:
+    """A value for JSON, which has no infinities and no NaN: they are "inf", "-inf" and "nan"."""
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def aligned(texts: list[str]) -> list[str]:

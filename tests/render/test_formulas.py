@@ -8,6 +8,7 @@ from collections.abc import Callable
 from xml.etree import ElementTree
 
 import pytest
+import sympy
 from cases import CASES
 from rendering import all_formulas
 from samples import OPS, SAMPLES
@@ -16,6 +17,7 @@ from attncli import models
 from attncli.core.matrix import as_matrix
 from attncli.core.terms import Term, cell, number
 from attncli.locale.fit import fitted
+from attncli.render.exact import exact_latex, exact_text
 from attncli.render.formula import as_latex, as_mathml, as_text, put_in
 from attncli.render.latex import escaped, matrix, term_latex
 from attncli.render.view import View
@@ -167,3 +169,25 @@ def test_a_small_number_of_a_formula_is_a_power_of_ten(value: float, text: str, 
     assert fitted(shown, "ascii") == f"E - 0.5 m / (sqrt(v) + {ascii})"
     assert fitted(shown, "gbk") == f"E - 0.5 m / (√v + {ascii.replace('*', '·')})"
     assert as_mathml(put_in(OPS["root_eps"].numbers({"eps": as_matrix(value)}), ["v"]))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "latex"),
+    [
+        ("sqrt(2)/2", "√2/2", r"\frac{\sqrt{2}}{2}"),
+        ("1/sqrt(2 + sqrt(3))", "1/√(√3 + 2)", r"\frac{1}{\sqrt{\sqrt{3} + 2}}"),
+        ("2**Rational(1, 3)", "2^(1/3)", r"\sqrt[3]{2}"),
+        ("E", "e", "e"),
+        ("exp(2)/(1 + exp(2))", "e^2/(1 + e^2)", r"\frac{e^{2}}{1 + e^{2}}"),
+        ("exp(-sqrt(2))", "e^(-√2)", r"e^{- \sqrt{2}}"),
+        ("3*log(2)", "3·ln(2)", r"3 \ln{\left(2 \right)}"),
+        ("erf(2)", "erf(2)", r"\mathrm{erf}{\left(2 \right)}"),
+        ("oo", "∞", r"\infty"),
+        ("-oo", "−∞", r"-\infty"),
+        ("nan", "NaN", r"\text{NaN}"),
+    ],
+)
+def test_exact_numbers_as_a_person_writes_them(number: str, text: str, latex: str) -> None:
+    value = sympy.sympify(number)
+    assert (exact_text(value), exact_latex(value)) == (text, latex)
+    assert as_mathml(latex).startswith("<math>")
