@@ -97,12 +97,12 @@ def _about_limits(found: Mapping[str, Limits]) -> tuple[ReportPart, ...]:
         ),
         Spans(
             Message("Where e^x is neither ∞ nor 0"),
-            tuple(Span(name, one.smallest_x, one.largest_x) for name, one in found.items()),
+            tuple(Span(name, limit.smallest_x, limit.largest_x) for name, limit in found.items()),
         ),
         Table.of(
             "limits",
             Message("The last x before e^x overflows and before it becomes 0"),
-            [{"type": name, **vars(one)} for name, one in found.items()],
+            [{"type": name, **vars(limit)} for name, limit in found.items()],
             _TYPE,
             Column("largest_x", Message("largest x"), digits=7),
             Column("largest", power, joined=True),

@@ -199,7 +199,7 @@ def _errors(found: list[Decomposed], ranks: tuple[int, ...]) -> tuple[Plot, Tabl
         Message("Relative error of the best approximation, against its rank"),
         Message("rank"),
         range(1, found[0].singular.size + 1),
-        tuple(Trend(one.name, one.errors.tolist()) for one in found),
+        tuple(Trend(matrix.name, matrix.errors.tolist()) for matrix in found),
         low=0.0,
         high=1.0,
     )
@@ -210,8 +210,10 @@ def _errors(found: list[Decomposed], ranks: tuple[int, ...]) -> tuple[Plot, Tabl
         (
             Column("rank", Message("rank"), ranks),
             *(
-                Column(f"error_{one.letter}", Message("error of {name}", name=one.letter), _at(ranks, one.errors))
-                for one in found
+                Column(
+                    f"error_{matrix.letter}", Message("error of {name}", name=matrix.letter), _at(ranks, matrix.errors)
+                )
+                for matrix in found
             ),
             Column("kept", Message("numbers kept"), kept),
             Column("of_all", Message("of all"), [height * width] * len(ranks)),
@@ -226,7 +228,7 @@ def _at(ranks: tuple[int, ...], values: FloatArray) -> list[float]:
 
 
 def _singular(found: list[Decomposed], ranks: tuple[int, ...]) -> Table:
-    columns = (Column(one.letter, one.name, _at(ranks, one.singular)) for one in found)
+    columns = (Column(matrix.letter, matrix.name, _at(ranks, matrix.singular)) for matrix in found)
     return Table(
         "singular_values",
         Message("Singular values, the largest first"),
@@ -238,7 +240,7 @@ def _from_sizes(width: int, rank: int) -> tuple[Table, Message]:
     """“Rank 64 compresses 16-fold”: whether it does depends on what is counted."""
     names = Message("weight matrix d×d"), Message("one cached vector"), Message("key and value together")
     before, after = (width * width, width, 2 * width), (2 * width * rank, rank, rank)
-    times = [one / other for one, other in zip(before, after, strict=True)]
+    times = [whole / part for whole, part in zip(before, after, strict=True)]
     table = Table(
         "sizes",
         Message("From the sizes alone: width d = {width}, rank {rank}", width=width, rank=rank),

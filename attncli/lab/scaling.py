@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -86,10 +85,13 @@ def _chance(width: int, samples: int) -> float:
 
 
 def _against_d_k(
-    measured: Sequence[Measured], title: Message, names: Mapping[str, Message | str], **scale: Any
+    measured: Sequence[Measured], title: Message, names: Mapping[str, Message | str], *, is_share: bool
 ) -> Plot:
-    trends = (Trend(text, [one[name] for one in measured]) for name, text in names.items())
-    return Plot(title, "d_k", [one["d_k"] for one in measured], tuple(trends), log_x=True, **scale)
+    """What was measured, by the names of the lines: a variance, or a share of 1."""
+    trends = tuple(Trend(text, [row[name] for row in measured]) for name, text in names.items())
+    low, high = (0.0, 1.0) if is_share else (None, None)
+    widths = [row["d_k"] for row in measured]
+    return Plot(title, "d_k", widths, trends, log_x=True, log_y=not is_share, low=low, high=high)
 
 
 def _about_variance(measured: Sequence[Measured], samples: int, seed: int) -> tuple[ReportPart, ...]:
@@ -105,7 +107,7 @@ def _about_variance(measured: Sequence[Measured], samples: int, seed: int) -> tu
             measured,
             Message("Variance of the scores, against d_k"),
             {"variance": "q·k", "scaled_variance": "q·k/√d_k"},
-            log_y=True,
+            is_share=False,
         ),
         Table.of(
             "variance",
@@ -133,8 +135,7 @@ def _about_softmax(measured: Sequence[Measured], keys: int) -> tuple[ReportPart,
             measured,
             Message("Largest of {keys} attention weights, against d_k", keys=keys),
             {"largest": Message("without the scale"), "largest_scaled": Message("with it")},
-            low=0.0,
-            high=1.0,
+            is_share=True,
         ),
         Table.of(
             "softmax",

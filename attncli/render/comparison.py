@@ -104,20 +104,20 @@ def counted(comparison: Comparison) -> Iterator[Message]:
     yield Message(
         "Parameters: the projections W_Q, W_K, W_V and W_O of every layer. Not counted: embeddings, norms, feed-forward."
     )
-    if any(one.bias for one in sizes) and variants - {"mla"}:
+    if any(size.bias for size in sizes) and variants - {"mla"}:
         yield Message("Biases b_Q, b_K, b_V and b_O are counted as parameters where a model has them; MLA has none.")
     if "mla" in variants:
         yield Message(
             "MLA: W_DKV makes the latent and W_UK, W_UV the keys and values from it; W_DQ and W_UQ do so for the queries, where they have a latent, else W_UQ alone; W_QR and W_KR make the rotary parts, the key's one for all heads."
         )
     yield Message("Cache: keys and values of every token in every layer; for MLA its latent and its rotary key.")
-    if any(one.window for one in sizes):
+    if any(size.window for size in sizes):
         yield Message("With a window of w the cache keeps the last w tokens, and a token sees no more than these.")
     yield Message(
         "A multiply-add is one multiplication and the addition that follows it. Counted: every matrix product, in every layer. Not counted: softmax, norms, rotation by position, adding biases."
     )
-    if all(one.causal for one in sizes):
-        yield from _pairs({one.cached < one.context for one in sizes})
+    if all(size.causal for size in sizes):
+        yield from _pairs({size.cached < size.context for size in sizes})
     else:
         yield Message("Prefill: all n tokens at once, all n² pairs, as where the mask comes after the product.")
     yield Message("Next token: the last of the n, when the others are in the cache.")
@@ -294,11 +294,11 @@ class _Page:
                 )
                 yield Paragraph(paper)
 
-    def _about(self, model: str, text: Said) -> Said:
+    def _about(self, name: str, text: Said) -> Said:
         """The text behind the model's name, where there are several."""
         if not self.several:
             return text
-        return _after(next(one.preset.title for one in self.comparison.models if one.preset.name == model), text)
+        return _after(next(model.preset.title for model in self.comparison.models if model.preset.name == name), text)
 
     def _claims(self) -> Iterator[Block]:
         yield Heading(Message("Common claims, checked"))

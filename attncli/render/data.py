@@ -379,7 +379,9 @@ def _steps(result: JsonObject) -> Sequence[JsonObject]:
 def _row(result: JsonObject, steps: Sequence[str]) -> str:
     """Verdicts in the step columns, mistakes as step:id with spaces between them."""
     verdicts = {step["id"]: step["verdict"] for step in result["steps"]}
-    mistakes = " ".join(f"{one['step']}:{one['id']}" for step in result["steps"] for one in step["mistakes"][:1])
+    mistakes = " ".join(
+        f"{mistake['step']}:{mistake['id']}" for step in result["steps"] for mistake in step["mistakes"][:1]
+    )
     remarks = [*(result[name] for name in ("malformed", "fault") if name in result), *result.get("notes", ())]
     cells = [
         _cell(result["student"] or ""),

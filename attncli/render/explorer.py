@@ -220,9 +220,9 @@ class Explorer(Fragment):
         share = ' class="share"' if item.weights else ""
         return f'<td{share} data-cell="{name}"{pad}>{text}</td>'
 
-    def can_change(self, id: str, index: Index) -> bool:
+    def can_change(self, step_id: str, index: Index) -> bool:
         """Whether a number was given as such; what is hidden stays so, because it decides which steps there are."""
-        return id in self.command.inputs and math.isfinite(self.view.run.trace.numbers[id][index])
+        return step_id in self.command.inputs and math.isfinite(self.view.run.trace.numbers[step_id][index])
 
     def of_contrast(self, view: View) -> Fragment:
         return _Still(view, top=self.top, contents=False)
@@ -260,7 +260,7 @@ class Explorer(Fragment):
         if isinstance(node, Step):
             terms = node.terms(run.trace.numbers)
             found["terms"] = [self.encoded(terms[index]) for index in np.ndindex(*values.shape)]
-            found["operands"] = [id for id in dict.fromkeys(node.inputs) if id in self.first]
+            found["operands"] = [operand for operand in dict.fromkeys(node.inputs) if operand in self.first]
             if node.is_attention:
                 found["weights"] = True
             if node.op.name in OPENED:

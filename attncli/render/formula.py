@@ -139,7 +139,7 @@ class _Reader:
 
     def scripted(self) -> Formula:
         """One thing with its sub- and superscript."""
-        base = self.one()
+        base = self.atom()
         scripts: list[tuple[str, Formula]] = []
         while self.peek() in ("_", "^"):
             sign = self.take()
@@ -150,9 +150,9 @@ class _Reader:
 
     def argument(self) -> Formula:
         self.skip_space()
-        return self.one()
+        return self.atom()
 
-    def one(self) -> Formula:
+    def atom(self) -> Formula:
         """A group, a command with its arguments, or a single sign."""
         token = self.take()
         if token == "{":

@@ -47,7 +47,7 @@ def document(view: View) -> str:
 def sheets(pages: Sequence[doc.Page]) -> str:
     """Worksheets as a LaTeX document; Chinese needs XeLaTeX or LuaLaTeX."""
     body = "\n\\clearpage\n".join(_printed(page.blocks, str) for page in pages)
-    chinese = any(one.code == "zh" for one in pages) or any(columns(sign) == 2 for sign in set(body))
+    chinese = any(page.code == "zh" for page in pages) or any(columns(sign) == 2 for sign in set(body))
     font = "\\usepackage[UTF8,scheme=plain]{ctex}\n" if chinese else "\\usepackage[T1]{fontenc}\n"
     engine = "XeLaTeX, LuaLaTeX" if chinese else "pdfLaTeX, XeLaTeX, LuaLaTeX"
     return (
@@ -103,9 +103,9 @@ class Latex:
     def step(self, step: doc.ShownStep) -> Iterator[str]:
         view, item = step.view, step.item
         shape = item.shape.replace("×", r" \times ")
-        id = "" if item.id == item.symbol else rf"\quad \texttt{{{text(item.id)}}}"
+        name = "" if item.id == item.symbol else rf"\quad \texttt{{{text(item.id)}}}"
         why = f"\n{self.words(item.why)}" if item.why is not None else ""
-        yield rf"\paragraph{{${as_latex(item.symbol)}${id} \quad ${shape}$}}{why}"
+        yield rf"\paragraph{{${as_latex(item.symbol)}${name} \quad ${shape}$}}{why}"
         for block in item.panels:
             if block.title is not None:
                 yield rf"\noindent\textbf{{{self.words(block.title)}}}"
@@ -299,12 +299,12 @@ def with_matrices(view: View, item: Item, block: Panel) -> tuple[str, int]:
     if step is None or not step.inputs:
         return "", 0
     operands, taken = [], 0
-    for id in step.inputs:
-        values, places = _operand(view, id, item, block), view.run.places(id)
+    for step_id in step.inputs:
+        values, places = _operand(view, step_id, item, block), view.run.places(step_id)
         if values is None:
             return "", 0
         if values.ndim == 1:  # ids stand in an index: they keep their name
-            operands.append(view.run.graph.symbol(id))
+            operands.append(view.run.graph.symbol(step_id))
             continue
         if len(values) > _MOST_ROWS:
             return "", 0
@@ -314,9 +314,9 @@ def with_matrices(view: View, item: Item, block: Panel) -> tuple[str, int]:
     return put_in(as_latex(template), operands), taken
 
 
-def _operand(view: View, id: str, item: Item, block: Panel) -> Value:
+def _operand(view: View, step_id: str, item: Item, block: Panel) -> Value:
     """An operand's numbers as shown beside `block`: its own head of them; None where the heads do not match."""
-    values = view.run.trace.numbers[id]
+    values = view.run.trace.numbers[step_id]
     if values.ndim == 3:
         if block.head is None or len(values) != len(item.values):
             return None
@@ -339,8 +339,8 @@ def _cell_symbol(latex: str, index: Index, layout: str) -> str:
 def _cell(view: View, item: Item, index: Index) -> str:
     numbers, graph = view.run.trace.numbers, view.run.graph
 
-    def show(id: str, at: Index) -> str:
-        return number_latex(numbers[id][at], view.run.places(id))
+    def show(step_id: str, at: Index) -> str:
+        return number_latex(numbers[step_id][at], view.run.places(step_id))
 
     term = view.term(item.id, index)
     left, result = term_latex(term, show), show(item.id, index)
@@ -365,8 +365,16 @@ def term_latex(term: Term, show: ShowCell) -> str:
     return term.fold(show, constant_latex, _latex_over, lambda word: rf"\text{{{escaped(word)}}}")
 
 
+#: Terms in which nothing needs brackets.
+_FORMS = {
+    "quotient": r"\frac{#1}{#2}", "exp": "e^{#1}", "root": r"\sqrt{#1}", "positive": "[#1 > 0]", "erf": r"\mathrm{erf}\left(#1\right)",
+}  # fmt: skip
+
+
 def _latex_over(term: Term, parts: list[str]) -> str:
     """The LaTeX of a term from that of the terms in it."""
+    if term.kind in _FORMS:
+        return put_in(_FORMS[term.kind], parts)
     match term.kind:
         case "sum":
             return _sum(parts)
@@ -374,24 +382,12 @@ def _latex_over(term: Term, parts: list[str]) -> str:
             return f"{parts[0]} - {_beside(parts[1])}"
         case "product":
             return r" \times ".join(_beside(part, is_first=i == 0) for i, part in enumerate(parts))
-        case "quotient":
-            return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
-        case "exp":
-            return f"e^{{{parts[0]}}}"
         case "negative":
             alone = term.terms[0].kind in ("cell", "ln") and not parts[0].startswith("-")
             return f"-{parts[0] if alone else _bracketed(parts[0])}"
-        case "root":
-            return rf"\sqrt{{{parts[0]}}}"
         case "power":
             return f"{_beside(parts[0])}^{{{parts[1]}}}"
-        case "positive":
-            return f"[{parts[0]} > 0]"
-        case "erf":
-            return rf"\mathrm{{erf}}\left({parts[0]}\right)"
-        case "tanh" | "max" | "sin" | "cos" | "ln":
-            return rf"\{term.kind}\left({', '.join(parts)}\right)"
-    raise ValueError(term.kind)
+    return rf"\{term.kind}{_bracketed(', '.join(parts))}"
 
 
 def _sum(parts: list[str]) -> str:

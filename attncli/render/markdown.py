@@ -112,8 +112,8 @@ class Markdown:
 
     def step(self, step: doc.ShownStep) -> Iterator[str]:
         view, item = step.view, step.item
-        id = "" if item.id == item.symbol else f" · {code(item.id)}"
-        yield f"### ${as_latex(item.symbol)}${id} · {item.shape}"
+        name = "" if item.id == item.symbol else f" · {code(item.id)}"
+        yield f"### ${as_latex(item.symbol)}${name} · {item.shape}"
         if item.why is not None:
             yield self.words(item.why)
         for block in item.panels:
