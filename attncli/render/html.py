@@ -303,11 +303,11 @@ def padding(numbers: Iterable[str]) -> list[tuple[str, str]]:
     The style shows these without ink, so that points stand under one another in any font.
     """
     texts = list(numbers)
-    tails = [len(text) - len(bare) for text, bare in zip(aligned(texts), texts, strict=True)]
-    return [
-        (text, ("." if "." not in text else "") + "0" * (tail - ("." not in text)) if tail else "")
-        for text, tail in zip(texts, tails, strict=True)
-    ]
+    return [(text, _tail(text, len(wide) - len(text))) for text, wide in zip(texts, aligned(texts), strict=True)]
+
+
+def _tail(number: str, missing: int) -> str:
+    return "0" * missing if "." in number or not missing else "." + "0" * (missing - 1)
 
 
 def _exact(item: Item, value: Number) -> str:
