@@ -18,7 +18,7 @@ from attncli.core.record import Record
 from attncli.marking.chain import MISFITS
 from attncli.marking.explain import Found, Named, order
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG
-from attncli.marking.papers import Paper, PaperEntry, precisions
+from attncli.marking.papers import Paper, PaperEntry, line_of, precisions
 from attncli.marking.verdict import Verdict, Verdicts
 from attncli.mistakes import did, without_vaguer
 from attncli.problems.problem import Problem
@@ -328,7 +328,7 @@ class Feedback:
         self, step_id: str, entry: PaperEntry, found: Verdict, cells: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
         """What can still be said: a product that is missing, doubled or has the wrong sign; else where it is off."""
-        parts = self.marker.parts_wrong(step_id, entry.line(), found.chain)
+        parts = self.marker.parts_wrong(step_id, line_of({0: entry}, (1, *entry.values.shape)), found.chain)
         if parts:
             return parts[:_TOLD], _NOTHING
         if not cells:

@@ -57,12 +57,6 @@ class PaperEntry(Record):
     odd: bool
     said: tuple[Message, ...]
 
-    def line(self) -> Line:
-        """As what a single sheet wrote."""
-        places = None if self.places is None else self.places[None]
-        blank = None if self.blank is None else self.blank[None]
-        return Line(self.values[None], places, blank, np.ones(1, dtype=np.bool_), self.eps)
-
 
 class Paper:
     """One sheet, read with tokens as rows or as columns.
@@ -83,14 +77,16 @@ class Paper:
         self.answers: dict[str, Answer] = {}
         self.unknown: list[str] = []
         self.notes = [*sheet.notes]
-        #: Whether no readable line holds a program's array, and whether some has not its step's shape.
-        self.is_by_person = True
-        self.has_odd = False
 
-    def add(self, step_id: str, entry: PaperEntry) -> None:
-        self.entries[step_id] = entry
-        self.is_by_person &= entry.eps is None
-        self.has_odd |= entry.odd
+    @property
+    def is_by_person(self) -> bool:
+        """Whether no readable line holds a program's array."""
+        return all(entry.eps is None for entry in self.entries.values())
+
+    @property
+    def has_odd(self) -> bool:
+        """Whether some line has not its step's shape."""
+        return any(entry.odd for entry in self.entries.values())
 
 
 class Reader:
@@ -162,7 +158,7 @@ class Reader:
             self._read[key] = self._entry(step_id, name, fitting), note
         entry, note = self._read[key]
         if isinstance(entry, PaperEntry):
-            paper.add(step_id, entry)
+            paper.entries[step_id] = entry
         elif entry is not None:
             paper.unreadable[step_id] = entry
         if note is not None:
@@ -302,34 +298,32 @@ def stacked(papers: Sequence[Paper], ids: Sequence[str], shapes: Mapping[str, tu
     """The answers of all papers by step, side by side, in the order of `ids`; those of an odd shape are left out."""
     found: dict[str, Line] = {}
     for step_id in ids:
-        entries = [paper.entries.get(step_id) for paper in papers]
-        rows = [row for row, entry in enumerate(entries) if entry is not None and not entry.odd]
-        if rows:
-            found[step_id] = _line(entries, rows, shapes[step_id])
+        entries = {row: paper.entries[step_id] for row, paper in enumerate(papers) if step_id in paper.entries}
+        entries = {row: entry for row, entry in entries.items() if not entry.odd}
+        if entries:
+            found[step_id] = line_of(entries, (len(papers), *shapes[step_id]))
     return found
 
 
-def _line(entries: Sequence[PaperEntry | None], rows: Sequence[int], shape: tuple[int, ...]) -> Line:
-    count = len(entries)
-    values = np.full((count, *shape), np.nan)
-    has = np.zeros(count, dtype=np.bool_)
-    places, blank = None, None
-    eps = None
-    for row in rows:
-        entry = entries[row]
-        assert entry is not None
-        values[row] = entry.values
-        has[row] = True
-        eps = entry.eps
-        if entry.places is not None:
-            if places is None:
-                places = np.full((count, *shape), EXACT)
-            places[row] = entry.places
-        if entry.blank is not None:
-            if blank is None:
-                blank = np.zeros((count, *shape), dtype=np.bool_)
-            blank[row] = entry.blank
-    return Line(values, places, blank, has, eps)
+def line_of(entries: Mapping[int, PaperEntry], shape: tuple[int, ...]) -> Line:
+    """What some sheets, by their number, have written for one step; `shape` has the axis of all sheets first."""
+    has = np.zeros(shape[0], dtype=np.bool_)
+    has[list(entries)] = True
+    values = _filled(shape, np.nan, {row: entry.values for row, entry in entries.items()})
+    places = _filled(shape, EXACT, {row: entry.places for row, entry in entries.items() if entry.places is not None})
+    blank = _filled(shape, False, {row: entry.blank for row, entry in entries.items() if entry.blank is not None})
+    assert values is not None
+    return Line(values, places, blank, has, list(entries.values())[-1].eps)
+
+
+def _filled(shape: tuple[int, ...], empty: float | bool, parts: Mapping[int, NDArray[Any]]) -> NDArray[Any] | None:
+    """An array that is empty but for these rows; None where there is none."""
+    if not parts:
+        return None
+    found = np.full(shape, empty)
+    for row, part in parts.items():
+        found[row] = part
+    return found
 
 
 def trivial_rows(true: FloatArray, own: FloatArray) -> tuple[BoolArray, BoolArray]:

@@ -85,33 +85,30 @@ def draw(
         problem_id = f"{recipe.name}-{re.sub('[^A-Za-z0-9._-]+', '-', str(seed))[:30]}"
     start = _problem(recipe, _drawn({**recipe.inputs, **recipe.gradient}, draws), decimals, ask, problem_id)
     climb = Climb(recipe, start.graph())
-    best: tuple[int, Problem, list[Proof]] | None = None
-    tried = 0
+    best: tuple[Problem, list[Proof]] | None = None
+    fewest, tried = math.inf, 0
     for _ in range(_MOST_DRAWS):
         cells, is_friendly = climb.to_friendly(draws)
         if not is_friendly or not climb.to_even(cells, draws):
             continue
         problem = _with(start, recipe, cells)
-        found = _told_apart(problem, best[0] if best is not None else None, proved)
-        if found is not None:
-            best = found[0], problem, found[1]
+        hidden, proofs = _hidden(problem, fewest, proved)
+        if hidden < fewest:
+            fewest, best = hidden, (problem, proofs)
         tried += 1
-        if best is not None and (best[0] == 0 or tried == _PATIENCE):
-            return best[1], best[2]
+        if best is not None and (not fewest or tried == _PATIENCE):
+            return best
     raise InputError(
         "Recipe {name}: no hand-friendly numbers were found. Widen the ranges of its inputs.", name=recipe.name
     )
 
 
-def _told_apart(problem: Problem, before: int | None, proved: bool) -> tuple[int, list[Proof]] | None:
-    """How many mistakes are not told apart, and the certificate; None where they are no fewer than before."""
+def _hidden(problem: Problem, fewest: float, proved: bool) -> tuple[int, list[Proof]]:
+    """How many mistakes are not told apart, and the certificate, if it is wanted and they may be fewer than before."""
     marker = Marker(problem)
-    hidden = collisions(marker)
-    if before is not None and hidden >= before:
-        return None
-    proofs = certificate(marker) if proved else []
-    left = max(hidden, sum(not proof.is_alone for proof in proofs))
-    return None if before is not None and left >= before else (left, proofs)
+    alike = collisions(marker)
+    proofs = certificate(marker) if proved and alike < fewest else []
+    return max(alike, sum(not proof.is_alone for proof in proofs)), proofs
 
 
 class Climb:

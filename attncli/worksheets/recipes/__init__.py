@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attncli.core.message import InputError, Message, unknown
+from attncli.core.message import Message, unknown
 from attncli.core.record import Record
 
 _NOTHING: Mapping[str, Any] = {}
@@ -77,25 +77,8 @@ def load(name: str) -> Recipe:
     known = names()
     if name not in known:
         raise unknown(Message("The recipe"), name, known)
-    return parse(name, (Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
-
-
-def parse(name: str, text: str) -> Recipe:
-    """The recipe in a text.
-
-    Raises
-    ------
-    InputError
-        It holds a key that no recipe has, or lacks one that all have.
-    """
-    data = tomllib.loads(text)
-    data.pop("schema", None)
-    for key in ("model", "inputs"):
-        if key not in data:
-            raise InputError("Recipe {name}: {key} is missing. Write {key} = …", name=name, key=key)
-    for key in data:
-        if key not in Recipe._fields:
-            raise unknown(Message("The key"), key, list(Recipe._fields))
+    data = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
+    del data["schema"]
     tables = {key: _numbers(data.get(key, {})) for key in ("inputs", "gradient")}
     return Recipe(name=name, **{**data, **tables, "ask": tuple(data.get("ask", ()))})
 
