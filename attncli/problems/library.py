@@ -6,6 +6,7 @@ Nothing heavy is imported to list them, because shell completion lists them whil
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 _NAME = "worked_examples"
 #: Ids that an error names.
 _MOST_NEAR = 8
-#: Characters of an id.
-_LONGEST = 80
 _PIECES = re.compile(r"\d+|\D+")
 
 #: Parts of the worked examples, by the letter that their ids begin with; what other people published has none.
@@ -47,7 +46,7 @@ def folder() -> Path:
 
 
 def ids() -> list[str]:
-    """The ids of all worked examples, in teaching order: a1 … a11, b1 …, then what other people published."""
+    """The ids of all worked examples, in small letters, in teaching order: a1 … a11, b1 …, then what other people published."""
     return list(_paths())
 
 
@@ -59,38 +58,27 @@ def part_of(example_id: str) -> str:
 
 def find(name: str) -> str | None:
     """The id that is meant: written as it is, in any case, or up to a dash, like a2 for a2-first-by-hand; else None."""
-    return _meant(name, list(_paths()))
+    return _meant(name, _paths())
 
 
-def _meant(name: str, known: list[str]) -> str | None:
-    if name in known:
-        return name
-    folded = name.strip().casefold()
-    if not folded or len(folded) > _LONGEST:
-        return None
-    near = [example_id for example_id in known if example_id.casefold() == folded] or [
-        example_id for example_id in known if example_id.casefold().startswith(f"{folded}-")
-    ]
-    return near[0] if len(near) == 1 else None
+def _meant(name: str, known: Collection[str]) -> str | None:
+    word = name.strip().casefold()
+    near = [word] if word in known else [example_id for example_id in known if example_id.startswith(f"{word}-")]
+    return near[0] if word and len(near) == 1 else None
 
 
 def path(example_id: str) -> Path:
     """The file of the worked example `example_id`, or of the only one whose id begins like that."""
     paths = _paths()
-    found = _meant(example_id, list(paths))
-    if found is None:
-        raise _unknown(example_id, list(paths))
-    return paths[found]
-
-
-def _unknown(example_id: str, known: list[str]) -> InputError:
-    """The error for an id that no worked example has, with those it may have meant: not all of them."""
-    near = _near(example_id.casefold()[:100], known)
+    found = _meant(example_id, paths)
+    if found is not None:
+        return paths[found]
+    near = _near(example_id.casefold()[:100], list(paths))
     if not near:
-        return InputError(
+        raise InputError(
             "The worked example “{id}” does not exist. All of them: attncli examples list.", id=example_id[:100]
         )
-    return InputError(
+    raise InputError(
         "The worked example “{id}” does not exist. Did you mean {likely}? All of them: attncli examples list.",
         id=example_id[:100],
         likely=Listed.first([f"“{one}”" for one in near], _MOST_NEAR),
@@ -103,14 +91,12 @@ def _near(word: str, known: list[str]) -> list[str]:
 
     if not word.strip():
         return []
-    folded = {example_id.casefold(): example_id for example_id in known}
-    found = (
-        [example_id for example_id in folded if example_id.startswith(f"{word}-")]
-        or [example_id for example_id in folded if example_id.startswith(word)]
-        or [example_id for example_id in folded if len(word) > 2 and word in example_id]
-        or get_close_matches(word, list(folded), n=3, cutoff=0.65)
+    return (
+        [example_id for example_id in known if example_id.startswith(f"{word}-")]
+        or [example_id for example_id in known if example_id.startswith(word)]
+        or [example_id for example_id in known if len(word) > 2 and word in example_id]
+        or get_close_matches(word, known, n=3, cutoff=0.65)
     )
-    return [folded[example_id] for example_id in found]
 
 
 def of_model(name: str) -> list[str]:

@@ -19,8 +19,9 @@ def test_teaching_order() -> None:
     assert ids[: len(own)] == own
 
 
-def test_ids_are_unique() -> None:
+def test_ids_are_unique_and_in_small_letters() -> None:
     assert len(library.ids()) == len(list(library.folder().rglob("*.toml")))
+    assert all(id == id.casefold() for id in library.ids())
 
 
 def test_load() -> None:
