@@ -243,7 +243,8 @@ class Output:
 
     def __init__(self, say: Say, words: Words) -> None:
         self.say = say
-        self.words = words
+        self.asked: str | None = words.get("format")
+        self.expand, self.full, self.force = (bool(words.get(name)) for name in ("expand", "full", "force"))
         self.target: str | None = words.get("output")
         self.to_file = self.target is not None
         self.language = language(say.code) if self.to_file else say.language
@@ -258,11 +259,10 @@ class Output:
         InputError
             It is none of these; the likely one is suggested.
         """
-        asked = self.words.get("format")
-        if asked is not None:
-            if asked not in known:
-                raise unknown(Message("The format"), asked, list(known))
-            return str(asked)
+        if self.asked is not None:
+            if self.asked not in known:
+                raise unknown(Message("The format"), self.asked, list(known))
+            return self.asked
         meant = endings.get(Path(self.target).suffix.lower(), "table") if self.target else "table"
         if meant not in known:
             raise InputError(
@@ -298,9 +298,15 @@ class Output:
         """What is to be shown of a run, as the options say."""
         from attncli.render.view import view
 
-        expand, full = (bool(self.words.get(name)) for name in ("expand", "full"))
-        room = self.width if format in ("table", "svg") else None
-        return view(run, self.language, expand=expand, layout=run.problem.layout, width=room, full=full, lesson=lesson)
+        return view(
+            run,
+            self.language,
+            expand=self.expand,
+            layout=run.problem.layout,
+            width=self.width if format in ("table", "svg") else None,
+            full=self.full,
+            lesson=lesson,
+        )
 
     def show(self, run: Run, lesson: Lesson | None = None) -> None:
         """Write a run; with a lesson, as a worked example."""
@@ -310,7 +316,7 @@ class Output:
         if self.target is not None:
             check_output(self.target, RUN, inputs_of(self.say.words), force=True)  # before long work
         print_run = render.printer(format)
-        render.check_size(run, format, expand=bool(self.words.get("expand")))
+        render.check_size(run, format, expand=self.expand)
         view = self.view(run, lesson, format)
         if format == "table" and self.target is None:
             from attncli.render.run import screen
@@ -349,7 +355,7 @@ class Output:
         """Write what is complete."""
         if self.target is not None:
             data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-            write_file(self.say, self.target, data, kind, example=example, force=bool(self.words.get("force")))
+            write_file(self.say, self.target, data, kind, example=example, force=self.force)
         elif isinstance(content, bytes):
             self.say.out_bytes(content)
         else:

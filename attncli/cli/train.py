@@ -34,7 +34,7 @@ def train(out: Output, words: Words) -> int:
     if at is None:
         _refuse_options_of_a_step(words)
         chosen = out.format(REPORTS)
-    _check_places(out)
+    _check_places(out, words)
     trainer = Trainer(_state(words))
     last = _last_step(trainer, words, at)
     layout, arithmetic = layout_of(words["layout"]) or "rows", arithmetic_of(words)
@@ -139,13 +139,12 @@ def _stopped(step: int, last: int, at: int | None, save: str | None) -> Message:
     )
 
 
-def _check_places(out: Output) -> None:
+def _check_places(out: Output, words: Words) -> None:
     """Before a long training: whether its files can go where they are to go."""
     from attncli import render
     from attncli.core.outputs import REPORT, RUN, TRAINING, check_output, check_place
     from attncli.training.trainer import TITLE
 
-    words = out.words
     save, output, inputs = words["save"], words["output"], inputs_of(out.say.words)
     if output is not None:
         check_place(output)

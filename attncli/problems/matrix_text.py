@@ -228,48 +228,50 @@ class _Reader:
         last = ""  # what stood last in this row: nothing, an entry, "]", a comma after either, or the end of a line
         for piece in self.pieces:
             rows = blocks[-1]
+            if piece == "\n" and (not last or len(before) > 1):
+                continue
+            self._check(piece, last, before, rows)
             if piece == "[":
-                if len(before) == DEEPEST:
-                    raise InputError(TOO_DEEP, deepest=DEEPEST)
                 rows[-1].append(self.content((*before, sum(map(len, rows)))))
                 last = "]"
             elif piece == "]":
-                if not before:
-                    raise InputError(
-                        "There is a “]” without a “[” before it. Write [[1,2],[3,4]] or simply “1 2; 3 4”."
-                    )
                 break
             elif piece == ",":
-                if last not in ("entry", "]"):
-                    raise self._missing(before, rows)
                 last = "," if last == "entry" else "],"
-            elif piece in (";", "\n", "|"):
-                if piece == "\n" and (not last or len(before) > 1):
-                    continue
-                if piece == "|" and len(before) > 1:
-                    raise InputError("“|” separates heads; it does not belong inside a row.")
-                if last == ",":
-                    raise self._missing(before, rows)
-                if piece == ";" and not last:
-                    raise InputError(
-                        "{where}: there is a “;” but no row before it. Write the row, or take the “;” away.",
-                        where=self._place(before, rows),
-                    )
-                if piece == "|":
-                    blocks.append([[]])
-                    self.block += 1
-                else:
-                    rows.append([])
-                last = "\n" if piece == "\n" else ""
+            elif piece == "|":
+                blocks.append([[]])
+                self.block += 1
+                last = ""
+            elif piece in (";", "\n"):
+                rows.append([])
+                last = piece.strip(";")
             elif piece.strip():
                 rows[-1].extend(self._entries(piece))
                 last = "entry"
         else:
-            if before:
-                raise InputError("A bracket “[” is not closed. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
-            if last == ",":
-                raise self._missing(before, rows)
-        return _collapsed(rows) if len(blocks) == 1 else [_as_rows(_collapsed(block)) for block in blocks]
+            self._check("", last, before, blocks[-1])
+        return _collapsed(blocks[0]) if len(blocks) == 1 else [_as_rows(_collapsed(block)) for block in blocks]
+
+    def _check(self, piece: str, last: str, before: tuple[int, ...], rows: list[list[Any]]) -> None:
+        """Refuse a sign, or the end of the text, that cannot stand here."""
+        if piece == "[" and len(before) == DEEPEST:
+            raise InputError(TOO_DEEP, deepest=DEEPEST)
+        if piece == "]" and not before:
+            raise InputError("There is a “]” without a “[” before it. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
+        if not piece and before:
+            raise InputError("A bracket “[” is not closed. Write [[1,2],[3,4]] or simply “1 2; 3 4”.")
+        if piece == "|" and len(before) > 1:
+            raise InputError("“|” separates heads; it does not belong inside a row.")
+        if (piece == "," and last not in ("entry", "]")) or (piece in ("", ";", "\n", "|") and last == ","):
+            raise InputError(
+                "{where}: there is a comma but no number. Write the number, or take the comma away.",
+                where=self._place(before, rows),
+            )
+        if piece == ";" and not last:
+            raise InputError(
+                "{where}: there is a “;” but no row before it. Write the row, or take the “;” away.",
+                where=self._place(before, rows),
+            )
 
     def _entries(self, piece: str) -> list[str]:
         words = entries_in(piece)
@@ -279,12 +281,6 @@ class _Reader:
                 "This matrix has more than {limit} cells. Give large ones as a .npy or .npz file.", limit=MOST_CELLS
             )
         return words
-
-    def _missing(self, before: tuple[int, ...], rows: list[list[Any]]) -> InputError:
-        return InputError(
-            "{where}: there is a comma but no number. Write the number, or take the comma away.",
-            where=self._place(before, rows),
-        )
 
     def _place(self, before: tuple[int, ...], rows: list[list[Any]]) -> Message:
         """The place of the next cell: its row and column, and its block where there are blocks."""
@@ -437,9 +433,9 @@ def _matrix(nested: Nested) -> Matrix:
             raise InputError("Block {block} is empty. Write its rows, or take the “|” away.", block=block)
         if len(head) != len(heads[0]):
             raise InputError(
-                "Block {block} has {count} rows, but block 1 has {expected}. Give every head the same number of rows.",
+                "Block {block} has {count}, but block 1 has {expected}. Give every head the same number of rows.",
                 block=block,
-                count=len(head),
+                count=counted(len(head), N_("1 row"), N_("{count} rows")),
                 expected=len(heads[0]),
             )
         for number, row in enumerate(head, start=1):

@@ -44,7 +44,7 @@ def q(text: str) -> list[str]:
 #: Matrix texts, and the words of the message.
 TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ragged rows": ("1 2; 3", ("-Q: Row 2 has 1 entry, but row 1 has 2. Every row needs the same number of entries.",)),
-    "ragged blocks": ("1 2; 3 4 | 5 6", ("Block 2 has 1 rows, but block 1 has 2",)),
+    "ragged blocks": ("1 2; 3 4 | 5 6", ("Block 2 has 1 row, but block 1 has 2.",)),
     "a stray letter": ("1 2; 3 x", ("-Q: row 2, column 2: “x” is not a number", NUMBERS)),
     "a stray letter in brackets": ("[[1,2],[3,x]]", ("-Q: row 2, column 2: “x” is not a number",)),
     "a stray letter in a block": ("1 2 | 3 x", ("-Q: block 2, row 1, column 2: “x” is not a number",)),
@@ -65,6 +65,9 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "an empty block": ("1 2 |", ("Block 2 is empty",)),
     "a missing entry": ("1,,2", ("-Q: row 1, column 2: there is a comma but no number. Write the number",)),
     "a missing entry in brackets": ("[[1,2],[3,,4]]", ("row 2, column 2: there is a comma but no number",)),
+    "a missing entry in a block": ("1 2 | 3,,4", ("block 2, row 1, column 2: there is a comma but no number",)),
+    "a missing entry in a block in brackets": ("[1 2 | 3,,4]", ("block 2, row 1, column 2: there is a comma",)),
+    "a missing entry in nested blocks": ("[[[1,2]],[[3,,4]]]", ("block 2, row 1, column 2: there is a comma",)),
     "a missing first entry": (",1 2", ("row 1, column 1: there is a comma but no number",)),
     "a missing last entry": ("1,2,\n3,4", ("row 1, column 3: there is a comma but no number",)),
     "a missing row": ("1 2;;3 4", ("row 2, column 1: there is a “;” but no row before it",)),
