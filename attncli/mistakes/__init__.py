@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attncli.core.graph import Graph, Step
 from attncli.core.message import N_, Message
 from attncli.mistakes import gradients, heads, norms, positions, products, softmax, training
-from attncli.mistakes.mistake import Mistake, MistakeKind, Wording
+from attncli.mistakes.mistake import Mistake, MistakeKind, Wording, step_of
 from attncli.mistakes.norms import source_of
 
 #: Slips of the pen, which are no calculation: `marking/slips.py` looks for them.
@@ -105,8 +105,8 @@ def _kind(graph: Graph, at: str) -> str:
     step = graph.steps[at]
     if step.op.name == "scale" and step.params.get("factor") is not None:
         return "factor"
-    root = graph.steps.get(step.inputs[1]) if step.op.name == "standardise" else step
-    square = graph.steps.get(root.inputs[0]) if root is not None and root.op.name == "root_eps" else root
-    if square is None or square.op.name != "row_mean_square" or source_of(graph, square.inputs[0])[1]:
-        return "std" if root is step and step.op.name == "root_eps" else ""
+    root = step_of(graph, step.inputs[1] if step.op.name == "standardise" else at, "root_eps")
+    square = step_of(graph, at if root is None else root.inputs[0], "row_mean_square")
+    if square is None or source_of(graph, square.inputs[0])[1]:
+        return "std" if root is step else ""
     return "rms"

@@ -21,6 +21,7 @@ from attncli.mistakes.mistake import (
     backward_of,
     instead,
     passing,
+    step_of,
     value_of,
     ways,
     where,
@@ -81,23 +82,21 @@ _KIND = re.compile(rf"(?P<start>(?:.*\.)?G_(?:[A-Z]+_)?)[QKV](?:{'|'.join(_OF_HE
 
 
 def _mean_of_rows(graph: Graph, step: Step) -> Iterator[Swaps]:
-    rows = graph.shape(step.inputs[0])[-2]
-    if rows > 1:
-        yield instead(step, lambda xp, a: xp.divide(xp.round_step(xp.sum(a, -2)), numeral(xp, rows)), step.inputs[0])
+    if graph.shape(step.inputs[0])[-2] > 1:
+        yield instead(step, _mean_down, step.inputs[0])
+
+
+def _mean_down(xp: Arithmetic, a: Value) -> Value:
+    return xp.divide(xp.round_step(xp.sum(a, -2)), numeral(xp, a.shape[-2]))
 
 
 # --- through softmax --------------------------------------------------------------------------------------------------
 
 
-def _rule(graph: Graph, step: Step) -> tuple[str, str, str] | None:
+def _rule(graph: Graph, step: Step) -> tuple[str, ...] | None:
     """Of A ⊙ (G_A − r): A, G_A and r; None where the step is another product."""
-    if step.phase != "backward" or step.op.name != "multiply":
-        return None
-    deviation = graph.steps.get(step.inputs[1])
-    if deviation is None or deviation.op.name != "subtract":
-        return None
-    upstream, average = deviation.inputs
-    return step.inputs[0], upstream, average
+    deviation = step_of(graph, step.inputs[1], "subtract") if step.phase == "backward" else None
+    return None if deviation is None else (step.inputs[0], *deviation.inputs)
 
 
 def _deviates(step: Step) -> bool:
@@ -206,9 +205,8 @@ def _past_missing(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _goes_past(graph: Graph, path: str) -> bool:
     """Whether a path is the one past a sublayer: a residual's gradient, handed on as it is."""
-    step = graph.steps[path]
-    past = graph.steps.get(value_of(graph, step.inputs[0]) or "") if step.op.name == "identity" else None
-    return past is not None and past.op.name == "residual"
+    step = step_of(graph, path, "identity")
+    return step is not None and step_of(graph, value_of(graph, step.inputs[0]), "residual") is not None
 
 
 MISTAKES = (

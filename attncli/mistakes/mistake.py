@@ -131,6 +131,12 @@ def steps_of(graph: Graph, *ops: str, using: str | None = None) -> Iterator[Step
             yield step
 
 
+def step_of(graph: Graph, step_id: str | None, *ops: str) -> Step | None:
+    """The step of this id, where it is one of these ops."""
+    step = graph.steps.get(step_id or "")
+    return step if step is not None and step.op.name in ops else None
+
+
 def source_of_softmax(graph: Graph, step_id: str) -> str | None:
     """What softmax was taken of, where this is its last line."""
     step = graph.steps.get(step_id)

@@ -6,6 +6,7 @@ x + LN(f(x)) and LN(x) + f(LN(x)) for both.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from typing import TypeAlias
@@ -22,9 +23,11 @@ from attncli.mistakes.mistake import (
     MistakeKind,
     Swaps,
     Wording,
+    and_back,
     backward_of,
     instead,
     passing,
+    step_of,
     steps_of,
     together,
     value_of,
@@ -45,14 +48,13 @@ _ALL: Axes = (-2, -1)
 
 def source_of(graph: Graph, step_id: str) -> tuple[str, bool]:
     """What is normalised, and whether its mean was taken away: (X, true) for the centred step, (X, false) for X."""
-    step = graph.steps.get(step_id)
-    return (step.inputs[0], True) if step is not None and step.op.name == "centre" else (step_id, False)
+    centred = step_of(graph, step_id, "centre")
+    return (step_id, False) if centred is None else (centred.inputs[0], True)
 
 
 def _sigma(graph: Graph, step: Step) -> Step | None:
     """The step of σ: itself, or what is divided by on the way forward."""
-    root = step if step.op.name == "root_eps" else graph.steps.get(step.inputs[1])
-    return root if root is not None and root.op.name == "root_eps" else None
+    return step if step.op.name == "root_eps" else step_of(graph, step.inputs[1], "root_eps")
 
 
 # --- statistics of other lines: each line of theirs a line ------------------------------------------------------------
@@ -60,10 +62,7 @@ def _sigma(graph: Graph, step: Step) -> Step | None:
 
 def _mean(xp: Arithmetic, a: Value, axes: Axes) -> Value:
     """The mean along some axes, which are kept with length 1."""
-    count = 1
-    for axis in axes:
-        count *= a.shape[axis]
-    return xp.divide(xp.sum(a, axes), numeral(xp, count))
+    return xp.divide(xp.sum(a, axes), numeral(xp, math.prod(a.shape[axis] for axis in axes)))
 
 
 def _less_mean(xp: Arithmetic, a: Value, axes: Axes) -> Value:
@@ -109,24 +108,17 @@ def _over(axes: Axes, graph: Graph, step: Step) -> Iterator[Swaps]:
 
 
 def _of_sample(graph: Graph, step: Step) -> Iterator[Swaps]:
-    width = graph.shape(step.inputs[0])[-1]
-    if width > 1:
-        yield instead(
-            step, lambda xp, a: xp.divide(xp.sum(xp.multiply(a, a), -1), numeral(xp, width - 1)), step.inputs[0]
-        )
+    if graph.shape(step.inputs[0])[-1] > 1:
+        yield instead(step, _sample_variance, step.inputs[0])
 
 
-def _of_sample_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
+def _sample_variance(xp: Arithmetic, a: Value) -> Value:
+    return xp.divide(xp.sum(xp.multiply(a, a), -1), numeral(xp, a.shape[-1] - 1))
+
+
+def _sample_share(xp: Arithmetic, a: Value, g: Value) -> Value:
     """2/(n − 1) on the way back too."""
-    back = backward_of(graph, step.inputs[0], step)
-    if back is None or back.op.name != "share_square":
-        return {}
-    width = graph.shape(step.inputs[0])[-1]
-
-    def share(xp: Arithmetic, a: Value, g: Value) -> Value:
-        return xp.multiply(xp.multiply(xp.divide(numeral(xp, 2.0), numeral(xp, width - 1)), a), g)
-
-    return instead(back, share, *back.inputs)
+    return xp.multiply(xp.multiply(xp.divide(numeral(xp, 2.0), numeral(xp, a.shape[-1] - 1)), a), g)
 
 
 class Divisor(Record):
@@ -242,8 +234,8 @@ def _divided_alike(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     if slope is not None and slope.op.name == "divide":
         through = partial(divisor.slope, eps=root.params["eps"])
         found |= instead(slope, through, slope.inputs[0], root.inputs[0])
-        half = graph.steps.get(slope.inputs[0])
-        if not divisor.is_root and half is not None and half.op.name == "scale":
+        half = step_of(graph, slope.inputs[0], "scale")
+        if not divisor.is_root and half is not None:
             found |= passing(half)
     if root is not step:  # σ itself was right, so that each division by it has to be told
         for back in steps_of(graph, "divide", using=root.id):
@@ -401,7 +393,7 @@ def _with_norm(step: Step, x: str, norm: Norm) -> dict[str, Swap]:
 
 
 MISTAKES = (
-    MistakeKind("sample-variance", 5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM, ("row_mean_square",), _of_sample, _of_sample_back, {"rms": Wording(N_("You divided by n − 1. RMS normalisation takes the mean of the squares: divide by n."), _ROOT_MEAN_SQUARE)}),
+    MistakeKind("sample-variance", 5, N_("You divided by n − 1. LayerNorm uses the population variance: divide by n."), _NORM, ("row_mean_square",), _of_sample, and_back(lambda back: instead(back, _sample_share, *back.inputs), "share_square"), {"rms": Wording(N_("You divided by n − 1. RMS normalisation takes the mean of the squares: divide by n."), _ROOT_MEAN_SQUARE)}),
     MistakeKind("eps-outside-root", 5, N_("You added ε after the root. It stands under the root, beside the variance."), _NORM, ("root_eps", "standardise"), _divided_by(_EPS_OUTSIDE), _divided_alike, {"rms": Wording(N_("You added ε after the root. It stands under the root, beside the mean square."), _ROOT_MEAN_SQUARE)}),
     MistakeKind("normalised-over-tokens", 4, N_("You normalised down each {column}. A norm works along each {row}: a token by itself."), LINES, ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _DOWN)),
     MistakeKind("normalised-over-all", 1, N_("You took one mean and one variance of the whole matrix. A norm works along each {row}: a token by itself."), N_("Look again at which numbers share a mean: those of one token."), ("row_mean", "centre", "row_mean_square", "standardise"), partial(_over, _ALL)),

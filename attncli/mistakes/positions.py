@@ -21,6 +21,7 @@ from attncli.mistakes.mistake import (
     instead,
     passing,
     source_of_softmax,
+    step_of,
     steps_of,
     together,
     ways,
@@ -71,8 +72,8 @@ def _with_exponents(
     """
 
     def made(graph: Graph, step: Step) -> Iterator[Swaps]:
-        angle = step if step.op.name == "angle" else graph.steps.get(step.inputs[0])
-        if angle is None or angle.op.name != "angle" or angle.params["exponents"] != "pairs":
+        angle = step if step.op.name == "angle" else step_of(graph, step.inputs[0], "angle")
+        if angle is None or angle.params["exponents"] != "pairs":
             return
         if step is angle:
             for exponents in of_pairs if angle.params["pairs"] > 1 else ():
@@ -127,9 +128,8 @@ def _concatenated(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _queries_only(graph: Graph, step: Step) -> Iterator[Swaps]:
     """Keys and values of the bare embeddings, where positions were added to them; both by habit, or this alone."""
-    added = graph.steps.get(step.inputs[0])
-    part = part_of(step.id)
-    if added is None or added.op.name != "add_positions" or step.id.removeprefix(part) not in ("K", "V"):
+    added, part = step_of(graph, step.inputs[0], "add_positions"), part_of(step.id)
+    if added is None or step.id.removeprefix(part) not in ("K", "V"):
         return
     beside = [graph.steps.get(f"{part}{name}") for name in "KV"]
     alike = [other for other in beside if other is not None and other.inputs[0] == added.id]
@@ -235,10 +235,10 @@ def _turned_keys(graph: Graph, weights: str) -> Step | None:
     scores = graph.steps.get(source_of_softmax(graph, weights) or "")
     while scores is not None and scores.op.name != "product":
         scores = graph.steps.get(scores.inputs[0])
-    keys = None if scores is None else graph.steps.get(scores.inputs[1])
-    while keys is not None and keys.op.name in _ON_THE_WAY:
-        keys = graph.steps.get(keys.inputs[-1])
-    return keys if keys is not None and keys.op is ROTATE else None
+    keys = "" if scores is None else scores.inputs[1]
+    while between := step_of(graph, keys, *_ON_THE_WAY):
+        keys = between.inputs[-1]
+    return step_of(graph, keys, "rotate")
 
 
 MISTAKES = (

@@ -21,6 +21,7 @@ from attncli.mistakes.mistake import (
     instead,
     passing,
     source_of_softmax,
+    step_of,
     ways,
     where,
     with_operands,
@@ -198,11 +199,9 @@ def _model_widths(graph: Graph, step: Step) -> set[float]:
 
 def _parts_of_query(graph: Graph, step: Step) -> set[float]:
     """Widths around a query that is made of parts: its own, and each part's, also before it was multiplied."""
-    scores = graph.steps.get(step.inputs[0])
-    if scores is None or scores.op.name != "product":
-        return set()
-    query = graph.steps.get(scores.inputs[0])
-    if query is None or query.op.name not in ("join_columns", "product") or query.phase != "forward":
+    scores = step_of(graph, step.inputs[0], "product")
+    query = None if scores is None else step_of(graph, scores.inputs[0], "join_columns", "product")
+    if query is None or query.phase != "forward":
         return set()
     parts = query.inputs if query.op.name == "join_columns" else (query.id,)
     steps = [graph.steps[part] for part in parts if part in graph.steps]

@@ -13,7 +13,7 @@ from attncli.core.graph import Graph, Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray, as_matrix
 from attncli.core.message import N_, Message
 from attncli.core.record import Record
-from attncli.mistakes.mistake import backward_of, instead, passing, steps_of, together, with_operands
+from attncli.mistakes.mistake import backward_of, instead, passing, step_of, steps_of, together, with_operands
 from attncli.ops.elementwise import numeral
 
 #: How well a constant must be known to be one: so far, or so many units.
@@ -85,8 +85,8 @@ def _without_maximum(graph: Graph, step: Step) -> Iterator[Route]:
         "Right: you did not subtract the maximum. The weights are the same; with large scores e^x would overflow."
     )
     yield Route("maximum-left-out", instead(step, _zero_a_row, source), Message(said))
-    masked = graph.steps.get(source)
-    if masked is not None and masked.op.name == "mask":
+    masked = step_of(graph, source, "mask")
+    if masked is not None:
         said = N_(
             "Right on paper: you took the maximum before masking. On a computer a large hidden score can then wipe out a {row}."
         )
@@ -128,8 +128,8 @@ def softmaxes(graph: Graph) -> Iterator[Softmax]:
         row_sum = exp and _user(graph, "row_sum", exp.id)
         weights = row_sum and _user(graph, "divide", row_sum.id)
         if shifted and exp and row_sum and weights:
-            source = graph.steps.get(shifted.inputs[0])
-            before = source.inputs[0] if source is not None and source.op.name == "mask" else None
+            masked = step_of(graph, shifted.inputs[0], "mask")
+            before = None if masked is None else masked.inputs[0]
             yield Softmax(maximum.id, shifted.id, exp.id, row_sum.id, weights.id, before)
 
 
@@ -137,8 +137,8 @@ def _by_jacobian(graph: Graph, softmax: Softmax) -> Iterator[Route]:
     """The gradient of the scores as a product with the Jacobian diag(a) − a aᵀ of each line, written down first."""
     said = N_("Right: you multiplied by the Jacobian of the softmax. The usual way never writes that matrix down.")
     for step in steps_of(graph, "multiply", using=softmax.weights):
-        deviation = graph.steps.get(step.inputs[1])
-        if deviation is not None and deviation.op.name == "subtract" and deviation.phase != "forward":
+        deviation = step_of(graph, step.inputs[1], "subtract")
+        if deviation is not None and deviation.phase != "forward":
             swap = instead(step, _jacobian_product, deviation.inputs[0], step.inputs[0])
             yield Route("by-jacobian", swap, Message(said), at_hand=True)
 
@@ -153,8 +153,8 @@ def _jacobian_product(xp: Arithmetic, upstream: Value, a: Value) -> Value:
 
 
 def _queries_scaled(graph: Graph, step: Step) -> Iterator[Route]:
-    scores = graph.steps.get(step.inputs[0])
-    if scores is None or scores.op.name != "product":
+    scores = step_of(graph, step.inputs[0], "product")
+    if scores is None:
         return
 
     def scaled_early(xp: Arithmetic, q: Value, k: Value) -> Value:
@@ -196,8 +196,8 @@ def _scaled_result(scale: Step, product: Step, xp: Arithmetic, g: Value, k: Valu
 
 def _from_mean_squares(graph: Graph, step: Step) -> Iterator[Route]:
     """The mean of the squares less the square of the mean."""
-    centred = graph.steps.get(step.inputs[0])
-    if centred is None or centred.op.name != "centre":
+    centred = step_of(graph, step.inputs[0], "centre")
+    if centred is None:
         return
 
     def less_squared_mean(xp: Arithmetic, x: Value, mean: Value) -> Value:
@@ -212,8 +212,8 @@ def _from_mean_squares(graph: Graph, step: Step) -> Iterator[Route]:
 
 def _masked_otherwise(graph: Graph, step: Step) -> Iterator[Route]:
     mask = graph.inputs[step.inputs[1]].matrix.values
-    scaled = graph.steps.get(step.inputs[0])
-    if scaled is not None and scaled.op.name == "scale" and np.isin(mask, (0.0, -np.inf)).all():
+    scaled = step_of(graph, step.inputs[0], "scale")
+    if scaled is not None and np.isin(mask, (0.0, -np.inf)).all():
         yield from _mask_first(graph, step, scaled)
     if np.isneginf(mask).any():
         yield from _filled_on_the_way_back(graph, step)

@@ -26,6 +26,7 @@ from attncli.mistakes.mistake import (
     instead,
     passing,
     source_of_softmax,
+    step_of,
     together,
     ways,
     with_operands,
@@ -251,8 +252,8 @@ def _column_sums(step: Step, scores: str) -> Swaps:
 
 
 def _mask_after(graph: Graph, step: Step) -> Iterator[Swaps]:
-    masked = graph.steps.get(source_of_softmax(graph, step.id) or "")
-    if masked is not None and masked.op.name == "mask":
+    masked = step_of(graph, source_of_softmax(graph, step.id), "mask")
+    if masked is not None:
         for shifted in (False, True):
             yield instead(step, _erased, *masked.inputs, shifted=shifted)
 
@@ -311,8 +312,8 @@ def _heads_averaged(graph: Graph, step: Step) -> Iterator[Swaps]:
 
 def _shifted_by(graph: Graph, step_id: str) -> list[str]:
     """A line, and what its maximum was taken away from where it is such a difference."""
-    step = graph.steps.get(step_id)
-    return [step_id, step.inputs[0]] if step is not None and step.op.name == "subtract" else [step_id]
+    step = step_of(graph, step_id, "subtract")
+    return [step_id] if step is None else [step_id, step.inputs[0]]
 
 
 def _negated(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -328,8 +329,8 @@ def _power_of_minus(xp: Arithmetic, scores: Value) -> Value:
 
 
 def _logits_summed(graph: Graph, step: Step) -> Iterator[Swaps]:
-    power = graph.steps.get(step.inputs[0])
-    if power is not None and power.op.name == "exp":
+    power = step_of(graph, step.inputs[0], "exp")
+    if power is not None:
         yield instead(step, lambda xp, logits: xp.sum(_visible(xp, logits), -1), power.inputs[0])
 
 

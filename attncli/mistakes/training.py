@@ -19,6 +19,7 @@ from attncli.mistakes.mistake import (
     instead,
     passing,
     source_of_softmax,
+    step_of,
     steps_of,
     together,
     with_operands,
@@ -207,9 +208,9 @@ def _uphill(graph: Graph, step: Step) -> Iterator[Swaps]:
 def _uncorrected(graph: Graph, step: Step) -> Iterator[Swaps]:
     """The running mean left as it is: here, or by habit in both of a parameter's means."""
     if step.op.name == "adam_update":
-        means = [graph.steps.get(mean) for mean in step.inputs[1:]]
-        if all(one is not None and one.op.name == "unbiased" for one in means):
-            bare = [one.inputs[0] for one in means if one is not None]
+        means = [step_of(graph, mean, "unbiased") for mean in step.inputs[1:]]
+        bare = [one.inputs[0] for one in means if one is not None]
+        if len(bare) == len(means):
             yield with_operands(step, step.op, (step.inputs[0], *bare), step.params)
         return
     both: dict[str, Swap] = {}
