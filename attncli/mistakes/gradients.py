@@ -4,7 +4,7 @@ the residual connection, which is such a path: left out or doubled, forward or b
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import combinations
 
 from attncli.arithmetic import Arithmetic, Value
@@ -93,10 +93,15 @@ def _mean_down(xp: Arithmetic, a: Value) -> Value:
 # --- through softmax --------------------------------------------------------------------------------------------------
 
 
-def _rule(graph: Graph, step: Step) -> tuple[str, ...] | None:
-    """Of A ⊙ (G_A − r): A, G_A and r; None where the step is another product."""
+def _rule(graph: Graph, step: Step) -> tuple[str, str, str, str] | None:
+    """For `ways`, where softmax's rule A ⊙ (G_A − r) ends: a, g, the difference d, and r; None at another product."""
     deviation = step_of(graph, step.inputs[1], "subtract") if step.phase == "backward" else None
-    return None if deviation is None else (step.inputs[0], *deviation.inputs)
+    return None if deviation is None else (step.inputs[0], deviation.inputs[0], deviation.id, deviation.inputs[1])
+
+
+def _from(operands: str, compute: Callable[..., Value]) -> Callable[..., Swaps]:
+    """For `ways`: calculated so from some of a, g, d and r."""
+    return lambda step, *rule: instead(step, compute, *(rule["agdr".index(one)] for one in operands))
 
 
 def _deviates(step: Step) -> bool:
@@ -104,38 +109,35 @@ def _deviates(step: Step) -> bool:
     return step.phase == "backward" and step.op.name == "subtract" and bool(step.params.get("column"))
 
 
-def _slopes_times(step: Step, weights: str, upstream: str, average: str) -> Swaps:
+def _slopes_times(xp: Arithmetic, a: Value, g: Value) -> Value:
     """Only the diagonal of the Jacobian: a (1 − a) g."""
-    return instead(step, lambda xp, a, g: xp.multiply(_share(xp, a, _rest(xp, a)), g), weights, upstream)
+    return xp.multiply(_share(xp, a, _rest(xp, a)), g)
 
 
-def _weighted_times_rest(step: Step, weights: str, upstream: str, average: str) -> Swaps:
+def _weighted_times_rest(xp: Arithmetic, a: Value, g: Value) -> Value:
     """The same from a g, which stands on the page already."""
-    return instead(step, lambda xp, a, g: xp.multiply(_share(xp, a, g), _rest(xp, a)), weights, upstream)
+    return xp.multiply(_share(xp, a, g), _rest(xp, a))
 
 
-def _share(xp: Arithmetic, weights: Value, other: Value) -> Value:
-    return xp.round_step(xp.multiply(weights, other))
+def _share(xp: Arithmetic, a: Value, other: Value) -> Value:
+    return xp.round_step(xp.multiply(a, other))
 
 
-def _rest(xp: Arithmetic, weights: Value) -> Value:
-    return xp.round_step(xp.subtract(numeral(xp, 1.0), weights))
+def _rest(xp: Arithmetic, a: Value) -> Value:
+    return xp.round_step(xp.subtract(numeral(xp, 1.0), a))
 
 
-def _weighted(step: Step, weights: str, upstream: str, average: str) -> Swaps:
-    return instead(step, lambda xp, a, g: xp.multiply(a, g), weights, upstream)
+def _weighted(xp: Arithmetic, a: Value, g: Value) -> Value:
+    return xp.multiply(a, g)
 
 
-def _turned_round(step: Step, weights: str, upstream: str, average: str) -> Swaps:
-    def weighted(xp: Arithmetic, a: Value, g: Value, r: Value) -> Value:
-        return xp.multiply(a, xp.round_step(xp.subtract(r, g)))
-
-    return instead(step, weighted, weights, upstream, average)
+def _turned_round(xp: Arithmetic, a: Value, g: Value, r: Value) -> Value:
+    return xp.multiply(a, xp.round_step(xp.subtract(r, g)))
 
 
-def _times(step: Step, factor: str) -> Swaps:
+def _once_more(xp: Arithmetic, a: Value, d: Value, factor: Value) -> Value:
     """What the rule comes to, multiplied once more."""
-    return instead(step, lambda xp, a, d, m: xp.multiply(_share(xp, a, d), m), *step.inputs, factor)
+    return xp.multiply(_share(xp, a, d), factor)
 
 
 def _either(*made: Made) -> Made:
@@ -215,12 +217,12 @@ MISTAKES = (
     MistakeKind("residual-path-missing", 2, N_("You left out the gradient that goes past the sublayer."), _RESIDUAL, ("sum_paths",), _past_missing),
     MistakeKind("value-for-gradient", 1, N_("You used a forward value where its gradient belongs."), _BACK, ("",), _value_for_gradient),
     MistakeKind("gradients-swapped", 1, N_("This is the gradient of another matrix: two were swapped."), _BACK, ("",), _exchanged, _exchanged_too),
-    MistakeKind("softmax-passed-through", 1, N_("You passed the gradient straight through softmax."), _SOFTMAX, ("multiply",), ways(_rule, lambda step, a, g, r: passing(step, g))),
-    MistakeKind("softmax-diagonal-only", 4, N_("You used only the diagonal, a(1 − a). Raising one weight also lowers the others in its {row}."), _SOFTMAX, ("multiply",), ways(_rule, _slopes_times, _weighted_times_rest)),
-    MistakeKind("row-dot-missing", 3, N_("You did not take the {row}'s average away from the gradient. Weights share a total of 1: what one gains, the others lose."), _SOFTMAX, ("multiply", "subtract"), _either(ways(where(_deviates), passing), ways(_rule, _weighted))),
-    MistakeKind("softmax-sign", 1, N_("The difference has the wrong sign: it is the gradient minus the average."), N_("Look again at the order of the subtraction."), ("multiply", "subtract"), _either(ways(where(_deviates), lambda step: with_operands(step, step.op, step.inputs[::-1], step.params)), ways(_rule, _turned_round))),
+    MistakeKind("softmax-passed-through", 1, N_("You passed the gradient straight through softmax."), _SOFTMAX, ("multiply",), ways(_rule, lambda step, a, g, d, r: passing(step, g))),
+    MistakeKind("softmax-diagonal-only", 4, N_("You used only the diagonal, a(1 − a). Raising one weight also lowers the others in its {row}."), _SOFTMAX, ("multiply",), ways(_rule, _from("ag", _slopes_times), _from("ag", _weighted_times_rest))),
+    MistakeKind("row-dot-missing", 3, N_("You did not take the {row}'s average away from the gradient. Weights share a total of 1: what one gains, the others lose."), _SOFTMAX, ("multiply", "subtract"), _either(ways(where(_deviates), passing), ways(_rule, _from("ag", _weighted)))),
+    MistakeKind("softmax-sign", 1, N_("The difference has the wrong sign: it is the gradient minus the average."), N_("Look again at the order of the subtraction."), ("multiply", "subtract"), _either(ways(where(_deviates), lambda step: with_operands(step, step.op, step.inputs[::-1], step.params)), ways(_rule, _from("agr", _turned_round)))),
     MistakeKind("row-dot-over-columns", 0, N_("You added up in the wrong direction."), LINES, ("row_sum",), _average_taken_down),
-    MistakeKind("upstream-twice", 2, N_("You multiplied once more than the rule says."), _BACK, ("multiply",), ways(_rule, lambda step, a, g, r: _times(step, g), lambda step, a, g, r: _times(step, a))),
+    MistakeKind("upstream-twice", 2, N_("You multiplied once more than the rule says."), _BACK, ("multiply",), ways(_rule, _from("adg", _once_more), _from("ada", _once_more))),
     MistakeKind("path-missing", 3, N_("A path is missing from the sum."), _PATHS, ("sum_paths",), _path_missing, vaguer_than=frozenset({"residual-path-missing", "norm-paths-missing", "output-head-missing"})),
     MistakeKind("path-twice", 3, N_("A path is counted twice in the sum."), N_("Look again at every place this matrix is used: each counts once."), ("sum_paths",), _path_twice),
     MistakeKind("mean-for-sum", 1, N_("You took the mean over the {rows}. It is their sum: every {row} used the same numbers."), N_("Look again at how the {rows} are put together: they are added, not averaged."), ("column_sum",), _mean_of_rows),

@@ -29,7 +29,6 @@ from attncli.mistakes.mistake import (
     step_of,
     together,
     ways,
-    with_operands,
 )
 from attncli.ops.elementwise import EXP, numeral
 from attncli.ops.rows import SUBTRACT
@@ -208,10 +207,15 @@ def _heads_exchanged(bias: FloatArray) -> FloatArray:
 # --- softmax: each line of its calculations a line ----------------------------------------------------------------------
 
 
-def _source(graph: Graph, step: Step) -> tuple[str] | None:
-    """For `ways`: what softmax is taken of, at its last line."""
-    source = source_of_softmax(graph, step.id)
-    return None if source is None else (source,)
+def _lines(graph: Graph, step: Step) -> tuple[str, ...] | None:
+    """For `ways`, at the last line of a softmax: the powers e, their sums z, and the scores s that it is taken of."""
+    scores = source_of_softmax(graph, step.id)
+    return None if scores is None else (*step.inputs[:2], scores)
+
+
+def _from(operands: str, compute: Callable[..., Value], **params: object) -> Callable[..., Swaps]:
+    """For `ways`: calculated so from some of e, z and s."""
+    return lambda step, *lines: instead(step, compute, *(lines["ezs".index(one)] for one in operands), **params)
 
 
 def _power(xp: Arithmetic, scores: Value, axes: tuple[int, ...]) -> Value:
@@ -237,18 +241,12 @@ def _softmax(xp: Arithmetic, scores: Value, axes: tuple[int, ...], shifted: bool
 
 def _over(*axes: int) -> Made:
     """Softmax over other lines: of the exponentials that stand there, or of the scores, their maximum subtracted or not."""
-
-    def of_powers(step: Step, scores: str) -> Swaps:
-        return instead(step, lambda xp, e, s: _shares(xp, e, s, axes), step.inputs[0], scores)
-
-    def of_scores(shifted: bool) -> Callable[[Step, str], Swaps]:
-        return lambda step, scores: instead(step, partial(_softmax, axes=axes, shifted=shifted), scores)
-
-    return ways(_source, of_powers, of_scores(False), of_scores(True))
+    of_scores = (_from("s", _softmax, axes=axes, shifted=shifted) for shifted in (False, True))
+    return ways(_lines, _from("es", _shares, axes=axes), *of_scores)
 
 
-def _column_sums(step: Step, scores: str) -> Swaps:
-    return instead(step, lambda xp, e, z: xp.divide(e, xp.swapaxes(z, -1, -2)), *step.inputs[:2])
+def _over_column_sums(xp: Arithmetic, e: Value, z: Value) -> Value:
+    return xp.divide(e, xp.swapaxes(z, -1, -2))
 
 
 def _mask_after(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -264,12 +262,9 @@ def _erased(xp: Arithmetic, scores: Value, mask: Value, shifted: bool) -> Value:
     return xp.where(xp.hidden(mask), numeral(xp, 0.0), weights)
 
 
-def _without_exponential(step: Step, scores: str) -> Swaps:
-    def shares(xp: Arithmetic, scores: Value) -> Value:
-        visible = _visible(xp, scores)
-        return xp.divide(visible, xp.round_step(xp.sum(visible, -1)))
-
-    return instead(step, shares, scores)
+def _without_exponential(xp: Arithmetic, scores: Value) -> Value:
+    visible = _visible(xp, scores)
+    return xp.divide(visible, xp.round_step(xp.sum(visible, -1)))
 
 
 def _visible(xp: Arithmetic, scores: Value) -> Value:
@@ -277,20 +272,13 @@ def _visible(xp: Arithmetic, scores: Value) -> Value:
     return xp.where(xp.hidden(scores), numeral(xp, 0.0), scores)
 
 
-def _twice(shifted: bool) -> Callable[[Step, str], Swaps]:
+def _again(xp: Arithmetic, e: Value, z: Value, shifted: bool) -> Value:
     """Softmax of the quotients that stand there."""
-
-    def again(xp: Arithmetic, e: Value, z: Value) -> Value:
-        return _softmax(xp, xp.round_step(xp.divide(e, z)), (-1,), shifted)
-
-    return lambda step, scores: instead(step, again, *step.inputs[:2])
+    return _softmax(xp, xp.round_step(xp.divide(e, z)), (-1,), shifted)
 
 
-def _twice_of_scores(step: Step, scores: str) -> Swaps:
-    def twice(xp: Arithmetic, s: Value) -> Value:
-        return _softmax(xp, xp.round_step(_softmax(xp, s, (-1,), False)), (-1,), False)
-
-    return instead(step, twice, scores)
+def _twice(xp: Arithmetic, scores: Value) -> Value:
+    return _softmax(xp, xp.round_step(_softmax(xp, scores, (-1,), False)), (-1,), False)
 
 
 def _heads_averaged(graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -351,11 +339,11 @@ MISTAKES = (
     MistakeKind("bias-of-another-head", 0, N_("You gave the heads one another's numbers."), _BIAS, ("mask",), partial(_bias, _heads_exchanged)),
     MistakeKind("softmax-over-columns", 12, N_("You normalised down each {column}. Softmax runs along each {row}: a query shares its attention among the keys."), LINES, ("divide",), _over(-2)),
     MistakeKind("softmax-over-all", 2, N_("You normalised over the whole matrix. Softmax runs along each {row} by itself."), LINES, ("divide",), _over(-2, -1)),
-    MistakeKind("column-sums-broadcast", 1, N_("You divided {columns} by the sums of {rows} (in NumPy: keepdims was missing)."), LINES, ("divide",), ways(_source, _column_sums)),
+    MistakeKind("column-sums-broadcast", 1, N_("You divided {columns} by the sums of {rows} (in NumPy: keepdims was missing)."), LINES, ("divide",), ways(_lines, _from("ez", _over_column_sums))),
     MistakeKind("mask-after-softmax", 3, N_("You took the softmax first and set hidden weights to 0 afterwards, so the {rows} no longer add up to 1."), N_("Look again at the order: mask first, then softmax."), ("divide",), _mask_after),
-    MistakeKind("no-normalisation", 0, N_("You stopped at e^x and did not divide by the sum of the {row}."), N_("Look again at the last line of softmax."), ("divide",), ways(_source, lambda step, scores: passing(step), lambda step, scores: with_operands(step, EXP, (scores,), {}))),
-    MistakeKind("no-exponential", 0, N_("You divided the scores by their sum, without e^x."), N_("Look again at the middle of softmax: e^x first, then divide."), ("divide",), ways(_source, _without_exponential)),
-    MistakeKind("softmax-twice", 1, N_("You applied softmax to weights that had been through softmax already."), N_("Look again at how often softmax is applied: once."), ("divide",), ways(_source, _twice(False), _twice(True), _twice_of_scores)),
+    MistakeKind("no-normalisation", 0, N_("You stopped at e^x and did not divide by the sum of the {row}."), N_("Look again at the last line of softmax."), ("divide",), ways(_lines, lambda step, *lines: passing(step), _from("s", EXP.compute))),
+    MistakeKind("no-exponential", 0, N_("You divided the scores by their sum, without e^x."), N_("Look again at the middle of softmax: e^x first, then divide."), ("divide",), ways(_lines, _from("s", _without_exponential))),
+    MistakeKind("softmax-twice", 1, N_("You applied softmax to weights that had been through softmax already."), N_("Look again at how often softmax is applied: once."), ("divide",), ways(_lines, _from("ez", _again, shifted=False), _from("ez", _again, shifted=True), _from("s", _twice))),
     MistakeKind("heads-averaged", 1, N_("You took the mean of the heads' weights. Each head keeps weights of its own and applies them to its own values."), N_("Look again at how many weight matrices there are: one for each head."), ("divide",), _heads_averaged),
     MistakeKind("exponent-negated", 1, N_("You took e^−x. The larger the score, the larger e^x must be."), N_("Look again at the sign of the exponent: what fits best gets the most weight."), ("exp",), _negated),
     MistakeKind("sum-of-logits", 0, N_("You added up the scores, not their exponentials."), N_("Look again at what is added up: e^x, after the maximum was subtracted."), ("row_sum",), _logits_summed),
