@@ -321,17 +321,22 @@ class _LossReader(TokenReader):
             self.take()
             part = self._inside(kind)
             self.expect(")")
-            if self._squared():
-                if part.kind != kind:
-                    raise self.unreadable()
-                return part.changed(kind=_SQUARES[kind])
-            if part.target:
-                raise self._not_squared(part)
-            return part
-        part = self._inside(kind) if brackets else Measure(kind, self.name())
+            squared = self._squared()
+            if squared and part.kind != kind:
+                raise self.unreadable()
+        else:
+            part = self._inside(kind) if brackets else Measure(kind, self.name())
+            squared = part.kind == kind and not part.target and self._squared()
+        if squared:
+            return part.changed(kind=_SQUARES[kind])
         if part.target and part.kind == kind:
-            raise self._not_squared(part)
-        return part.changed(kind=_SQUARES[kind]) if part.kind == kind and self._squared() else part
+            raise InputError(
+                "A sum of {name} − {target} without a square would grow ever smaller with negative errors."
+                " Write sum(({name} - {target})^2).",
+                name=part.name,
+                target=part.target,
+            )
+        return part
 
     def _inside(self, kind: str) -> Measure:
         """O, O^2, or O - T."""
@@ -340,18 +345,13 @@ class _LossReader(TokenReader):
         name = self.name()
         if self._squared():
             return Measure(_SQUARES[kind], name)
-        if self.peek() != "-":
-            return Measure(kind, name)
-        self.take()
-        return Measure(kind, name, target=self.name())
+        return Measure(kind, name, target=self._subtracted())
 
-    def _not_squared(self, part: Measure) -> InputError:
-        return InputError(
-            "A sum of {name} − {target} without a square would grow ever smaller with negative errors."
-            " Write sum(({name} - {target})^2).",
-            name=part.name,
-            target=part.target,
-        )
+    def _subtracted(self) -> str:
+        if self.peek() != "-":
+            return ""
+        self.take()
+        return self.name()
 
     def _squared(self) -> bool:
         if self.peek() != "^":
@@ -363,15 +363,11 @@ class _LossReader(TokenReader):
     def norm(self) -> Measure:
         """‖O − T‖², ‖W‖²: the sum of squares."""
         self.take()
-        name = self.name()
-        target = ""
-        if self.peek() == "-":
-            self.take()
-            target = self.name()
+        part = Measure("squares", self.name(), target=self._subtracted())
         self.expect("‖")
         if not self._squared():
             raise self.unreadable()
-        return Measure("squares", name, target=target)
+        return part
 
     def name(self) -> str:
         token = self.peek()

@@ -95,11 +95,9 @@ class Part(Record):
         """The part within this one that `prefix` stands for, told these settings besides."""
         return self.changed(prefix=self.prefix + prefix, settings={**self.settings, **settings})
 
-    def enter(
-        self, argument: Argument, why: Message | str | None = None, symbol: str | None = None, axes: Sequence[str] = ()
-    ) -> str:
-        """Add an input to the graph, with the axes that the model names or with others; returns its id."""
-        return self.input(argument.name, axes or argument.axes, symbol=symbol, why=why)
+    def enter(self, argument: Argument, why: Message | str | None = None, symbol: str | None = None) -> str:
+        """Add an input to the graph, with the axes that the model names; returns its id."""
+        return self.input(argument.name, argument.axes, symbol=symbol, why=why)
 
     def input(self, name: str, axes: Sequence[str], matrix: Matrix | None = None, **more: Any) -> str:
         """Add what was given as `name`, or `matrix` under this name; see `Graph.input`."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from attncli.arithmetic.expression import written
 from attncli.core.axes import show_shape
-from attncli.core.graph import Step
 from attncli.core.matrix import Matrix, as_matrix
 from attncli.core.message import N_, InputError, LimitError, Message, ShapeError
 from attncli.models.model import Argument, Model, Part, Setting, indexed
@@ -70,7 +67,7 @@ def _angles(part: Part, rows: int, width: int, past: int, exponents: str = "pair
             pairs=pairs,
             limit=MOST_ANGLES,
         )
-    params: dict[str, Any] = {
+    params: dict[str, int | str | Matrix] = {
         "start": _later(part.setting("start", as_matrix(0.0)), past),
         "count": rows,
         "base": part.setting("base", as_matrix(10000.0)),
@@ -80,7 +77,7 @@ def _angles(part: Part, rows: int, width: int, past: int, exponents: str = "pair
         "position_scale": part.setting("position_scale", as_matrix(1.0)),
     }
     for step in part.graph.steps.values():
-        if step.op is ANGLE and _same(step, params):
+        if step.op is ANGLE and all(_number(step.params[name]) == _number(value) for name, value in params.items()):
             return step.id
     # Sinusoidal positions and rotary heads in one part of a model have angles of their own.
     name = "angle" if part.named("angle") not in part.graph else "rotary_angle"
@@ -102,12 +99,8 @@ def _later(start: Matrix, past: int) -> Matrix:
     return as_matrix(number) if number.is_integer() else written(("+", *start.each(), ("num", str(past))))
 
 
-def _same(step: Step, params: dict[str, Any]) -> bool:
-    """Whether a step's angles are those of these parameters."""
-    plain = ("count", "pairs", "width", "exponents")
-    return all(step.params[name] == params[name] for name in plain) and all(
-        float(step.params[name].values) == float(params[name].values) for name in ("start", "base", "position_scale")
-    )
+def _number(value: int | str | Matrix) -> float | str:
+    return float(value.values) if isinstance(value, Matrix) else value
 
 
 def positions(part: Part, rows: int, width: int, past: int = 0) -> str:

@@ -124,8 +124,12 @@ def test_what_a_loss_says(said: str) -> None:
     assert str(error.value).startswith(said)
 
 
-def test_brackets_within_brackets() -> None:
-    loss_of("product", {}, "sum(((O)^2))", CLASSES)
+@pytest.mark.parametrize("loss", ["sum(((O)^2))", "sum(((O - T)^2))", "Σ((O − T)²)"])
+def test_brackets_within_brackets(loss: str) -> None:
+    given, target = {"A": some(3, 2), "V": some(2, 2)}, {"T": as_matrix(some(3, 2))}
+    graph = Case(given).problem("product", loss=loss, extras=target).graph()
+    o = graph.evaluate()["O"] - (some(3, 2) if "T" in loss else 0)
+    assert graph.evaluate()["L"] == pytest.approx(np.sum(o**2))
 
 
 def test_a_row_of_marks_holds_for_every_query() -> None:
