@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar, cast
 
 from attncli.core.limits import MOST_SECONDS
 from attncli.core.message import N_, AttnError, InputError, Language, Message, of_library, of_system, where_it_failed
@@ -30,8 +30,6 @@ _AHEAD, _AHEAD_OF_A_CLUSTER = 4, 64
 #: Seconds of work left below which further processes cost more than they save: each has to start.
 WORTH = 3.0
 
-#: What is known of a sheet when it is marked, by the field names of FORMATS.
-Result = dict[str, Any]
 T = TypeVar("T")
 
 _WHOSE = N_(
@@ -43,6 +41,25 @@ _FAULT = N_(
 _SLOW = N_("This sheet took more than {limit} seconds of work, the limit. It has no points yet: mark it by hand.")
 _LARGE = N_("This sheet needs more memory than there is. It has no points yet: mark it by hand.")
 _UNREADABLE = N_("This sheet cannot be read ({reason}).")
+
+
+class Result(TypedDict):
+    """What is known of a sheet when it is marked (FORMATS).
+
+    A sheet without steps is `malformed`, or the `fault` is ours; `feedback` is its page, until that is written.
+    """
+
+    schema: int
+    problem: str
+    student: str | None
+    score: float | None
+    max_score: float
+    first_wrong: str | None
+    steps: Sequence[Mapping[str, Any]]
+    malformed: NotRequired[str]
+    fault: NotRequired[str]
+    notes: NotRequired[Sequence[str]]
+    feedback: NotRequired[str]
 
 
 class Grader:
@@ -149,21 +166,24 @@ class Grader:
         return self._together(marker, [sheet])[0]
 
     def _result(self, marked: Marked) -> Result:
-        page = {} if self.feedback is None else {"feedback": self.feedback(marked, self.language)}
-        return {**marked.data(self.language), **page}
+        result = cast("Result", marked.data(self.language))
+        if self.feedback is not None:
+            result["feedback"] = self.feedback(marked, self.language)
+        return result
 
     def _without_steps(self, marker: Marker, submission: Submission, why: NotMarked) -> Result:
         """A sheet that cannot be read has no points; one that we failed at has none yet."""
-        return {
+        result: Result = {
             "schema": 1,
             "problem": marker.problem.id,
             "student": submission.student(),
-            "score": None if why.kind == "fault" else 0.0,
+            "score": None if why.is_fault else 0.0,
             "max_score": float(sum(marker.points.values())),
             "first_wrong": None,
             "steps": [],
-            why.kind: why.said.text(self.language),
         }
+        result["fault" if why.is_fault else "malformed"] = why.said.text(self.language)
+        return result
 
 
 def _made(problem: Problem, language_code: str, *rest: Any) -> Grader:
@@ -173,15 +193,15 @@ def _made(problem: Problem, language_code: str, *rest: Any) -> Grader:
 
 
 class NotMarked(Record):
-    """Why a sheet has no marks: it is "malformed", or the "fault" is ours."""
+    """Why a sheet has no marks."""
 
-    kind: str
     said: Message
+    is_fault: bool = False
 
 
 def _not_clear(submission: Submission) -> NotMarked:
     problem, student = (submission.problem() or "")[:60], submission.student()[:60]
-    return NotMarked("malformed", Message(_WHOSE, student=student, problem=problem))
+    return NotMarked(Message(_WHOSE, student=student, problem=problem))
 
 
 def _tried(work: Callable[..., T], *args: object) -> T | NotMarked:
@@ -190,15 +210,15 @@ def _tried(work: Callable[..., T], *args: object) -> T | NotMarked:
         with within(MOST_SECONDS):
             return work(*args)
     except AttnError as error:
-        return NotMarked("malformed", error.message)
+        return NotMarked(error.message)
     except OSError as error:
-        return NotMarked("malformed", Message(_UNREADABLE, reason=of_system(error)))
+        return NotMarked(Message(_UNREADABLE, reason=of_system(error)))
     except TooSlow:
-        return NotMarked("fault", Message(_SLOW, limit=MOST_SECONDS))
+        return NotMarked(Message(_SLOW, limit=MOST_SECONDS), is_fault=True)
     except (MemoryError, RecursionError):
-        return NotMarked("fault", Message(_LARGE))
+        return NotMarked(Message(_LARGE), is_fault=True)
     except Exception as error:  # a fault of ours must not cost a teacher the whole class
-        return NotMarked("fault", Message(_FAULT, what=where_it_failed(error)))
+        return NotMarked(Message(_FAULT, what=where_it_failed(error)), is_fault=True)
 
 
 class TooSlow(BaseException):

@@ -9,7 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from attncli.core.graph import Graph, Step, part_of
@@ -91,7 +91,7 @@ LAST_STAGE = 4
 
 
 def asked_at(graph: Graph, asked: Sequence[str], stage: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a stage asks, and what it neither asks nor shows: the lines inside a group of which only the end is asked.
+    """What a stage asks, and what it shows; of a group of which the end is asked, the lines inside are neither.
 
     Stage 1 shows everything but the last line; stage 2 asks for half of the groups, from the end, stage 3 for three quarters;
     stage 4 asks for everything. Lines of one skill that follow one another are a group: softmax is one thing to do.
@@ -100,8 +100,7 @@ def asked_at(graph: Graph, asked: Sequence[str], stage: int) -> tuple[tuple[str,
         return tuple(asked), ()
     groups = [list(lines) for _, lines in groupby(asked, key=lambda line: skill_of(graph, line))]
     count = 1 if stage == 1 else -(-len(groups) * stage // LAST_STAGE)
-    chosen = groups[-count:]
-    return tuple(lines[-1] for lines in chosen), tuple(line for lines in chosen for line in lines[:-1])
+    return tuple(lines[-1] for lines in groups[-count:]), tuple(chain.from_iterable(groups[:-count]))
 
 
 def stage_of(graph: Graph, asked: Sequence[str], line: str) -> int:

@@ -166,9 +166,9 @@ def shows_alone(problem: Problem, mistake: str, stage: int) -> bool:
     but what always comes to the same numbers."""
     marker = Marker(problem)
     every = [step for step in marker.graph.steps if step in marker.points]
-    asked, hidden = asked_at(marker.graph, every, stage)
+    asked, shown = asked_at(marker.graph, every, stage)
     right = right_lines(by_hand(marker), every)
-    given = {step: right[step] for step in every if step not in asked and step not in hidden}
+    given = {step: right[step] for step in shown}
     found = False
     for wrong in wrong_sheets(marker):
         lines = wrong.lines

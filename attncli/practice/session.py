@@ -6,6 +6,7 @@ letters, then the numbers put in without the result; never a result below the la
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -16,7 +17,7 @@ from attncli.arithmetic import Value
 from attncli.arithmetic.hand import round_decimal
 from attncli.core.graph import Graph
 from attncli.core.matrix import EXACT
-from attncli.core.message import InputError, Listed, Localized, Message
+from attncli.core.message import N_, InputError, Listed, Localized, Message, counted
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term, cell
 from attncli.marking.explain import where_to_look
@@ -100,6 +101,12 @@ HELP = Message(
     'Write the numbers of the line: entries with spaces between them, rows with ";", like 1 2; 3 4, or one row after another. Other words: hint (a little help, more each time), show (the result; the line comes back with new numbers), why (what this line is for), skip (go on with what you have written), quit.'
 )
 
+#: Of an answer with too few decimals, by how many are asked for: one, or several.
+_TOO_SHORT = (
+    N_("That is right as far as it goes. Write it with 1 decimal; this is not counted as a try."),
+    N_("That is right as far as it goes. Write it with {count} decimals; this is not counted as a try."),
+)
+
 _NAMED = re.compile(r"\s*([^=:：＝;；,，\[\]]{1,60}?)\s*[=:：＝]\s*(.*)", re.DOTALL)
 #: What stands between rows, or between heads.
 _ROW_ENDS = ";；|｜&\\@"
@@ -133,10 +140,9 @@ class Exercise:
         self.graph: Graph = self.problem.graph()
         self.marker = Marker(self.problem)
         every = [step for step in self.graph.steps if step in self.marker.points]
-        self.asked, hidden = asked_at(self.graph, every, choice.stage)
+        self.asked, self.shown = asked_at(self.graph, every, choice.stage)
         self.names = Names(self.graph, self.asked)
         full = self.graph.evaluate().numbers
-        self.shown = tuple(step for step in every if step not in self.asked and step not in hidden)
         #: What stands on the screen, as it is handed to the marker: lines that are shown, and the learner's own.
         self.lines: dict[str, Answer] = {step: self._as_printed(step, full[step]) for step in self.shown}
         self.at = 0
@@ -206,7 +212,7 @@ class Exercise:
     def take(self, line: str) -> Iterator[Reply]:
         """What there is to say to a line: one of the words, a row, or an answer."""
         words = {"hint": self._hint, "show": self._show, "why": self._why, "skip": self._skip}
-        word = WORDS.get(" ".join(line.split()).casefold())
+        word = _word(line)
         if self.rows and not line.strip():
             yield from self._end_rows()
         elif word in words:
@@ -218,8 +224,7 @@ class Exercise:
 
     def _answer(self, line: str) -> Iterator[Reply]:
         named = _NAMED.fullmatch(line)
-        complaint = self._other_line(named[1]) if named is not None else None
-        text = line if named is None else named[2]
+        complaint, text = (None, line) if named is None else (self._other_line(named[1]), named[2])
         given = answer(text)
         _, heads_rows, columns = self._sizes()
         is_part = heads_rows > 1 and not any(sign in text for sign in _ROW_ENDS)
@@ -286,7 +291,7 @@ class Exercise:
         elif mark.verdict == "malformed":
             yield from _remarks(*mark.said)
         elif mark.verdict in RIGHT and self._is_short(turned):
-            yield from _remarks(_digits(self.problem.decimals_of(self.step)))
+            yield from _remarks(counted(self.problem.decimals_of(self.step), *_TOO_SHORT))
         else:
             self.tries += 1
             self._log(mark.verdict, text, tuple(dict.fromkeys(named.id for named in mark.mistakes)))
@@ -447,7 +452,7 @@ class Session:
         self.choose = choose
         self.state = state
         self.clock = clock
-        self.left = count
+        self.left = math.inf if count is None else count
         self.ended = False
         self._keep = write
         self._owed: set[str] = set()
@@ -456,7 +461,7 @@ class Session:
     def start(self) -> Iterator[Reply]:
         """The next exercise."""
         choice = self.choose(self.state, self.clock())
-        if self.left is not None and self.left <= 0 and self.exercise and choice.name != self.exercise.choice.name:
+        if self.left <= 0 and self.exercise and choice.name != self.exercise.choice.name:
             choice = choice.changed(reason=shown_reason(sorted(self._owed)))
         self.exercise = Exercise(choice, self.state.student, self._write, self.clock)
         yield from self.exercise.start()
@@ -464,18 +469,16 @@ class Session:
     def take(self, line: str) -> Iterator[Reply]:
         """What there is to say to a line: an answer, or one of the words."""
         assert self.exercise is not None
-        if WORDS.get(" ".join(line.split()).casefold()) == "quit":
+        if _word(line) == "quit":
             self.ended = True
             yield Sentence(Message("Until next time. Every line is kept."))
             return
         yield from self.exercise.take(line)
-        if not self.exercise.done:
-            return
-        if self.left is not None:
+        if self.exercise.done:
             self.left -= 1
             self.ended = self.left <= 0 and not self._owed
-        if not self.ended:
-            yield from self.start()
+            if not self.ended:
+                yield from self.start()
 
     def _write(self, entry: LogEntry) -> None:
         self._keep(entry)
@@ -486,17 +489,13 @@ class Session:
             self._owed.discard(entry.skill)
 
 
+def _word(line: str) -> str | None:
+    return WORDS.get(" ".join(line.split()).casefold())
+
+
 def _remarks(*said: Message) -> Iterator[Reply]:
     """What keeps an answer from being judged; it counts no try."""
     return (Sentence(message, "remark") for message in said)
-
-
-def _digits(places: int) -> Message:
-    if places == 1:
-        return Message("That is right as far as it goes. Write it with 1 decimal; this is not counted as a try.")
-    return Message(
-        "That is right as far as it goes. Write it with {places} decimals; this is not counted as a try.", places=places
-    )
 
 
 def _stage(stage: int) -> Message:

@@ -123,9 +123,7 @@ def test_stages_of_attention_ask_from_the_end() -> None:
     every = list(problem.points())
     assert [asked_at(graph, every, stage)[0] for stage in (1, 2, 3)] == [("O",), ("A", "O"), ("scaled", "A", "O")]
     assert asked_at(graph, every, 4)[0] == tuple(graph.steps)
-    assert asked_at(graph, every, 2)[1] == ("row_max", "shifted", "exp", "row_sum"), (
-        "nothing that gives A away is shown"
-    )
+    assert asked_at(graph, every, 2)[1] == ("scores", "scaled"), "nothing that gives A away is shown"
     assert [stage_of(graph, every, id) for id in ("O", "A", "exp")] == [1, 2, 4]
 
 
