@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from attncli import models
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import FloatArray
 from attncli.core.message import InputError, LimitError, Message, placed, unknown
 from attncli.core.record import Record
-from attncli.models.model import Argument
 from attncli.models.vocabulary import MOST, Vocabulary, printable
 from attncli.problems.reading import decoded, read_bounded
 from attncli.problems.request import Stdin
@@ -41,9 +39,6 @@ CHOICES = {
 }
 #: The learning rate where nothing is said, and at most.
 _ETA, MOST_ETA = {"adam": 0.05, "sgd": 0.2}, 1e6
-
-#: With 0 layers the model names the widths of a single head; several stand side by side.
-_BARE = {"W_Q": "heads·d_k", "W_K": "kv_heads·d_k", "W_V": "kv_heads·d_v"}
 
 
 class Spec(Record):
@@ -79,10 +74,6 @@ class Spec(Record):
     eta: float = 0.05
     seed: int = 0
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return Vocabulary.of(self.tokens, split=self.split)
-
     def encode(self, text: str) -> list[int]:
         """The ids of a text's tokens.
 
@@ -91,7 +82,7 @@ class Spec(Record):
         InputError
             A token that was not there when the training began.
         """
-        vocabulary = self.vocabulary
+        vocabulary = Vocabulary.of(self.tokens, split=self.split)
         known = set(self.tokens)
         for piece in vocabulary.cut(text):
             if piece not in known:
@@ -174,60 +165,42 @@ class Spec(Record):
         widths = 30 * self.d_model + 12 * self.heads * (self.d_k + self.d_v) + 10 * self.d_ff
         return pairs + length * (layers * widths + 8 * len(self.tokens)) + 6 * self.size()
 
-    def shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Every parameter with its shape; a vector is a single row."""
-        lengths = {
-            "vocabulary": len(self.tokens),
-            "position": self.context,
-            "d_model": self.d_model,
-            "d": self.d_model,
-            "d_out": self.d_model,
-            "d_k": self.d_k,
-            "d_v": self.d_v,
-            "heads·d_k": self.heads * self.d_k,
-            "kv_heads·d_k": self.kv_heads * self.d_k,
-            "kv_heads·d_v": self.kv_heads * self.d_v,
-            "heads·d_v": self.heads * self.d_v,
-            "d_ff": self.d_ff,
-        }
-        bare = self.layers == 0
-        for argument in models.get("gpt").takes({"layers": self.layers}):
-            if not self._uses(argument):
-                continue
-            shape = tuple(lengths[axis] for axis in argument.axes)
-            if bare and argument.name in _BARE:
-                shape = (self.d_model, lengths[_BARE[argument.name]])
-            if argument.name == "W_out" and bare and not self._has_output_projection():
-                shape = (self.d_v, shape[1])
-            yield argument.name, (1, *shape) if len(shape) == 1 else shape
+    def shapes(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Every parameter with its shape, in the order of the model's inputs; a vector is a single row."""
+        width, words = self.d_model, len(self.tokens)
+        heads = {"W_Q": self.heads * self.d_k, "W_K": self.kv_heads * self.d_k, "W_V": self.kv_heads * self.d_v}
+        output = (self.heads * self.d_v, width)
+        yield "E", (words, width)
+        if self.positions == "learned":
+            yield "P", (self.context, width)
+        if not self.layers:
+            yield from ((name, (width, size)) for name, size in heads.items())
+            if self._has_output_projection():
+                yield "W_O", output
+        for layer in (f"layer{i}." for i in range(1, self.layers + 1)):
+            yield from ((f"{layer}self.{name}", (width, size)) for name, size in heads.items())
+            yield f"{layer}self.W_O", output
+            yield from self._norm(f"{layer}norm1.")
+            if self.d_ff:
+                yield f"{layer}ffn.W_1", (width, self.d_ff)
+                yield f"{layer}ffn.W_2", (self.d_ff, width)
+                if self.activation == "swiglu":
+                    yield f"{layer}ffn.W_gate", (width, self.d_ff)
+                yield from self._norm(f"{layer}norm2.")
+        if self.layers and self.norm == "pre":
+            yield from self._norm("final.")
+        if not self.tied:
+            yield "W_out", (width if self._has_output_projection() else self.d_v, words)
+
+    def _norm(self, part: str) -> Iterator[tuple[str, tuple[int, int]]]:
+        if self.normalisation != "none":
+            yield f"{part}gamma", (1, self.d_model)
+        if self.normalisation == "layer":
+            yield f"{part}beta", (1, self.d_model)
 
     def _has_output_projection(self) -> bool:
         """Whether there are heads to be joined, or a width to be led back to that of the embeddings."""
         return self.layers > 0 or self.heads > 1 or self.tied or self.rotary
-
-    def _uses(self, argument: Argument) -> bool:
-        part, _, name = argument.name.rpartition(".")
-        if argument.kind != "matrix" or not argument.listed or name.endswith("_past") or name.startswith("b_"):
-            return False
-        if part.endswith("norm2") and not self.d_ff:
-            return False
-        if name in ("gamma", "beta"):
-            last = part != "final" or self.norm == "pre"
-            return (
-                self.layers > 0 and last and self.normalisation in (("layer", "rms") if name == "gamma" else ("layer",))
-            )
-        if part.endswith("ffn"):
-            return self.d_ff > 0 and (name != "W_gate" or self.activation == "swiglu")
-        if part:
-            return True
-        if name in ("W_Q", "W_K", "W_V"):
-            return self.layers == 0
-        uses = {
-            "W_O": self.layers == 0 and self._has_output_projection(),
-            "P": self.positions == "learned",
-            "W_out": not self.tied,
-        }
-        return uses.get(name, True)
 
 
 def diverged(step: int, eta: float) -> InputError:

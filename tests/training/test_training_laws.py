@@ -50,7 +50,7 @@ def test_writing_with_a_cache_equals_writing_without(
 ) -> None:
     spec, text = trained
     state = after(begin(spec, text), steps)
-    ids = spec.vocabulary.encode(text[: min(prompt, spec.context)])
+    ids = spec.encode(text[: min(prompt, spec.context)])
     length = max(1, min(4, spec.context + 1 - len(ids)))
     seen = list(ids)
     for number, token in enumerate(written(state, ids, length, Sampling(temperature=1.0, seed=seed))):
