@@ -152,5 +152,7 @@ FLOATING = Floating()
 
 def recording(arithmetic: Arithmetic, cells: Sequence[int]) -> Arithmetic:
     """The arithmetic, of large results in float64 one that is ready to keep so many cells of each."""
-    large = [size for size in cells if size >= _SMALL] if arithmetic is FLOATING else []
-    return Recording(sum(large)) if sum(large) >= _LARGE else arithmetic
+    if arithmetic is not FLOATING or max(cells, default=0) < _SMALL:
+        return arithmetic
+    large = sum(size for size in cells if size >= _SMALL)
+    return Recording(large) if large >= _LARGE else arithmetic

@@ -153,13 +153,15 @@ class Hand(Floating):
         return self._exact(super().matmul, (a, b), a.shape[-1], products)
 
     def sum(self, a: Value, axis: int | tuple[int, ...]) -> Value:
-        axes = {summed % a.ndim for summed in ([axis] if isinstance(axis, int) else axis)}
+        axes = (axis,) if isinstance(axis, int) else axis
 
         def terms(place: tuple[int, ...]) -> Iterable[Decimal]:
-            part = a[tuple([slice(None) if i in axes else at for i, at in enumerate(place)])]
-            return map(_read, part.ravel())
+            line: list[Any] = list(place)
+            for summed in axes:
+                line[summed] = slice(None)
+            return map(_read, a[tuple(line)].ravel())
 
-        plain, count = super().sum, math.prod(a.shape[i] for i in axes)
+        plain, count = super().sum, math.prod([a.shape[i] for i in axes])
         return self._exact(lambda x: plain(x, axis), (a,), count, terms)
 
     def add(self, a: Value, b: Value) -> Value:  # type: ignore[override]

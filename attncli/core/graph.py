@@ -139,8 +139,8 @@ class Step(Record):
         return cells
 
 
-#: Of a step: id, what computes it, operands, parameters, numbers in the result.
-Call: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Params, int]
+#: Of a step: id, what computes it, operands, parameters.
+Call: TypeAlias = tuple[str, Callable[..., Value], tuple[str, ...], Params]
 
 
 class Trace(Mapping[str, Value]):
@@ -225,7 +225,7 @@ class Graph:
         self.inputs: dict[str, Input] = {}
         self.steps: dict[str, Step] = {}
         self.bound: dict[str, Axis] = {}
-        self._calls: list[Call] = []
+        self._calls: tuple[list[Call], list[int]] = [], []
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.labels: dict[str, tuple[str, ...]] = {}
         self.notes: list[Message] = []
@@ -403,21 +403,24 @@ class Graph:
             if value.shape != shapes.get(step_id):
                 self._check_shape(step_id, value.shape)
         wanted = None if until is None else self.needed([until] if isinstance(until, str) else until, swap)
-        calls = self._calls
+        calls, cells = self._calls
         if len(calls) != len(self.steps):  # kept, because a training evaluates thousands of times
-            calls = self._calls = [(s.id, s.op.compute, s.inputs, s.params, s.cells) for s in self.steps.values()]
+            calls = [(s.id, s.op.compute, s.inputs, s.params) for s in self.steps.values()]
+            cells = [s.cells for s in self.steps.values()]
+            self._calls = calls, cells
         if wanted is not None:
             calls = [call for call in calls if call[0] in wanted]
+            cells = [self.steps[call[0]].cells for call in calls]
         values: dict[str, Value] = {}
         with arithmetic.context():
             for step_id, input in self.inputs.items():
                 if wanted is None or step_id in wanted:
                     values[step_id] = given[step_id] if step_id in given else arithmetic.constant(input.matrix)
-            xp = recording(arithmetic, [call[-1] for call in calls])
+            xp = recording(arithmetic, cells)
             round_step, replaced = xp.round_step, {*given, *swap}
             step_id = ""
             try:
-                for step_id, compute, inputs, params, _ in calls:
+                for step_id, compute, inputs, params in calls:
                     if step_id in replaced:
                         if step_id in given:
                             values[step_id] = given[step_id]

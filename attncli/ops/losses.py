@@ -59,8 +59,10 @@ MEAN_SQUARE = Op(
 
 def _weighted_sum(xp: Arithmetic, a: Value, coefficients: Value, *, ndim: int = 2) -> Value:
     """Σ a ⊙ coefficients, of `ndim` axes, as a 1×1 array."""
-    used = np.asarray(xp.plain(coefficients)) != 0  # 0 · −∞, of a hidden score that nobody asked for, is no number
-    return total(xp, xp.where(used, xp.multiply(coefficients, a), numeral(xp, 0.0)), ndim)
+    each, used = xp.multiply(coefficients, a), xp.plain(coefficients)
+    if np.count_nonzero(used) < used.size:  # 0 · −∞, of a hidden score that nobody asked for, is no number
+        each = xp.where(used != 0, each, numeral(xp, 0.0))
+    return total(xp, each, ndim)
 
 
 WEIGHTED_SUM = Op(
