@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attncli import models
+from attncli.arithmetic.hand import ROUNDINGS
 from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
 from attncli.core.message import AttnError, InputError, Message, placed, unknown
@@ -110,18 +111,6 @@ def problem_named(name: str, stdin: Stdin | None = None) -> Problem:
             word=name[:40],
         )
     return library.load(name)
-
-
-def is_problem(name: str, following: str) -> bool:
-    """Whether a word names a problem and not a step: a file, standard input, or a worked example.
-
-    A file that is called just like a step counts only where a step follows.
-    """
-    from attncli.problems import library
-
-    if name == "-" or library.find(name) is not None:
-        return True
-    return _is_file(name) and (not following.isdecimal() or not os.path.exists(name) or "." in name)  # noqa: PTH110
 
 
 def _is_file(name: str) -> bool:
@@ -243,9 +232,9 @@ def calculated(
 
 def arithmetic_of(words: Mapping[str, Any]) -> dict[str, Any]:
     """What --carry, --exact, --decimals and --rounding say, for `run`."""
-    rounding = "away" if words.get("rounding") is None else words["rounding"]
-    if rounding not in ("away", "even"):
-        raise unknown(Message("The rounding"), rounding, ["away", "even"])
+    rounding = words["rounding"]
+    if rounding not in ROUNDINGS:
+        raise unknown(Message("The rounding"), rounding, ROUNDINGS)
     if words.get("carry") and words.get("exact"):
         raise InputError("--carry rounds every step and --exact rounds none. Give one of them.")
     return {
@@ -315,7 +304,7 @@ def parts(cell: Sequence[str], options: Mapping[str, Any]) -> tuple[str | None, 
     if bracketed is not None and len(words) <= 2:
         places = [place for place in re.split(r"[\s,，]+", bracketed["cell"]) if place]
         return (first if rest else None), bracketed["step"].strip(), places
-    if rest and (is_problem(first, rest[0]) or _is_missing(first, rest, options)):
+    if rest and _is_problem(first, rest[0], options):
         return first, rest[0], rest[1:]
     if not first or any(not word for word in rest):
         raise InputError(
@@ -324,7 +313,17 @@ def parts(cell: Sequence[str], options: Mapping[str, Any]) -> tuple[str | None, 
     return None, first, rest
 
 
-def _is_missing(first: str, rest: Sequence[str], options: Mapping[str, Any]) -> bool:
-    """Whether the first word can only be meant as a problem that does not exist: nothing else says what to calculate."""
-    given = any(options.get(name) for name in ("queries", "keys", "values", "text", "set_", "model"))
-    return not given and not rest[0].isdecimal()
+def _is_problem(name: str, following: str, options: Mapping[str, Any]) -> bool:
+    """Whether a word means a problem and not a step: a file, standard input, or a worked example.
+
+    A file that is called just like a step counts only where a step follows. So does what does not exist, where nothing
+    else says what to calculate.
+    """
+    from attncli.problems import library
+
+    if name == "-" or library.find(name) is not None:
+        return True
+    if _is_file(name) and (not following.isdecimal() or not os.path.exists(name) or "." in name):  # noqa: PTH110
+        return True
+    given = any(options.get(option) for option in ("queries", "keys", "values", "text", "set_", "model"))
+    return not given and not following.isdecimal()
