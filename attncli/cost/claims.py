@@ -15,7 +15,8 @@ import numpy as np
 from attncli.core.matrix import FloatArray, as_matrix
 from attncli.core.message import Message
 from attncli.core.record import Record
-from attncli.cost.count import LATENT, ROTARY, TWO, Product, Ratio, Size, Sizes, Symbols, count, product, total
+from attncli.cost.count import TWO, Product, Ratio, Size, Sizes, Symbols, count, product, total
+from attncli.cost.published import ComparedModel
 from attncli.problems.problem import Problem
 
 
@@ -28,7 +29,7 @@ class Finding(Record):
     where : sizes at which the claim holds
     """
 
-    model: str
+    model: ComparedModel
     ratio: Ratio
     claimed: tuple[Fraction, Fraction]
     reading: Message | None = None
@@ -55,14 +56,12 @@ _LEAST, _MOST = TENTH - Fraction(1, 20), TENTH + Fraction(1, 20)
 RANK = 64
 FOLD = 16
 
-NamedSizes = tuple[str, Sizes]
 
-
-def claims(models: Mapping[str, Sequence[NamedSizes]]) -> tuple[Claim, ...]:
+def claims(models: Mapping[str, Sequence[ComparedModel]]) -> tuple[Claim, ...]:
     """The claims about each variant, with a finding for every model that it is compared at."""
 
-    def found(variant: str, examine: Callable[[str, Sizes], Iterator[Finding]]) -> tuple[Finding, ...]:
-        return tuple(finding for name, sizes in models[variant] for finding in examine(name, sizes))
+    def found(variant: str, examine: Callable[[ComparedModel], Iterator[Finding]]) -> tuple[Finding, ...]:
+        return tuple(finding for model in models[variant] for finding in examine(model))
 
     examined = (
         Claim(
@@ -106,17 +105,20 @@ def _cache(variant: str, sizes: Sizes) -> Product:
     return count(variant, sizes).cache
 
 
-def _multi_query(name: str, sizes: Sizes) -> Iterator[Finding]:
+def _multi_query(model: ComparedModel) -> Iterator[Finding]:
+    sizes = model.sizes
     heads = Fraction(sizes.heads)
-    yield Finding(name, Ratio(_cache("mha", sizes), _cache("mqa", sizes)), (heads, heads))
+    yield Finding(model, Ratio(_cache("mha", sizes), _cache("mqa", sizes)), (heads, heads))
 
 
-def _grouped(name: str, sizes: Sizes) -> Iterator[Finding]:
+def _grouped(model: ComparedModel) -> Iterator[Finding]:
+    sizes = model.sizes
     shared = Fraction(sizes.heads, sizes.kv_heads)
-    yield Finding(name, Ratio(_cache("mha", sizes), _cache("gqa", sizes)), (shared, shared))
+    yield Finding(model, Ratio(_cache("mha", sizes), _cache("gqa", sizes)), (shared, shared))
 
 
-def _tenth(name: str, sizes: Sizes) -> Iterator[Finding]:
+def _tenth(model: ComparedModel) -> Iterator[Finding]:
+    sizes = model.sizes
     # (d_c + d_h^R) / (2 n_h d_h) = share, solved for n_h.
     heads = Fraction(sizes.d_c + sizes.d_rope, 2 * sizes.d_head)
     where = Message(
@@ -125,17 +127,17 @@ def _tenth(name: str, sizes: Sizes) -> Iterator[Finding]:
         most=heads / _LEAST,
         exactly=heads / TENTH,
     )
-    yield Finding(name, Ratio(_cache("mla", sizes), _cache("mha", sizes)), (_LEAST, _MOST), where=where)
+    yield Finding(model, Ratio(_cache("mla", sizes), _cache("mha", sizes)), (_LEAST, _MOST), where=where)
 
 
-def _compressed(name: str, sizes: Sizes) -> Iterator[Finding]:
+def _compressed(model: ComparedModel) -> Iterator[Finding]:
     """Everything that “compresses” can mean, and the width at which that is 16-fold."""
 
     def at_width(reading: Message, ratio: Ratio, width: Fraction) -> Finding:
         where = Message("a factor of {fold} at a width of {width}", fold=FOLD, width=width)
-        return Finding(name, ratio, exactly, reading, where)
+        return Finding(model, ratio, exactly, reading, where)
 
-    exactly = (Fraction(FOLD), Fraction(FOLD))
+    sizes, exactly = model.sizes, (Fraction(FOLD), Fraction(FOLD))
     s, rank = Symbols(sizes), Size("r", RANK)
     keys = product(s.heads, s.d_head)
     both = keys.times(TWO)
@@ -150,35 +152,7 @@ def _compressed(name: str, sizes: Sizes) -> Iterator[Finding]:
     wide = Size(keys.symbols, keys.value)
     weights = Ratio(keys.times(s.d_model), product(rank, total(s.d_model, wide)))
     square = Message("a factor of {fold} for a square matrix of width {width}", fold=FOLD, width=2 * FOLD * RANK)
-    yield Finding(name, weights, exactly, Message("the weights W_K, as two factors"), square)
-
-
-class LatentAsGroups(Record):
-    """MLA's cache in head widths (4.5 at the paper's proportions), and in groups at which GQA caches as much (2.25).
-
-    The proportions are d_c over d_h, and d_h^R over d_h.
-    """
-
-    model: str
-    widths: Ratio
-    groups: Ratio
-    proportions: tuple[Fraction, Fraction]
-
-    @property
-    def as_published(self) -> bool:
-        """Whether these are the paper's proportions."""
-        return self.proportions == (LATENT, ROTARY)
-
-
-def latent_as_groups(name: str, sizes: Sizes) -> LatentAsGroups:
-    """How many head widths MLA caches in a layer, and the groups of GQA that cache as much."""
-    s, latent = Symbols(sizes), _cache("mla", sizes)
-    return LatentAsGroups(
-        name,
-        Ratio(latent, product(s.d_head, s.layers)),
-        Ratio(latent, _cache("mqa", sizes)),
-        (Fraction(sizes.d_c, sizes.d_head), Fraction(sizes.d_rope, sizes.d_head)),
-    )
+    yield Finding(model, weights, exactly, Message("the weights W_K, as two factors"), square)
 
 
 # MQA and MHA are GQA with one group and with a group for every head. The model `multi_head` computes all heads at once;

@@ -9,9 +9,9 @@ from typing import Any
 from attncli.core.message import InputError, Message, placed, unknown
 from attncli.core.record import Record
 from attncli.cost import published
-from attncli.cost.claims import Claim, LatentAsGroups, SameWeights, claims, latent_as_groups, on_same_weights
-from attncli.cost.count import DIMENSIONS, VARIANTS, Assumed, Count, GivenSizes, Sizes, complete, count
-from attncli.cost.published import Preset
+from attncli.cost.claims import Claim, SameWeights, claims, on_same_weights
+from attncli.cost.count import DIMENSIONS, VARIANTS, Count, GivenSizes, count
+from attncli.cost.published import NONE, ComparedModel, completed
 from attncli.problems.request import Stdin
 from attncli.problems.settings import whole_number
 
@@ -25,26 +25,6 @@ _OWN = ("d_model", "heads", "d_head")
 _DTYPES = {
     "fp32": Fraction(4), "fp16": Fraction(2), "bf16": Fraction(2), "fp8": Fraction(1), "int8": Fraction(1), "int4": Fraction(1, 2),
 }  # fmt: skip
-
-
-#: In the place of a published model where the sizes are one's own.
-_NONE = Preset("", "", "", {}, "")
-
-
-class ComparedModel(Record):
-    """A model's sizes and where they come from.
-
-    Parameters
-    ----------
-    sizes : complete
-    given : sizes that were given by hand
-    assumed : sizes that nobody gave, and the rule each was taken by
-    """
-
-    preset: Preset
-    sizes: Sizes
-    given: tuple[str, ...]
-    assumed: Assumed
 
 
 class VariantCount(Record):
@@ -81,21 +61,23 @@ class Comparison(Record):
     Parameters
     ----------
     models, entries : what is compared
-    latent : MLA's cache as groups of GQA, for every model
     claims : what is said about these variants, examined
     same : MQA and MHA as special cases of GQA, by numbers
     """
 
     models: tuple[ComparedModel, ...]
     entries: tuple[VariantCount, ...]
-    latent: tuple[LatentAsGroups, ...]
     claims: tuple[Claim, ...]
     same: SameWeights
 
     @property
     def variants(self) -> tuple[str, ...]:
         """The variants that occur, in their usual order."""
-        return tuple(variant for variant in VARIANTS if any(entry.count.variant == variant for entry in self.entries))
+        return tuple(variant for variant in VARIANTS if self.of_variant(variant))
+
+    def of_variant(self, variant: str) -> list[VariantCount]:
+        """What is compared of one variant."""
+        return [entry for entry in self.entries if entry.count.variant == variant]
 
 
 def variants_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -156,7 +138,7 @@ def models_of(names: Sequence[str], files: Sequence[str], given: GivenSizes) -> 
     """
     words = list(dict.fromkeys(word.strip().casefold() for name in names for word in name.split(",")))
     if not words and not files and any(name in given for name in _OWN):
-        return [completed(_NONE, given)]
+        return [completed(NONE, given)]
     models = [completed(published.get(word), given) for word in words or ([] if files else [PRESET])]
     models += _configured(files, given)
     if len(models) == 1 or "context" in given:
@@ -166,12 +148,6 @@ def models_of(names: Sequence[str], files: Sequence[str], given: GivenSizes) -> 
         model.changed(sizes=model.sizes.changed(context=context), assumed={**model.assumed, "context": "shortest"})
         for model in models
     ]
-
-
-def completed(preset: Preset, given: GivenSizes) -> ComparedModel:
-    """A published model, with the sizes that were given by hand in the place of its own."""
-    sizes, assumed = complete({**preset.sizes(), **given})
-    return ComparedModel(preset, sizes, tuple(given), assumed)
 
 
 def _configured(files: Sequence[str], given: GivenSizes) -> Iterator[ComparedModel]:
@@ -194,9 +170,7 @@ def comparison(models: Sequence[ComparedModel], variants: Sequence[str]) -> Comp
         for model in models
         for variant in variants or (VARIANTS if len(models) == 1 else (model.preset.variant,))
     ]
-    named = {
-        variant: [(entry.model.preset.name, entry.model.sizes) for entry in entries if entry.count.variant == variant]
-        for variant in VARIANTS
+    models_of_variant = {
+        variant: [entry.model for entry in entries if entry.count.variant == variant] for variant in VARIANTS
     }
-    latent = tuple(latent_as_groups(name, sizes) for name, sizes in named["mla"])
-    return Comparison(tuple(models), tuple(entries), latent, claims(named), on_same_weights())
+    return Comparison(tuple(models), tuple(entries), claims(models_of_variant), on_same_weights())

@@ -73,6 +73,11 @@ class Sizes(Record):
         return min(self.context, self.window) if self.window else self.context
 
     @property
+    def proportions(self) -> tuple[Fraction, Fraction]:
+        """Of MLA: its latent and its rotary part over the width of a head."""
+        return Fraction(self.d_c, self.d_head), Fraction(self.d_rope, self.d_head)
+
+    @property
     def pairs(self) -> int:
         """Pairs of a query and a key it sees, over the whole context."""
         n, seen = self.context, self.cached
@@ -276,6 +281,17 @@ class Count(Record):
     def full_cache_bytes(self) -> Fraction:
         """Bytes once the context is full."""
         return self.cache_bytes * self.sizes.cached
+
+    @property
+    def widths(self) -> Ratio:
+        """The cache in head widths of a layer; of MLA 4.5 at the paper's proportions."""
+        s = Symbols(self.sizes)
+        return Ratio(self.cache, product(s.d_head, s.layers))
+
+    @property
+    def groups(self) -> Ratio:
+        """The cache in groups at which GQA caches as much; of MLA 2.25 at the paper's proportions."""
+        return Ratio(self.cache, count("mqa", self.sizes).cache)
 
 
 def count(variant: str, sizes: Sizes) -> Count:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from attncli.core.message import InputError, Message, placed, unknown
 from attncli.core.record import Record
-from attncli.cost.count import DIMENSIONS, GivenSizes
+from attncli.cost.count import DIMENSIONS, Assumed, GivenSizes, Sizes, complete
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -107,6 +107,32 @@ def get(name: str) -> Preset:
         if preset.name == name.casefold():
             return preset
     raise unknown(Message("The preset"), name, names())
+
+
+#: In the place of a published model where the sizes are one's own.
+NONE = Preset("", "", "", {}, "")
+
+
+class ComparedModel(Record):
+    """A model's sizes and where they come from.
+
+    Parameters
+    ----------
+    sizes : complete
+    given : sizes that were given by hand
+    assumed : sizes that nobody gave, and the rule each was taken by
+    """
+
+    preset: Preset
+    sizes: Sizes
+    given: tuple[str, ...]
+    assumed: Assumed
+
+
+def completed(preset: Preset, given: GivenSizes) -> ComparedModel:
+    """A published model, with the sizes that were given by hand in the place of its own."""
+    sizes, assumed = complete({**preset.sizes(), **given})
+    return ComparedModel(preset, sizes, tuple(given), assumed)
 
 
 # A config.json.

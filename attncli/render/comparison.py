@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from attncli.core.message import N_, Listed, Message, figure
 from attncli.cost.claims import D_HEAD, D_MODEL, HEADS, TOKENS, Finding
-from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
+from attncli.cost.comparison import Comparison, VariantCount
 from attncli.cost.count import DIMENSIONS, GROUPS, LATENT, ROTARY, WIDTHS, Count, Product, Ratio
+from attncli.cost.published import ComparedModel
 from attncli.render.document import Bars, Block, Heading, ListEntry, Listing, Paragraph, Said, Tabular, TabularColumn
 
 #: Parts of a count in words.
@@ -272,19 +273,20 @@ class _Page:
             key=lambda entry: (self.comparison.models.index(entry.model), order.index(entry.count.variant)),
         )
         yield Listing(tuple(ListEntry(equation(entry.count.cache), " ".join(self._head(entry))) for entry in entries))
-        for latent in self.comparison.latent:
-            c, r = latent.proportions
+        for entry in self.comparison.of_variant("mla"):
+            c, r = entry.model.sizes.proportions
+            widths, groups = entry.count.widths, entry.count.groups
             said = Message(
                 "MLA with d_c = {c}·d_h and d_h^R = {r}·d_h caches {widths}·d_h·l ({as_widths}), as much as GQA with {groups} groups ({as_groups}).",
                 c=number(c),
                 r=number(r),
-                widths=number(latent.widths.value),
-                groups=number(latent.groups.value),
-                as_widths=in_numbers(latent.widths),
-                as_groups=in_numbers(latent.groups),
+                widths=number(widths.value),
+                groups=number(groups.value),
+                as_widths=in_numbers(widths),
+                as_groups=in_numbers(groups),
             )
-            yield Paragraph(self._about(latent.model, said))
-            if not latent.as_published:
+            yield Paragraph(self._about(entry.model, said))
+            if (c, r) != (LATENT, ROTARY):
                 paper = Message(
                     "The paper's proportions, {c} and {r}, give {widths}·d_h·l and {groups} groups.",
                     c=number(LATENT),
@@ -294,11 +296,9 @@ class _Page:
                 )
                 yield Paragraph(paper)
 
-    def _about(self, name: str, text: Said) -> Said:
+    def _about(self, model: ComparedModel, text: Said) -> Said:
         """The text behind the model's name, where there are several."""
-        if not self.several:
-            return text
-        return _after(next(model.preset.title for model in self.comparison.models if model.preset.name == name), text)
+        return _after(model.preset.title, text) if self.several else text
 
     def _claims(self) -> Iterator[Block]:
         yield Heading(Message("Common claims, checked"))

@@ -31,7 +31,8 @@ from attncli.render.view import Item, View
 
 if TYPE_CHECKING:
     from attncli.cost.claims import Claim
-    from attncli.cost.comparison import ComparedModel, Comparison, VariantCount
+    from attncli.cost.comparison import Comparison, VariantCount
+    from attncli.cost.published import ComparedModel
     from attncli.marking.explain import Named
     from attncli.marking.feedback import Marked
 
@@ -191,8 +192,12 @@ def comparison_json(comparison: Comparison, language: Language) -> str:
         "models": [_model(model) for model in comparison.models],
         "entries": [{**_entry(entry), "products": _products(entry)} for entry in comparison.entries],
         "mla_as_gqa": [
-            {"model": latent.model, "head_widths": latent.widths.value, "groups": latent.groups.value}
-            for latent in comparison.latent
+            {
+                "model": entry.model.preset.name,
+                "head_widths": entry.count.widths.value,
+                "groups": entry.count.groups.value,
+            }
+            for entry in comparison.of_variant("mla")
         ],
         "claims": [_claim(claim) for claim in comparison.claims],
         "same_weights": {
@@ -263,7 +268,7 @@ def _claim(claim: Claim) -> dict[str, object]:
         "claim": claim.text,
         "findings": [
             {
-                "model": finding.model,
+                "model": finding.model.preset.name,
                 "reading": finding.reading,
                 "formula": [finding.ratio.above.symbols, finding.ratio.below.symbols],
                 "numbers": [finding.ratio.above.value, finding.ratio.below.value],

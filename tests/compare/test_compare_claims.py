@@ -14,18 +14,18 @@ from attncli.cost.claims import (
     HEADS,
     claims,
     largest_difference,
-    latent_as_groups,
     on_same_weights,
     one_by_one,
     seeded_weights,
     together,
 )
-from attncli.cost.count import VARIANTS, Sizes, complete
+from attncli.cost.count import VARIANTS, Sizes, complete, count
+from attncli.cost.published import NONE, ComparedModel
 
 
 def found(sizes: Sizes) -> dict[str, list[tuple[Fraction, bool]]]:
     """Every claim's ratios and whether it holds."""
-    examined = claims({variant: [("", sizes)] for variant in VARIANTS})
+    examined = claims({variant: [ComparedModel(NONE, sizes, (), {})] for variant in VARIANTS})
     return {claim.id: [(one.ratio.value, one.holds) for one in claim.findings] for claim in examined}
 
 
@@ -108,8 +108,8 @@ def test_published_table_in_symbols_and_numbers() -> None:
 
 def test_other_proportions_are_told_from_the_papers() -> None:
     sizes, _ = complete({"d_model": 8, "heads": 2, "d_c": 3, "d_rope": 2})
-    latent = latent_as_groups("", sizes)
-    assert (latent.widths.value, latent.groups.value, latent.as_published) == (Fraction(5, 4), Fraction(5, 8), False)
+    latent = count("mla", sizes)
+    assert (latent.widths.value, latent.groups.value) == (Fraction(5, 4), Fraction(5, 8))
     text = " ".join(shown("mla", "--d-model", "8", "--heads", "2", "--d-c", "3", "--d-rope", "2").split())
     assert "The paper's proportions, 4 and 0.5, give 4.5·d_h·l and 2.25 groups." in text
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attncli.cost import published
-from attncli.cost.comparison import completed
 from attncli.cost.count import VARIANTS, Count, Sizes, complete, count
 
 
@@ -149,13 +148,13 @@ TOTALS: dict[str, tuple[int, int]] = {
 def test_parameters_complete_the_published_total(name: str) -> None:
     """Attention as counted and everything else make up the model, to the last parameter."""
     total, elsewhere = TOTALS[name]
-    model = completed(published.get(name), {})
+    model = published.completed(published.get(name), {})
     assert count(model.preset.variant, model.sizes).total("weights") == total - elsewhere
 
 
 def test_llama_2_7b_attention_of_one_layer() -> None:
     """Four matrices of 4096 × 4096."""
-    model = completed(published.get("llama-2-7b"), {})
+    model = published.completed(published.get("llama-2-7b"), {})
     assert one_layer(count("mha", model.sizes), "weights") == 67_108_864
 
 
@@ -172,7 +171,7 @@ PER_TOKEN = {
 
 @pytest.mark.parametrize("name", published.names())
 def test_cache_of_published_models(name: str) -> None:
-    model = completed(published.get(name), {})
+    model = published.completed(published.get(name), {})
     assert count(model.preset.variant, model.sizes).cache_bytes == PER_TOKEN[name]
 
 
