@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attncli.core.matrix import Matrix
-from attncli.core.message import InputError, Language, Message, placed, unknown
+from attncli.core.message import InputError, Language, Message, placed
 from attncli.core.record import Record
 from attncli.core.report import Report
 from attncli.models.vocabulary import printable
@@ -71,15 +71,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Experiment:
-    """The experiment of this name.
-
-    Raises
-    ------
-    InputError
-        There is none; the likely one is suggested.
-    """
-    if name not in names():
-        raise unknown(Message("The experiment"), name, names())
+    """The experiment of this name."""
     experiment: Experiment = importlib.import_module(f"{__name__}.{name}").EXPERIMENT
     return experiment
 
