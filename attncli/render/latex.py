@@ -133,12 +133,12 @@ def _displays(view: View, item: Item, block: Panel) -> Iterator[str]:
     elif item.formula:
         yield _display(f"{as_latex(item.symbol)} = {as_latex(item.formula)}")
     for rows, across in pieces:
+        values, heads = block.values[rows, across], block.columns[across]
         if len(pieces) > 1:
             yield rf"\noindent {text(view.say(_where(rows, across)))}"
         if named:
-            yield _display(_named(item, block, rows, across))
+            yield _display(_named(item, block.changed(values=values, rows=block.rows[rows], columns=heads)))
         elif len(pieces) > 1:
-            values = block.values[rows.start : rows.stop, across.start : across.stop]
             yield _display(values_latex(values, item.decimals))
 
 
@@ -146,7 +146,7 @@ def _display(formula: str) -> str:
     return f"\\[\n{formula}\n\\]"
 
 
-def _where(rows: range, columns: range) -> Message:
+def _where(rows: slice, columns: slice) -> Message:
     return Message(
         "Rows {first_row}–{last_row}, columns {first_column}–{last_column}:",
         first_row=rows.start + 1,
@@ -156,8 +156,8 @@ def _where(rows: range, columns: range) -> Message:
     )
 
 
-def _pieces(item: Item, block: Panel, named: bool) -> Iterator[tuple[range, range]]:
-    """Ranges of rows and columns that fit on a page."""
+def _pieces(item: Item, block: Panel, named: bool) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns that fit on a page."""
     count_rows, count_columns = block.values.shape
     room = _WIDTH - max(map(columns, block.rows), default=0) if named else _WIDTH
     widths = [values_width(block.values[:, j : j + 1], item.decimals) for j in range(count_columns)]
@@ -169,17 +169,16 @@ def _pieces(item: Item, block: Panel, named: bool) -> Iterator[tuple[range, rang
             right = left + 1
             while right < count_columns and sum(widths[left : right + 1]) <= room:
                 right += 1
-            yield range(top, min(top + _ROWS, count_rows)), range(left, right)
+            yield slice(top, min(top + _ROWS, count_rows)), slice(left, right)
             left = right
 
 
-def _named(item: Item, block: Panel, rows: range, columns: range) -> str:
+def _named(item: Item, block: Panel) -> str:
     """The numbers with the names of their rows and columns around them."""
-    heads = [_name(block.columns[j]) for j in columns]
-    names = [_name(block.rows[i]) for i in rows]
-    lines = [[item.latex(block.values[i, j]) for j in columns] for i in rows]
-    layout = ("r|" if any(block.rows) else "") + "r" * len(columns)
-    return _lines_of_cells("array", layout, doc.with_names(names, heads, lines, lead=any(block.rows)))
+    lines = [list(map(item.latex, row)) for row in block.values]
+    layout = ("r|" if any(block.rows) else "") + "r" * len(block.columns)
+    named = doc.with_names(map(_name, block.rows), map(_name, block.columns), lines, lead=any(block.rows))
+    return _lines_of_cells("array", layout, named)
 
 
 def _name(name: str) -> str:
