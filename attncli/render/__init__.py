@@ -1,16 +1,16 @@
 """Output formats. Rendering never computes: it says, lays out and prints what was calculated.
 
-A format is a function from a view of a run (view.py) to text, or to bytes where it is one of BINARY.
+A format is a function from a view of a run (view.py) to text or to bytes.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attncli.core.limits import MOST_EXPANDED_CELLS, MOST_EXPANDED_TERMS, MOST_SHOWN_CELLS
-from attncli.core.message import ENGLISH, Language, LimitError
+from attncli.core.message import LimitError
 
 if TYPE_CHECKING:
     from attncli.problems.problem import Run
@@ -28,7 +28,6 @@ _FORMATS: Mapping[str, tuple[str, str]] = {
 SHEETS: Mapping[str, str] = {
     ".html": "html", ".htm": "html", ".tex": "latex", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal",
 }  # fmt: skip
-BINARY = frozenset({"npz", "xlsx"})
 
 
 def formats() -> list[str]:
@@ -81,14 +80,9 @@ def check_size(run: Run, format: str, *, expand: bool) -> None:
         )
 
 
-def render(run: Run, format: str, language: Language = ENGLISH, **options: Any) -> str | bytes:
-    """A run in a format: text, or bytes where the format is binary.
-
-    Parameters
-    ----------
-    options : expand (show every cell's arithmetic), layout ("rows" or "columns"), width
-    """
+def render(run: Run, format: str) -> str | bytes:
+    """A run in a format: text, or bytes where the format is binary."""
     from attncli.render.view import view
 
-    check_size(run, format, expand=bool(options.get("expand")))
-    return printer(format)(view(run, language, **options))
+    check_size(run, format, expand=False)
+    return printer(format)(view(run))

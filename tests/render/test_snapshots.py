@@ -9,10 +9,11 @@ from rendering import written
 from syrupy.assertion import SnapshotAssertion
 
 from attncli import api
-from attncli.render import BINARY, formats, printer
+from attncli.render import formats, printer
 from attncli.render.view import View, view
 
-#: Formats that are text.
+#: Formats that are no text; all others are.
+BINARY = {"npz", "xlsx"}
 TEXTS = [name for name in formats() if name not in BINARY]
 FORMATS = ("csv", "html", "latex", "markdown")
 
