@@ -126,10 +126,6 @@ class _Reader:
         if self.take() != token:
             raise ValueError(f"formula {self.source!r}: {token} is missing")
 
-    def skip_space(self) -> None:
-        while self.peek().isspace():
-            self.take()
-
     def row(self, *ends: str) -> Row:
         """Everything up to one of `ends` (which is left there)."""
         parts: list[Formula] = []
@@ -149,7 +145,8 @@ class _Reader:
         return Scripts(base, tuple(scripts)) if scripts else base
 
     def argument(self) -> Formula:
-        self.skip_space()
+        while self.peek().isspace():
+            self.take()
         return self.atom()
 
     def atom(self) -> Formula:
@@ -197,17 +194,15 @@ class _Reader:
         name = self.raw()
         if name == "array":
             self.raw()  # how its columns are aligned
-        rows, row = [], [self.row()]
+        rows = [[self.row()]]
         while self.peek() in ("&", r"\\"):
             if self.take() == r"\\":
-                rows.append(tuple(row))
-                row = []
-            row.append(self.row())
-        rows.append(tuple(row))
+                rows.append([])
+            rows[-1].append(self.row())
         self.expect(r"\end")
         if name not in _MATRICES or self.raw() != name:
             raise ValueError(f"formula {self.source!r}: {name} is not known here")
-        return Array(name, tuple(rows))
+        return Array(name, tuple(map(tuple, rows)))
 
 
 def put_in(form: str, operands: Sequence[str]) -> str:
