@@ -1,36 +1,44 @@
 """A loss written as text, added to a graph: sum(O), O[1,1] + 2*O[1,2], 0.5*mse(O, T) + 0.01*sum(W_Q^2), -ln A[1,2].
 
-Its gradients are what the backward steps start from: one for every array that the loss looks at.
+Its gradients are what the backward steps start from: one for every array that the loss looks at. cross_entropy(logits, T)
+and nll(P, T) are as torch.nn.functional.cross_entropy and nll_loss define them: minus the logarithm of each target's
+probability, averaged over the tokens that count ("mean") or added up ("sum").
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from attncli.arithmetic import Indices
 from attncli.arithmetic.expression import FLOATS, evaluate, written
 from attncli.core.axes import show_shape
 from attncli.core.gradient import Backward, Seed, Seeds, upstream
 from attncli.core.graph import Graph, Op
 from attncli.core.matrix import Expression, Matrix
-from attncli.core.message import N_, InputError, Message, ShapeError
-from attncli.models import class_losses
+from attncli.core.message import N_, InputError, Message, unknown
 from attncli.models.loss_text import ONE, Measure, negated, plain_text, read, times
+from attncli.models.targets import Targets, class_weights, target_of
 from attncli.ops.elementwise import IDENTITY, SCALE
 from attncli.ops.losses import (
     AVERAGE,
+    BATCH_SHARE,
+    CLASS_ERROR,
     LOG_LOSS,
     LOG_SLOPE,
     MEAN_SQUARE,
+    NEGATIVE_LOG,
+    PICK,
     SQUARE_SUM,
     WEIGHTED_SUM,
     WEIGHTED_TOTAL,
     signed_sum,
 )
 from attncli.ops.rows import SUBTRACT
+from attncli.ops.softmax import softmax
 
 #: A loss with more terms, or longer numbers, stands as Σ G ⊙ O.
 _MOST_TERMS, _MOST_DIGITS = 8, 12
@@ -40,7 +48,9 @@ _LINEAR = ("entry", "sum", "mean")
 
 _TWO: Expression = ("num", "2")
 
-Targets: TypeAlias = Mapping[str, Matrix]
+_CLASSES = N_("The targets, one {row} for each token: 1 at the class that would have been right, 0 elsewhere.")
+_SOFT = N_("The targets, one {row} for each token: how probable each class should have been.")
+_WEIGHTED = N_("Minus the logarithm of every probability, weighted by how probable the class should have been.")
 
 
 def apply(graph: Graph, text: str, matrices: Targets) -> Seeds:
@@ -319,10 +329,59 @@ class _Whole:
                 logits=logits,
                 target=part.target,
             )
-        probabilities = part.name if part.kind == "nll" else _softmax_of(self.graph, part.name)
-        surprise, mean, send_back = class_losses.add(self.graph, part, self.matrices, prefix, probabilities)
-        self._result(AVERAGE, (surprise,), f"{prefix}{part.kind}", part.factor, mean=mean)
-        self._sends(part.name, part.kind, send_back)
+        reduction = part.rest[0] if part.rest else "mean"
+        if reduction not in ("mean", "sum"):
+            raise unknown(Message("How the losses are put together"), reduction, ["mean", "sum"])
+        graph, (weights, soft) = self.graph, class_weights(self.graph, part, self.matrices)
+        token, counted = graph.axes(part.name)[0], np.flatnonzero(weights.values.any(-1))
+        y = self._target(f"{prefix}Y", weights, part.name, _SOFT if soft else _CLASSES, "Y")
+        p = part.name if part.kind == "nll" else _softmax_of(graph, part.name)
+        p = p or softmax(graph, part.name, prefix=prefix, result="P", probabilities=True)
+        surprise = self._surprise(p, y, soft, counted, prefix)
+        self._result(AVERAGE, (surprise,), f"{prefix}{part.kind}", part.factor, mean=reduction == "mean")
+
+        def error(step_id: str, symbol: str) -> str:
+            if part.kind == "nll":
+                return graph.apply(LOG_SLOPE, step_id, p, y, symbol=symbol)
+            return graph.apply(CLASS_ERROR, step_id, p, y, symbol=symbol, some=len(counted) < token.size)
+
+        among = len(counted) if reduction == "mean" else 1
+        self._sends(part.name, part.kind, self._shared(error, among, part.factor, prefix))
+
+    def _surprise(self, p: str, y: str, soft: bool, counted: Indices, prefix: str) -> str:
+        """Minus the logarithm of each target's probability, of the tokens that count."""
+        graph, token = self.graph, self.graph.axes(p)[0]
+        if soft:
+            return graph.apply(LOG_LOSS, f"{prefix}surprise", p, y, symbol="s", rows=True, why=_WEIGHTED)
+        axis = token.name if len(counted) == token.size else _counted(graph, token.name, counted)
+        picked = graph.apply(PICK, f"{prefix}picked", p, y, symbol="p", count=len(counted), axes=(axis,))
+        return graph.apply(NEGATIVE_LOG, f"{prefix}surprise", picked, symbol="s")
+
+    def _shared(
+        self, error: Callable[[str, str], str], among: int, factor: Expression, prefix: str
+    ) -> Callable[[str, str], object]:
+        """The error of each token, shared among those that count where it is a mean, times the loss's factor."""
+        graph, scaled = self.graph, factor != ONE
+        if among == 1 and not scaled:
+            return error
+
+        def write(step_id: str, symbol: str) -> None:
+            last = error(f"{prefix}error", r"\Delta")
+            if among > 1:
+                shared, look = (f"{prefix}shared", r"\Delta_{mean}") if scaled else (step_id, symbol)
+                last = graph.apply(BATCH_SHARE, shared, last, symbol=look, count=among)
+            if scaled:
+                said = N_("The loss counts with its factor, and so does its gradient.")
+                graph.apply(SCALE, step_id, last, symbol=symbol, factor=written(factor), why=said)
+
+        return write
+
+
+def _counted(graph: Graph, token: str, rows: Indices) -> str:
+    """The axis of the tokens that count, called as these are."""
+    if (labels := graph.labels.get(token)) is not None:
+        graph.labels["counted"] = tuple(labels[i] for i in rows)
+    return "counted"
 
 
 def _in_front(part: Measure, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Expression]]:
@@ -355,39 +414,6 @@ def _square_slope(graph: Graph, step_id: str, base: str, symbol: str, slope: Exp
     times = N_("The slope of a square is twice its base, times the factor in front of it.")
     why = Message(shares, count=count) if count else times
     graph.apply(SCALE, step_id, base, symbol=symbol, factor=written(slope), why=why)
-
-
-def target_of(graph: Graph, part: Measure, matrices: Targets) -> str:
-    """The name of what is subtracted, which is given and fits."""
-    output, target = part.name, part.target
-    if not (target.isascii() and target.isidentifier()):
-        raise InputError(
-            "The target “{target}” is not a name. Use letters, digits and _, like “target”.", target=target[:40]
-        )
-    again = target in graph.inputs and graph.inputs[target].phase == "target"
-    if (target in graph and not again) or target in ("L", "error") or target.startswith("G_"):
-        raise InputError(
-            "The loss names “{target}” as its target, but that is part of this calculation already. Give the target a name"
-            " of its own, like target: mse({output}, target).",
-            target=target,
-            output=output,
-        )
-    if target not in matrices:
-        raise InputError(
-            "The loss names the target “{target}”, which is not given. Give it beside the loss, in [gradient] of the"
-            ' problem file ({target} = "…") or with --set {target}="…".',
-            target=target,
-        )
-    shape = matrices[target].shape
-    if shape != graph.shape(output):
-        raise ShapeError(
-            "The target {target} is {shape}, but the output {output} is {expected}. Give one target number for each entry.",
-            target=target,
-            shape=show_shape(shape),
-            output=output,
-            expected=show_shape(graph.shape(output)),
-        )
-    return target
 
 
 # --- Formulas ---------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from attncli.core.graph import Trace
 from attncli.core.matrix import FloatArray, Matrix, as_matrix
 from attncli.core.message import N_, InputError, Message
 from attncli.core.report import Column, Maps, Plot, Report, Table, Trend
-from attncli.models.class_losses import one_hot
+from attncli.models.targets import one_hot
 from attncli.models.updates import BETAS, CORRECTIONS, REMEMBERED, correction
 from attncli.problems.problem import Problem
 from attncli.training.generate import Sampling, joined, shown, softmax, written
