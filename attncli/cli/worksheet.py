@@ -100,9 +100,8 @@ def _single(out: Output, problem: "Problem", words: Words) -> int:
     if ending == ".toml":
         text = answers_text(problem)
     else:
-        asked = [one.step for one in question.asked]
-        key = key_of(marker_of(problem), asked) if words["key"] else None
-        sheet = worksheet(question, out.language, key, powers=() if words["key"] else powers_of(problem, asked))
+        key = key_of(marker_of(problem), question) if words["key"] else None
+        sheet = worksheet(question, out.language, key, powers=() if words["key"] else powers_of(question))
         text = sheet_printer(ending)([sheet]) if out.to_file else out.text(sheet.blocks, coloured=False)
     out.write(text, SHEET, "sheet.html")
     return 0

@@ -100,10 +100,9 @@ def make(job: Job, page: Callable[..., Any]) -> MadeSheet:
     """One sheet; `page(question, language, key, student=…, powers=…)` puts it on a page."""
     problem, proofs = job.drawn()
     question = question_of(problem)
-    asked = [one.step for one in question.asked]
     words = language(job.order.language)
-    sheet = page(question, words, student=job.student, powers=powers_of(problem, asked))
-    key = page(question, words, key_of(Marker(problem), asked))
+    sheet = page(question, words, student=job.student, powers=powers_of(question))
+    key = page(question, words, key_of(Marker(problem), question))
     texts = problem_text(problem), answers_text(problem, job.student)
     return MadeSheet(job.id, job.student, *texts, sheet, key, tuple(proofs))
 

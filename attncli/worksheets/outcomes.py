@@ -20,7 +20,7 @@ from attncli.marking.mark import Marker
 from attncli.marking.seeds import mixture
 from attncli.mistakes import did
 from attncli.problems.answers import Sheet, in_digits
-from attncli.problems.problem import Problem
+from attncli.problems.question import Question
 
 #: Mistakes that come to the same numbers always, or whenever some matrix is square: nobody can tell them apart.
 ALWAYS_SAME = frozenset(
@@ -250,8 +250,9 @@ class _Written(Habit):
 _WRITTEN = _Written("carried", 0)
 
 
-def key_of(marker: Marker, asked: Sequence[str]) -> dict[str, KeyLine]:
+def key_of(marker: Marker, question: Question) -> dict[str, KeyLine]:
     """The key of everything that is asked for."""
+    asked = [one.step for one in question.asked]
     chain = Chain(marker.lineage, _WRITTEN)
     right = right_lines(chain, asked)
     with np.errstate(all="ignore"):
@@ -334,16 +335,12 @@ class Powers(Record):
     power: tuple[float, ...]
 
 
-def powers_of(problem: Problem, asked: Sequence[str]) -> tuple[Powers, ...]:
-    """The table for an exercise; empty where it takes no exponentials, or those of numbers that no short table holds.
-
-    Parameters
-    ----------
-    asked : the steps that are handed in; what comes after the last of them nobody works out
-    """
-    graph = problem.graph()
+def powers_of(question: Question) -> tuple[Powers, ...]:
+    """The table for an exercise; empty where it takes no exponentials, or those of numbers that no short table holds."""
+    graph = question.graph
     places = {step: place for place, step in enumerate(graph.steps)}
-    last = max((places[step] for step in asked if step in places), default=-1)
+    # What comes after the last step that is handed in nobody works out.
+    last = max((places[one.step] for one in question.asked if one.step in places), default=-1)
     exponents = [step.inputs[0] for step in graph.steps.values() if step.op.name == "exp" and places[step.id] <= last]
     if not exponents:
         return ()

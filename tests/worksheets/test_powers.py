@@ -8,6 +8,7 @@ import pytest
 import attncli
 from attncli.arithmetic.hand import round_decimal
 from attncli.cli.main import main
+from attncli.problems.question import question_of
 from attncli.worksheets import recipes
 from attncli.worksheets.generator import draw
 from attncli.worksheets.outcomes import powers_of
@@ -20,7 +21,7 @@ def test_every_recipe_with_exponentials_has_all_that_are_needed(name):
     tables = []
     for seed in range(3):
         problem = draw(recipes.load(name), f"powers/{seed}")[0]
-        table = powers_of(problem, list(problem.marking.points))
+        table = powers_of(question_of(problem))
         assert (not table) == (name in WITHOUT)
         if table:
             known = {
@@ -37,10 +38,10 @@ def test_every_recipe_with_exponentials_has_all_that_are_needed(name):
 
 
 def test_none_where_it_would_not_help():
-    problem = draw(recipes.load("attention"), "1")[0]
-    assert powers_of(problem, ["scores", "scaled"]) == ()
+    problem = draw(recipes.load("attention"), "1", ask=["scores", "scaled"])[0]
+    assert powers_of(question_of(problem)) == ()
     odd = attncli.problem("attention", {"Q": "0.3 1", "K": "1 0; 0 1", "V": "2 0; 0 4"})
-    assert powers_of(odd, ["O"]) == ()
+    assert powers_of(question_of(odd)) == ()
 
 
 def test_what_is_printed_is_true(capfd):

@@ -5,6 +5,7 @@ import pytest
 from simulated_class import Class, as_text, from_text, sheet
 
 from attncli.marking.mark import Marker
+from attncli.problems.question import question_of
 from attncli.worksheets import recipes
 from attncli.worksheets.generator import draw
 from attncli.worksheets.outcomes import key_of
@@ -17,7 +18,7 @@ SOFTMAX = {"scaled", "masked", "row_max", "shifted", "exp", "row_sum", "A"}
 def check(name):
     problem, _ = draw(recipes.load(name), "class/right", proved=True)
     marker = Marker(problem)
-    key = key_of(marker, list(marker.points))
+    key = key_of(marker, question_of(marker.problem))
     people = list(Class(problem).people(PEOPLE, 1))
     marked = marker.mark_many([sheet(texts) for texts in people])
     assert [one.first_wrong for one in marked if not one.ok] == []
@@ -65,7 +66,7 @@ def test_a_maximum_that_is_rounded_while_its_scores_are_not():
 def test_what_is_hidden_has_one_right_number():
     problem, _ = draw(recipes.load("attention-causal"), "hidden")
     marker = Marker(problem)
-    masked = key_of(marker, list(marker.points))["masked"]
+    masked = key_of(marker, question_of(marker.problem))["masked"]
     hidden = np.isneginf(masked.values)
     assert hidden.any() and (masked.least[hidden] == masked.most[hidden]).all()
     assert np.isfinite(masked.most[~hidden]).all()
