@@ -298,15 +298,8 @@ class Output:
         """What is to be shown of a run, as the options say."""
         from attncli.render.view import view
 
-        return view(
-            run,
-            self.language,
-            expand=self.expand,
-            layout=run.problem.layout,
-            width=self.width if format in ("table", "svg") else None,
-            full=self.full,
-            lesson=lesson,
-        )
+        room = self.width if format in ("table", "svg") else None
+        return view(run, self.language, expand=self.expand, width=room, full=self.full, lesson=lesson)
 
     def show(self, run: Run, lesson: Lesson | None = None) -> None:
         """Write a run; with a lesson, as a worked example."""

@@ -45,9 +45,9 @@ class Language:
         self.words = {"row": row, "rows": rows, "column": column, "columns": columns_}
         self.words |= {name.capitalize(): word.capitalize() for name, word in self.words.items()}
 
-    def with_columns(self) -> Language:
-        """The same language for a layout with tokens as columns."""
-        return Language(self.code, self.translate, columns=True)
+    def in_layout(self, layout: str) -> Language:
+        """The same language for a layout: "rows", or "columns" with tokens as columns."""
+        return Language(self.code, self.translate, columns=True) if layout == "columns" else self
 
 
 _LINES = (N_("row"), N_("rows"), N_("column"), N_("columns"))

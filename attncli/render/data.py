@@ -25,7 +25,7 @@ from attncli.core.outputs import npz_bytes, spreadsheet_text
 from attncli.core.report import Maps, Report
 from attncli.render.document import Speaker, say_in
 from attncli.render.run import compared, notice, prompt
-from attncli.render.summary import summary
+from attncli.render.summary import remarks
 from attncli.render.text import finite, plain
 from attncli.render.view import Item, View
 
@@ -83,7 +83,7 @@ def json_text(view: View) -> str:
         "layout": view.layout,
         "inputs": [_step(item) for item in view.inputs],
         "steps": [_step(item) for item in view.steps],
-        "notes": [*view.notes, *summary(view.run)],
+        "notes": list(remarks(view.run)),
         **_verification(view),
         **_lesson(view),
     }

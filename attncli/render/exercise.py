@@ -91,7 +91,7 @@ def _given(asked: Question, view: View) -> Iterator[Block]:
 
 
 def _matrices(view: View, ids: Iterable[str]) -> Steps:
-    shown = items(view.run, tuple(ids), turned=view.layout == "columns")
+    shown = items(view.run, tuple(ids))
     return Steps(tuple(ShownStep(view, item) for item in shown), aside=True)
 
 
@@ -150,7 +150,7 @@ def part_blocks(part: Reply, exercise: Exercise, language: Language) -> Iterator
             yield _matrices(_view(exercise, language), (part.id,))
         case LineFormula():
             shown = _view(exercise, language)
-            for item in items(shown.run, part.ids, turned=shown.layout == "columns"):
+            for item in items(shown.run, part.ids):
                 yield Paragraph(f"  {item.name} = {item.formula_text or '…'}")
         case CellArithmetic():
             yield from _arithmetic(part, _view(exercise, language))
@@ -164,7 +164,7 @@ def part_blocks(part: Reply, exercise: Exercise, language: Language) -> Iterator
 def _view(exercise: Exercise, language: Language) -> View:
     """Of the numbers that the learner has so far."""
     run = _run(exercise.problem, exercise.graph, exercise.values())
-    return view(run, language, layout=exercise.problem.layout)
+    return view(run, language)
 
 
 def _run(problem: Problem, graph: Graph, numbers: Mapping[str, Value]) -> Run:
@@ -231,7 +231,7 @@ def worksheet(
     student : whose sheet it is, where that is known
     powers : a table of e^−x to print on it
     """
-    own = language.with_columns() if question.problem.layout == "columns" else language
+    own = language.in_layout(question.problem.layout)
     blocks = _Worksheet(question, own, key).blocks(student, powers)
     return Page(language.code, tuple(blocks), key is not None)
 
@@ -286,7 +286,7 @@ class _Worksheet:
 
     def given(self) -> Iterator[Grid]:
         values = {input_id: given.matrix.values for input_id, given in self.graph.inputs.items()}
-        for item in items(_run(self.problem, self.graph, values), self.question.given, turned=self.turned):
+        for item in items(_run(self.problem, self.graph, values), self.question.given):
             yield from self.grids(item.id, item.symbol, item.shape, item.panels, item.text)
 
     def powers(self, powers: Sequence[Powers]) -> Grid:
@@ -310,7 +310,7 @@ class _Worksheet:
             return number_text(value, places)
 
         values = np.zeros(self.graph.shape(one.step)) if key is None else key.values
-        panels = panels_of(values, self.graph.axes(one.step), self.graph.labels, self.turned)
+        panels = panels_of(values, self.graph.axes(one.step), self.graph.labels, turned=self.turned)
         note = f"{show_shape(one.shape)} · {self.say(_points(one.points))}"
         if len(self.question.decimals) > 1:
             note += f" · {self.say(_decimals(one.decimals))}"

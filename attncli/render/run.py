@@ -28,7 +28,7 @@ from attncli.render.document import (
     Tabular,
     TabularColumn,
 )
-from attncli.render.summary import in_full, summary
+from attncli.render.summary import in_full, remarks, summary
 from attncli.render.text import cell_name
 from attncli.render.view import Item, View
 
@@ -93,7 +93,7 @@ def shown_steps(view: View, items: Iterable[Item]) -> tuple[ShownStep, ...]:
 def ending(view: View) -> tuple[Message, ...]:
     """Notes, what to take away, and warnings of the check."""
     found = view.run.verification
-    return (*view.notes, *summary(view.run), *(found.warnings if found else ()))
+    return (*remarks(view.run), *(found.warnings if found else ()))
 
 
 # The same run on a screen, where every line counts.
@@ -187,7 +187,7 @@ def _reason(step: ShownStep, given: dict[str, str]) -> Message | None:
 
 def _closing(view: View) -> Iterator[Block]:
     found = view.run.verification
-    lines = (*view.notes, *summary(view.run))
+    lines = tuple(remarks(view.run))
     if lines or found is not None:
         yield Gap()
     for line in lines:

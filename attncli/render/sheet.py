@@ -78,7 +78,7 @@ def _title_of(problem: Problem, language: Language) -> str:
 
 def language_of(marked: Marked, language: Language) -> Language:
     """The language for a sheet, in which rows are columns where its tokens stand side by side."""
-    return language.with_columns() if marked.layout == "columns" else language
+    return language.in_layout(marked.layout)
 
 
 class _Sheet:

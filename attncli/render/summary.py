@@ -12,6 +12,12 @@ from attncli.problems.problem import Run
 from attncli.render.text import SIGNIFICANT, cell_name, is_cut, number_text
 
 
+def remarks(run: Run) -> Iterator[Message]:
+    """What the model says of itself, and what to take away."""
+    yield from run.graph.notes
+    yield from summary(run)
+
+
 def summary(run: Run) -> Iterator[Message]:
     """What to take away, from the numbers of the run."""
     output = run.graph.output

@@ -14,16 +14,9 @@ from attncli.core.message import ENGLISH, Language, Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term
 from attncli.problems.problem import Run
+from attncli.render.arithmetic import ABOUT, WHY_ABOUT, WHY_ABOUT_BY_HAND, cell_term, sign, term_text
 from attncli.render.formula import as_text, put_in
-from attncli.render.text import (
-    cell_name,
-    names,
-    number_latex,
-    number_text,
-    operands,
-    printable,
-    title_of,
-)
+from attncli.render.text import cell_name, names, number_latex, number_text, operands, printable, title_of
 
 if TYPE_CHECKING:
     from attncli.problems.lesson import Lesson
@@ -37,7 +30,7 @@ class Panel(Record):
     values : 2-D array as shown (with tokens as columns it is turned already)
     rows, columns : names
     head : its number, counted from 1, or None
-    indices : for a cell (i, j) of `values`, its index in the step's array
+    ndim : of the step's own array
     """
 
     values: Value
@@ -115,21 +108,18 @@ class View(Record):
     Parameters
     ----------
     inputs, steps : in order
-    notes : sentences
     language : of the texts
     expand : every cell's arithmetic is to be shown
-    layout : "rows" or "columns": which way tokens run
     width : characters a line may have, or None
+    full : all lines of a long matrix
     lesson, contrast : of a worked example: what it says beside its steps, and its second run
     """
 
     run: Run
     inputs: tuple[Item, ...]
     steps: tuple[Item, ...]
-    notes: tuple[Message, ...]
     language: Language
     expand: bool = False
-    layout: str = "rows"
     width: int | None = None
     full: bool = False
     lesson: Lesson | None = None
@@ -139,6 +129,11 @@ class View(Record):
         """A message in the view's language."""
         text = (message if isinstance(message, Message) else Message(message)).text(self.language)
         return "\n".join(map(printable, text.split("\n")))
+
+    @property
+    def layout(self) -> str:
+        """Which way tokens run: "rows" or "columns"."""
+        return self.run.problem.layout
 
     @property
     def is_whole(self) -> bool:
@@ -157,61 +152,52 @@ class View(Record):
         """Every cell's name and arithmetic: ("S[1,2]", "1×0 + 2×1 = 2")."""
         if item.step is None:
             return
-        for block in item.panels:
-            for i, j in np.ndindex(*block.values.shape):
-                index = block.index(i, j)
+        for panel in item.panels:
+            for i, j in np.ndindex(*panel.values.shape):
+                index = panel.index(i, j)
                 yield cell_name(item.name, index, self.layout), self.cell_arithmetic(item.id, index)
 
-    def cell_arithmetic(self, id: str, index: Index, *, open_weights: bool = True) -> str:
+    def cell_arithmetic(self, step_id: str, index: Index, *, open_weights: bool = True) -> str:
         """The arithmetic of one cell with its numbers and result; attention weights down to the powers of e."""
-        from attncli.render.arithmetic import term_text
-
-        term, result = self.term(id, index, open_weights=open_weights), self.show_cell(id, index)
+        term, result = self.term(step_id, index, open_weights=open_weights), self.show_cell(step_id, index)
         left = printable(term_text(term, self.show_cell))
         if left != result:
-            return f"{left} {self.sign(id, index, term)} {result}"
+            return f"{left} {self.sign(step_id, index, term)} {result}"
         if term.kind != "cell":
             return left
         source, place = term.place  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
         return f"{cell_name(self.symbol(source), place, self.layout)} = {result}"
 
-    def term(self, id: str, index: Index, *, open_weights: bool = True) -> Term:
+    def term(self, step_id: str, index: Index, *, open_weights: bool = True) -> Term:
         """The arithmetic of one cell: that of its own step, or with attention weights down to the powers of e."""
-        from attncli.render.arithmetic import cell_term
-
-        step, numbers = self.run.graph.steps[id], self.run.trace.numbers
+        step, numbers = self.run.graph.steps[step_id], self.run.trace.numbers
         if not open_weights or self.run.trace.arithmetic == "hand":
             return step.terms(numbers)[index]
         return cell_term(step, index, self.run.graph, numbers)
 
-    def sign(self, id: str, index: Index, term: Term) -> str:
+    def sign(self, step_id: str, index: Index, term: Term) -> str:
         """= where the numbers printed in `term` give the printed cell, else ≈."""
-        from attncli.render.arithmetic import sign
-
-        return sign(term, self.show_cell, self.show_cell(id, index), self.run.places(id))
+        return sign(term, self.show_cell, self.show_cell(step_id, index), self.run.places(step_id))
 
     def is_about(self, item: Item) -> bool:
         """Whether the arithmetic of any cell of a step is true only with digits that are not printed."""
         if item.step is None or self.run.trace.arithmetic == "exact":
             return False
-        return any(
-            self.sign(item.id, index, self.term(item.id, index)) != "=" for index in np.ndindex(*item.values.shape)
-        )
+        cells = np.ndindex(*item.values.shape)
+        return any(self.sign(item.id, index, self.term(item.id, index)) == ABOUT for index in cells)
 
     def why_about(self) -> Message:
         """Why there is a ≈ on the screen."""
-        from attncli.render.arithmetic import WHY_ABOUT, WHY_ABOUT_BY_HAND
-
         return WHY_ABOUT_BY_HAND if self.run.trace.arithmetic == "hand" else WHY_ABOUT
 
-    def show_cell(self, id: str, index: Index) -> str:
+    def show_cell(self, step_id: str, index: Index) -> str:
         """One number of a step as text."""
-        return number_text(self.run.trace.numbers[id][index], self.run.places(id))
+        return number_text(self.run.trace.numbers[step_id][index], self.run.places(step_id))
 
     def in_language(self, language: Language) -> View:
         """The same view in another language."""
         return self.changed(
-            language=language.with_columns() if self.layout == "columns" else language,
+            language=language.in_layout(self.layout),
             contrast=None if self.contrast is None else self.contrast.in_language(language),
         )
 
@@ -221,82 +207,53 @@ def view(
     language: Language = ENGLISH,
     *,
     expand: bool = False,
-    layout: str = "rows",
     width: int | None = None,
     full: bool = False,
     lesson: Lesson | None = None,
 ) -> View:
     """What is to be shown of `run`; with a lesson, of a worked example."""
-    turned = layout == "columns"
-    graph, trace = run.graph, run.trace
-    operand = operands(graph)
-    inputs = tuple(
-        _item(run, graph.inputs[id], turned, operand)
-        for id in graph.inputs
-        if id in trace.numbers and graph.inputs[id].phase == "input"
-    )
-    late = {
-        id: _item(run, graph.inputs[id], turned, operand)
-        for id in graph.inputs
-        if graph.inputs[id].phase != "input" and id in trace.numbers
-    }
-    steps = _with_late_inputs(run, late, turned, operand)
-    return View(
-        run,
-        inputs,
-        steps,
-        tuple(graph.notes),
-        language.with_columns() if turned else language,
-        expand,
-        layout,
-        width,
-        full,
-        lesson,
-        None
-        if lesson is None or lesson.contrast is None
-        else view(lesson.contrast, language, expand=expand, layout=layout, width=width, full=full),
-    )
+    given = items(run, [input_id for input_id in run.graph.inputs if input_id in run.trace.numbers])
+    inputs = tuple(item for item in given if item.phase == "input")
+    late = [item for item in given if item.phase != "input"]
+    own, other = language.in_layout(run.problem.layout), None if lesson is None else lesson.contrast
+    contrast = None if other is None else view(other, language, expand=expand, width=width, full=full)
+    return View(run, inputs, tuple(_steps(run, late)), own, expand, width, full, lesson, contrast)
 
 
-def items(run: Run, ids: Sequence[str], *, turned: bool) -> tuple[Item, ...]:
+def _steps(run: Run, late: Sequence[Item]) -> Iterator[Item]:
+    """The steps shown, a target put before the first step that uses it, an upstream gradient before the backward part."""
+    waiting = {item.id: item for item in late}
+    for step in items(run, run.shown):
+        is_back = step.phase == "backward"
+        due = [one.id for one in waiting.values() if is_back or (one.phase == "target" and one.id in step.inputs)]
+        yield from map(waiting.pop, due)
+        yield step
+    if len(run.shown) == len(run.graph.steps):
+        yield from waiting.values()
+
+
+def items(run: Run, ids: Sequence[str]) -> tuple[Item, ...]:
     """Steps or inputs of a run, ready to be shown."""
     operand = operands(run.graph)
-    return tuple([_item(run, run.graph.node(id), turned, operand) for id in ids])
+    return tuple([_item(run, run.graph.node(node_id), operand) for node_id in ids])
 
 
-def _with_late_inputs(
-    run: Run, late: dict[str, Item], turned: bool, operand: Callable[[str, str], str]
-) -> tuple[Item, ...]:
-    """The steps shown, a target put before the first step that uses it, an upstream gradient before the backward part."""
-    items: list[Item] = []
-    waiting = dict(late)
-    for id in run.shown:
-        step = run.graph.steps[id]
-        for name, item in list(waiting.items()):
-            if step.phase == "backward" or (name in step.inputs and item.phase == "target"):
-                items.append(waiting.pop(name))
-        items.append(_item(run, step, turned, operand))
-    return tuple([*items, *waiting.values()] if len(run.shown) == len(run.graph.steps) else items)
-
-
-def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, str], str]) -> Item:
-    values = run.trace.numbers[node.id]
+def _item(run: Run, node: Step | Input, operand: Callable[[str, str], str]) -> Item:
+    values, turned = run.trace.numbers[node.id], run.problem.layout == "columns"
     step = node if isinstance(node, Step) else None
     formula = numbers = ""
     if step is not None:
-        symbols = [operand(id, step.id) for id in step.inputs]
-        formula = put_in(step.formula(turned), symbols)
-        with_numbers = put_in(step.numbers() or "", symbols)
-        numbers = with_numbers if with_numbers != formula else ""
+        symbols = [operand(input_id, step.id) for input_id in step.inputs]
+        formula, numbers = put_in(step.formula(turned), symbols), put_in(step.numbers() or "", symbols)
     return Item(
         node.id,
         node.symbol,
         node.phase,
         formula,
-        numbers,
+        numbers if numbers != formula else "",
         step.inputs if step else (),
         values,
-        tuple(panels_of(values, node.axes, run.graph.labels, turned)),
+        tuple(panels_of(values, node.axes, run.graph.labels, turned=turned)),
         node.why,
         run.places(node.id),
         bool(step and step.is_attention),
@@ -305,14 +262,14 @@ def _item(run: Run, node: Step | Input, turned: bool, operand: Callable[[str, st
 
 
 def panels_of(
-    values: Value, axes: tuple[Axis, ...], labels: Mapping[str, tuple[str, ...]], turned: bool
+    values: Value, axes: tuple[Axis, ...], labels: Mapping[str, tuple[str, ...]], *, turned: bool
 ) -> Iterator[Panel]:
+    """The matrices of an array, one for each head; `turned`: with tokens as columns."""
     if values.ndim == 1:
         yield Panel(values[None, :], ("",), names(axes[0], labels), None, False, 1)
         return
     rows, columns = names(axes[-2], labels), names(axes[-1], labels)
-    heads = values if values.ndim == 3 else [values]
-    for number, head in enumerate(heads, start=1):
+    for number, head in enumerate(values if values.ndim == 3 else [values], start=1):
         own = number if values.ndim == 3 else None
         if turned:
             yield Panel(np.swapaxes(head, 0, 1), columns, rows, own, True, values.ndim)

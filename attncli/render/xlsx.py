@@ -55,7 +55,7 @@ class Workbook:
         run = view.run
         if set(run.shown) != set(run.trace.numbers) - set(run.graph.inputs):  # formulas need what they come from
             run = run.changed(shown=tuple(step.id for step in run.trace.steps))
-            view = view_of(run, view.language, layout=view.layout)
+            view = view_of(run, view.language)
         self.view = view
         self.given = changeable(run)
         self.items = [item for _, items in parts(view) for item in items]

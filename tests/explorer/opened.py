@@ -94,7 +94,7 @@ class Opened:
 
 def view_of(problem: Problem, code: str = "en", **how: Any) -> View:
     shown = {key: how.pop(key) for key in ("expand",) if key in how}
-    return view(run(problem, **how), language(code), layout=problem.layout, **shown)
+    return view(run(problem, **how), language(code), **shown)
 
 
 @cache
@@ -102,4 +102,4 @@ def example(id: str, code: str = "en", **how: Any) -> str:
     """The page of a worked example, with its question, its printed numbers and what to notice."""
     problem = library.load(id)
     found = run(problem, **how)
-    return str(explorer.page(view(found, language(code), layout=problem.layout, lesson=lesson_of(problem))))
+    return str(explorer.page(view(found, language(code), lesson=lesson_of(problem))))

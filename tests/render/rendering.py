@@ -125,8 +125,9 @@ def calculated(name: str) -> Run:
 
 
 @cache
-def make_view(name: str, language: Language = ENGLISH, **options: Any) -> View:
-    return view(calculated(name), language, **options)
+def make_view(name: str, language: Language = ENGLISH, *, layout: str = "rows", **options: Any) -> View:
+    run = calculated(name)
+    return view(run.changed(problem=run.problem.changed(layout=layout)), language, **options)
 
 
 _TEXTS: dict[tuple[str, int], Any] = {}

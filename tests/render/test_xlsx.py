@@ -32,7 +32,7 @@ REQUIRED = "ATTNCLI_SKIP_NOTHING"
 
 
 def shown(problem: Problem, code: str = "en", **how: object) -> View:
-    return view(run(problem, **how), language(code), layout=problem.layout)  # type: ignore[arg-type]
+    return view(run(problem, **how), language(code))  # type: ignore[arg-type]
 
 
 def cells(data: bytes) -> dict[str, tuple[str | None, str | None]]:
