@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -44,8 +43,6 @@ _PHASES = {
     "backward": N_("Backward: from the loss back to every input"),
     "update": N_("Update: one step of learning"),
 }
-#: Given arrays that stand among the steps belong to the part that uses them.
-_PART = {"upstream": "backward", "target": "forward"}
 
 
 def page(view: View, *remarks: Message) -> Iterator[Block]:
@@ -74,13 +71,13 @@ def parts(view: View) -> Iterator[tuple[Message, list[Item]]]:
     """The inputs, and the steps by part: a heading and its steps, in order."""
     if view.inputs:
         yield INPUTS, list(view.inputs)
-    for phase, items in groupby(_with_part(view.steps), key=lambda pair: pair[0]):
-        yield Message(_PHASES[phase]), [item for _, item in items]
+    for phase, items in groupby(view.steps, _phase):
+        yield Message(_PHASES[phase]), list(items)
 
 
-def _with_part(items: Iterable[Item]) -> Iterator[tuple[str, Item]]:
-    for item in items:
-        yield _PART.get(item.phase, item.phase), item
+def _phase(item: Item) -> str:
+    """The part a step belongs to; a given array among them, to the part that uses it."""
+    return {"upstream": "backward", "target": "forward"}.get(item.phase, item.phase)
 
 
 def shown_steps(view: View, items: Iterable[Item]) -> tuple[ShownStep, ...]:
@@ -115,14 +112,13 @@ def screen(view: View, *, titled: bool = True) -> Iterator[Block]:
 def screens(view: View, *, titled: bool = True) -> Iterator[Iterator[Block]]:
     """The same in pieces that can be shown one after another: the beginning, every step, the ending."""
     yield _beginning(view, titled=titled)
-    part = ""
     given: dict[str, str] = {}
     opened = opened_parts(view.steps) if view.is_whole else {}
-    for step in shown_steps(view, view.steps):
-        own = _PART.get(step.item.phase, step.item.phase)
-        headings = Message(_PHASES[own]) if own != part else None, opened.get(step.item.id)
-        yield _one_step(step.changed(why=_reason(step, given)), *headings)
-        part = own
+    for phase, steps in groupby(shown_steps(view, view.steps), lambda step: _phase(step.item)):
+        heading: Message | None = Message(_PHASES[phase])
+        for step in steps:
+            yield _one_step(step.changed(why=_reason(step, given)), heading, opened.get(step.item.id))
+            heading = None
     yield _closing(view)
 
 
@@ -249,24 +245,13 @@ _KNOWN = {
 
 def opened_parts(items: tuple[Item, ...]) -> dict[str, Message]:
     """By step id: what to say above it, because a part of the model begins there on the way forward."""
+    forward = [item for item in items if item.phase in ("forward", "target")]
     out: dict[str, Message] = {}
-    part = ""
-    for item in items:
-        own = part_of(item.id)
-        if item.phase not in ("forward", "target") or own == part:
-            continue
-        part = own
-        said = _about(own.removesuffix("."))
-        if said is not None:
-            out[item.id] = said
+    for own, (first, *_) in groupby(forward, lambda item: part_of(item.id).removesuffix(".")):
+        kind = own.rpartition(".")[2].rstrip("0123456789")
+        if kind in _KNOWN:
+            out[first.id] = Message(_KNOWN[kind], part=own)
     return out
-
-
-def _about(part: str) -> Message | None:
-    kind = re.sub(r"[0-9]+$", "", part.rpartition(".")[2])
-    if kind not in _KNOWN:
-        return None
-    return Message(_KNOWN[kind], part=part)
 
 
 # A worked example.
@@ -344,11 +329,9 @@ def _checked(checked: PrintedCheck) -> Iterator[ListEntry]:
     numbers = "; ".join(line.strip() for line in checked.printed.strip().splitlines())
     line = f"{'✓' if checked.ok else '✗'} {checked.step}: {numbers}"
     tone = "right" if checked.ok else "wrong"
-    if checked.how != "rounded" or not checked.ok:
-        how = Message(_HOW.get(checked.how, _WRONG))
-        yield ListEntry(Message("{line}  ({how})", line=line, how=how), tone=tone)
-    else:
-        yield ListEntry(Message("{line}", line=line), tone=tone)
+    how = Message(_HOW.get(checked.how, _WRONG))
+    is_plain = checked.how == "rounded" and checked.ok
+    yield ListEntry(line if is_plain else Message("{line}  ({how})", line=line, how=how), tone=tone)
     if checked.message is not None:
         yield ListEntry(checked.message)
 
@@ -374,13 +357,7 @@ _INDENT, _ROOM = 4, 16
 
 
 def tree(
-    view: View,
-    step_id: str,
-    index: Index,
-    depth: int | None,
-    *,
-    width: int,
-    further: Callable[[str], str] | None = None,
+    view: View, step_id: str, index: Index, depth: int | None, width: int, further: Callable[[str], str] | None = None
 ) -> Iterator[Block]:
     """The tree of one cell, why there is a ≈ in it, and what was left out.
 
