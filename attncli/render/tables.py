@@ -9,7 +9,7 @@ from attncli.core.message import Message
 from attncli.core.record import Record
 from attncli.locale.fit import NO_BREAK, columns, fitted, padded, wrap
 from attncli.render.document import Marks, Paragraph, Said, ShownStep, Speaker
-from attncli.render.text import aligned, cell_name, number_text
+from attncli.render.text import aligned, cell_name, number_text, shortened
 from attncli.render.view import Panel
 
 #: A line: texts, and how each of them looks, in Rich's words.
@@ -112,14 +112,16 @@ def _widths(group: list[TextColumn], room: int) -> list[int]:
     return widths
 
 
-def groups(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+def groups(widths: Sequence[int], room: int, gap: int = len(GAP)) -> Iterator[list[int]]:
     """Which of these stand side by side, a gap before each of them, in so many columns; at least one."""
     group: list[int] = []
+    taken = 0
     for i, width in enumerate(widths):
-        if group and sum(widths[j] + len(GAP) for j in group) + len(GAP) + width > room:
+        if group and taken + gap + width > room:
             yield group
-            group = []
+            group, taken = [], 0
         group.append(i)
+        taken += gap + width
     yield group
 
 
@@ -130,14 +132,6 @@ def right(text: str, width: int) -> str:
 # A matrix in a frame.
 
 
-class MatrixColumn(Record):
-    """A column of numbers as text: its name, its cells, and the width that holds both."""
-
-    name: str
-    cells: list[str]
-    width: int
-
-
 class ShownMatrix:
     """A matrix of a step on a screen, in a frame with the names of its rows and columns."""
 
@@ -145,10 +139,10 @@ class ShownMatrix:
         self.room = room
         self.step = step
         self.panel = panel
-        rows, across = panel.values.shape
-        self.rows = self._shown(rows)
-        self.names = [self._name(name) for name in panel.rows[: self.rows]]
-        self.columns = [self._column(j) for j in range(self._shown(across))]
+        rows, across = map(self._shown, panel.values.shape)
+        self.names = [self._name(name) for name in panel.rows[:rows]]
+        self.columns = [self._column(j, rows) for j in range(across)]
+        self.widths = [columns(column[0]) for column in self.columns]
         self.name_width = max(map(columns, self.names), default=0)
         #: Characters of the frame: "│ " + names + " │ " + numbers + " │".
         self.frame = self.name_width + 7 if self.name_width else 4
@@ -159,81 +153,73 @@ class ShownMatrix:
     def _name(self, name: str) -> str:
         """A row's or column's name; a very long one is cut, so that the numbers keep their room."""
         text, most = fitted(name, self.room.encoding), max(8, self.room.width // 4)
-        if columns(text) <= most:
-            return text
-        while columns(text) > most - 3:
-            text = text[:-1]
-        return text.rstrip() + "..."
+        return text if columns(text) <= most else shortened(name, most - 3, self.room.encoding).rstrip() + "..."
 
-    def _column(self, j: int) -> MatrixColumn:
-        texts = [number_text(value, self.step.item.decimals) for value in self.panel.values[: self.rows, j]]
-        cells = aligned([fitted(text, self.room.encoding) for text in texts])
-        name = self._name(self.panel.columns[j])
-        return MatrixColumn(name, cells, max(map(columns, [name, *cells])))
+    def _column(self, j: int, rows: int) -> list[str]:
+        """The name of a column and its numbers, all of one width."""
+        texts = [number_text(value, self.step.item.decimals) for value in self.panel.values[:rows, j]]
+        cells = [self._name(self.panel.columns[j]), *aligned([fitted(text, self.room.encoding) for text in texts])]
+        width = max(map(columns, cells))
+        return [right(cell, width) for cell in cells]
 
     @property
     def natural_width(self) -> int:
         """Characters the matrix takes side by side with others."""
-        return self.frame + sum(column.width + len(GAP) for column in self.columns) - len(GAP)
+        return self.frame + sum(self.widths) + len(GAP) * (len(self.widths) - 1)
 
     def lines(self, width: int) -> Iterator[StyledLine]:
         """As many columns a frame as fit the screen; one number a line where even one does not fit."""
         if self.panel.head is not None:
             yield from folded([(self.room.fit(Message("head {number}", number=self.panel.head)), "dim")], width)
         room = self.room.width - self.frame
-        if self.columns and max(column.width for column in self.columns) > room:
+        if self.columns and max(self.widths) > room:
             yield from self._one_a_line(width)
         elif self.columns:
-            for group in groups([column.width for column in self.columns], room + len(GAP)):
+            for group in groups(self.widths, room + len(GAP)):
                 yield from self._framed(group)
-        if (self.rows, len(self.columns)) != self.panel.values.shape:
+        if (len(self.names), len(self.columns)) != self.panel.values.shape:
             yield from folded([(self.room.fit(self._cut()), "yellow")], width)
 
     def _framed(self, group: list[int]) -> Iterator[StyledLine]:
         top, middle, bottom, side = _FRAME if self.room.encoding.startswith("utf") else _ASCII_FRAME
         shown = [self.columns[j] for j in group]
-        widths = [self.name_width] * bool(self.name_width) + [sum(one.width + len(GAP) for one in shown) - len(GAP)]
+        numbers_width = sum(self.widths[j] + len(GAP) for j in group) - len(GAP)
+        widths = [self.name_width, numbers_width] if self.name_width else [numbers_width]
 
         def rule(signs: str) -> StyledLine:
             left, line, between, right = tuple(signs)
             return [(left + between.join(line * (wide + 2) for wide in widths) + right, "")]
 
-        def row(name: str, numbers: StyledLine, style: str = "") -> StyledLine:
+        def row(name: str, numbers: StyledLine) -> StyledLine:
             lead = [(side, ""), (f" {padded(name, self.name_width)} ", "dim")] if self.name_width else []
             return [*lead, (f"{side} ", ""), *numbers, (f" {side}", "")]
 
         yield rule(top)
-        if any(one.name for one in shown):
-            yield row("", [(GAP.join(right(one.name, one.width) for one in shown), "dim")])
+        if any(self.panel.columns[j] for j in group):
+            yield row("", [(GAP.join(column[0] for column in shown), "dim")])
             yield rule(middle)
         for i, name in enumerate(self.names):
-            yield row(name, self._numbers(i, group))
+            numbers = [part for j in group for part in ((GAP, ""), (self.columns[j][i + 1], self._shade(i, j)))]
+            yield row(name, numbers[1:])
         yield rule(bottom)
 
-    def _numbers(self, i: int, group: list[int]) -> StyledLine:
-        """A line of numbers; attention weights have a background where there is colour."""
-        cells = [right(self.columns[j].cells[i], self.columns[j].width) for j in group]
-        if not (self.room.colour and self.step.item.weights):
-            return [(GAP.join(cells), "")]
-        line = StyledLine()
-        for cell, j in zip(cells, group, strict=True):
-            share = float(self.panel.values[i, j])
-            shade = SHADES[min(len(SHADES) - 1, 1 + int(share * (len(SHADES) - 1)))] if share > 0 else ""
-            line += [*([(GAP, "")] if line else []), (cell, shade)]
-        return line
+    def _shade(self, i: int, j: int) -> str:
+        """The background of an attention weight where there is colour."""
+        share = float(self.panel.values[i, j]) if self.room.colour and self.step.item.weights else 0.0
+        return SHADES[min(len(SHADES) - 1, 1 + int(share * (len(SHADES) - 1)))] if share > 0 else ""
 
     def _one_a_line(self, width: int) -> Iterator[StyledLine]:
-        for i in range(self.rows):
+        for i in range(len(self.names)):
             for j, column in enumerate(self.columns):
                 name = cell_name(self.step.item.name, self.panel.index(i, j), self.step.view.layout)
-                text = fitted(f"{name} = ", self.room.encoding) + column.cells[i].strip()
+                text = fitted(f"{name} = ", self.room.encoding) + column[i + 1].strip()
                 yield from folded([(text, "")], width)
 
     def _cut(self) -> Message:
         rows, across = self.panel.values.shape
         return Message(
             "Shown: {shown_rows} of {all_rows} rows and {shown_columns} of {all_columns} columns. All of it: --full.",
-            shown_rows=self.rows,
+            shown_rows=len(self.names),
             all_rows=rows,
             shown_columns=len(self.columns),
             all_columns=across,
@@ -264,17 +250,11 @@ def marked_lines(marks: Marks, width: int) -> Iterator[MarkedRow | Paragraph]:
     if max((len(column[0]) for column in columns), default=0) > max(width - 4, _LEAST_ROOM):
         yield from _cell_by_cell(marks)
         return
-    start = 0
-    while start < len(columns):
-        stop, room = start, width - 3
-        while stop < len(columns) and (stop == start or room >= len(columns[stop][0]) + 1):
-            room -= len(columns[stop][0]) + 1
-            stop += 1
-        if start or stop < len(columns):
-            yield Paragraph(Message("{Columns} {first} to {last}:", first=start + 1, last=stop), "aside")
+    for group in groups([len(column[0]) for column in columns], width - 3, gap=1):
+        if len(group) < len(columns):
+            yield Paragraph(Message("{Columns} {first} to {last}:", first=group[0] + 1, last=group[-1] + 1), "aside")
         for i, wrong in enumerate(marks.wrong):
-            yield MarkedRow(tuple(f" {column[i]}" for column in columns[start:stop]), wrong[start:stop])
-        start = stop
+            yield MarkedRow(tuple(f" {columns[j][i]}" for j in group), tuple(wrong[j] for j in group))
 
 
 def _cell_by_cell(marks: Marks) -> Iterator[Paragraph]:

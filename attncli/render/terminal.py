@@ -249,26 +249,19 @@ class Screen(Room):
 
     def side_by_side(self, steps: Sequence[ShownStep]) -> Iterator[StyledLine]:
         """Steps next to each other as long as they fit."""
-        row: list[tuple[int, ShownStep]] = []
+        widths = []
         for step in steps:
-            widths = (matrix.natural_width for matrix in self.matrices(step))
-            width = min(self.width, max(wide_of(self.step_heading(step)), *widths))
-            if row and sum(wide + len(_BETWEEN) for wide, _ in row) + width > self.width:
-                yield from self.row(row)
-                row = []
-            row.append((width, step))
-        if row:
-            yield from self.row(row)
-
-    def row(self, row: list[tuple[int, ShownStep]]) -> Iterator[StyledLine]:
-        if len(row) == 1:
-            yield from self.step(row[0][1], self.width)
-            return
-        for lines in zip_longest(*(self.step(step, width) for width, step in row), fillvalue=StyledLine()):
-            together = StyledLine()
-            for (width, _), line in zip(row, lines, strict=True):
-                together += [*line, (" " * (width - wide_of(line)) + _BETWEEN, "")]
-            yield together
+            wide = (wide_of(self.step_heading(step)), *(matrix.natural_width for matrix in self.matrices(step)))
+            widths.append(min(self.width, max(wide)))
+        for group in groups(widths, self.width + len(_BETWEEN), len(_BETWEEN)):
+            if len(group) == 1:
+                yield from self.step(steps[group[0]], self.width)
+                continue
+            for lines in zip_longest(*(self.step(steps[j], widths[j]) for j in group), fillvalue=StyledLine()):
+                together = StyledLine()
+                for j, line in zip(group, lines, strict=True):
+                    together += [*line, (" " * (widths[j] - wide_of(line)) + _BETWEEN, "")]
+                yield together
 
     # A marked sheet, and the tree of a number.
 
@@ -360,11 +353,10 @@ class Screen(Room):
 
     def column(self, table: Tabular, j: int) -> TextColumn:
         texts = [self.short(row[j]) for row in table.rows]
-        is_number = table.columns[j].is_number
-        texts = aligned(texts) if is_number else texts
-        wide = max(map(columns, texts), default=0)
-        cells = [right(text, wide) if is_number else padded(text, wide) for text in texts]
-        return TextColumn(" ".join(map(self.fit, table.columns[j].head)), cells, is_number)
+        column = table.columns[j]
+        return TextColumn(
+            " ".join(map(self.fit, column.head)), aligned(texts) if column.is_number else texts, column.is_number
+        )
 
     def short(self, cell: Said | Symbol) -> str:
         return shortened(cell, _LONGEST_CELL, self.encoding) if isinstance(cell, str) else self.cell(cell)
