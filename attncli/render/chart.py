@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
-from typing import Any, TextIO
+from typing import TextIO, TypeVar
 
 from attncli.core.message import Language, Message, figure
 from attncli.core.record import Record
@@ -106,10 +106,10 @@ def plot(part: Plot, width: int, height: int, ends: tuple[str, str], encoding: s
     """
     sign = _signs(encoding)
     across = [_on(x, part.log_x) for x in part.x]
-    lines = [
-        [(x, y) for x, value in zip(across, trend.values, strict=True) if _are_finite(x, y := _on(value, part.log_y))]
-        for trend in part.trends
-    ]
+    lines = []
+    for trend in part.trends:
+        points = zip(across, (_on(value, part.log_y) for value in trend.values), strict=True)
+        lines.append([point for point in points if all(map(math.isfinite, point))])
     seen = [y for line in lines for _, y in line] or [0.0]
     bottom = min(seen) if part.low is None else _on(part.low, part.log_y)
     top = _above(max(seen) if part.high is None else _on(part.high, part.log_y), bottom)
@@ -240,10 +240,6 @@ def _filled(value: float, bottom: float, top: float, steps: int) -> int:
     return max(1, round(steps * _share(min(value, top), bottom, top)))
 
 
-def _are_finite(*values: float) -> bool:
-    return all(map(math.isfinite, values))
-
-
 def _on(value: float, log: bool) -> float:
     """A number's place on an axis; NaN where it has none."""
     if log:
@@ -322,11 +318,12 @@ def _bar(start: float, stop: float, room: int, sign: Signs) -> str:
 
 #: Seconds between two pictures, and lines of the curve.
 _EVERY, _CURVE = 0.1, 10
+Result = TypeVar("Result")
 
 
 def counting(
-    results: Iterator[dict[str, Any]], file: TextIO, stack: ExitStack, done: int, total: int | None
-) -> Iterator[dict[str, Any]]:
+    results: Iterator[Result], file: TextIO, stack: ExitStack, done: int, total: int | None
+) -> Iterator[Result]:
     """The same results, counted on the screen as they go by.
 
     Parameters

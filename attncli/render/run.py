@@ -45,12 +45,12 @@ _PHASES = {
 }
 
 
-def page(view: View, *remarks: Message) -> Iterator[Block]:
+def page(view: View, *own: Message) -> Iterator[Block]:
     """A run for a format that is read as a page.
 
     Parameters
     ----------
-    remarks : on the format's own layout, behind the notes
+    own : of the format, on its layout; behind the notes
     """
     yield Heading(view.title(), 1)
     for said in (prompt(view), source(view)):
@@ -59,7 +59,7 @@ def page(view: View, *remarks: Message) -> Iterator[Block]:
     for title, items in parts(view):
         yield Heading(title)
         yield Steps(shown_steps(view, items), aside=title is INPUTS)
-    notes = [*ending(view), *remarks]
+    notes = [*ending(view), *own]
     if notes:
         yield Heading(NOTES)
         yield Listing(tuple(map(ListEntry, notes)))

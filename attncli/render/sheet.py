@@ -100,7 +100,7 @@ class _Sheet:
     def blocks(self, *, score_first: bool) -> Iterator[Block]:
         marked = self.marked
         title = _title_of(marked.problem, self.language)
-        points, most = points_text(float(marked.score)), points_text(float(marked.max_score))
+        points, most = points_text(marked.score), points_text(marked.max_score)
         score = self.line(Message("Points: {score} of {most}", score=points, most=most), "strong")
         yield Heading(_clean(f"{title} · {marked.student}" if marked.student else title), 1)
         if score_first:
@@ -151,7 +151,7 @@ class _Sheet:
     def verdict(self, step: StepMark) -> StepVerdict:
         """A sign, the verdict in words with the points, and what there is to say."""
         mark, tone, words = _MARKS[step.verdict]
-        points = f"  {points_text(float(step.points))}/{points_text(float(step.max_points))}" if step.max_points else ""
+        points = f"  {points_text(step.points)}/{points_text(step.max_points)}" if step.max_points else ""
         return StepVerdict(mark, tone, _clean(step.id), f"{self.say(words)}{points}", tuple(self.body(step)))
 
     def body(self, step: StepMark) -> Iterator[Paragraph | Marks]:

@@ -48,26 +48,27 @@ def in_full(run: Run) -> Iterator[Message]:
 
 
 def _carried(run: Run) -> Iterator[Message]:
-    """Where carrying rounded values changes a printed digit."""
+    """The first cell where carrying rounded values changes a printed digit."""
     if run.full is None:
         yield from in_full(run)
         return
-    for id in run.shown:
-        carried, full = run.trace.numbers[id], run.full.numbers[id]
+    for step_id in run.shown:
+        carried, full, places = run.trace.numbers[step_id], run.full.numbers[step_id], run.places(step_id)
         for index in np.ndindex(carried.shape):
-            ours, theirs = (number_text(v[index], run.places(id)) for v in (carried, full))
-            if _filled(ours) != _filled(theirs):
+            ours, theirs = number_text(carried[index], places), number_text(full[index], places)
+            if _number(ours) != _number(theirs):
                 yield Message(
                     "{cell} is {carried} here because rounded values were carried on; in full precision it is {full}."
                     " Both are right answers on paper.",
-                    cell=cell_name(id, index, run.problem.layout),
+                    cell=cell_name(step_id, index, run.problem.layout),
                     carried=ours,
                     full=theirs,
                 )
                 return
 
 
-def _filled(text: str) -> float | str:
+def _number(text: str) -> float | str:
+    """A printed number, which may have more zeros than it needs; else the text."""
     try:
         return float(text)
     except ValueError:
@@ -76,29 +77,20 @@ def _filled(text: str) -> float | str:
 
 def _lost(run: Run) -> Iterator[Message]:
     """Rows without a value, and how they lost it: 0/0, or ∞/∞."""
-    for id in run.shown:
-        step = run.graph.steps[id]
-        values = run.trace.numbers[id]
+    for step_id in run.shown:
+        step, values = run.graph.steps[step_id], run.trace.numbers[step_id]
         if not step.is_attention or values.dtype != np.float64 or not np.isnan(values).any():
             continue
-        totals = run.trace.numbers[step.inputs[1]]
-        without = np.isnan(values).any(axis=-1, keepdims=True)
-        for lost, why in (
-            (
-                without & (totals == 0),
-                N_(
-                    "{Row} {which}: lost. Every e^x there became 0, so the sum is 0, and 0/0 has no value (NaN)."
-                    " The maximum that was subtracted is far above everything visible."
-                ),
-            ),
-            (
-                without & np.isinf(totals),
-                N_(
-                    "{Row} {which}: lost. e^x has grown to ∞ there, and ∞/∞ has no value (NaN)."
-                    " Subtracting each {row}'s maximum first prevents it."
-                ),
-            ),
-        ):
+        totals, without = run.trace.numbers[step.inputs[1]], np.isnan(values).any(axis=-1, keepdims=True)
+        empty = N_(
+            "{Row} {which}: lost. Every e^x there became 0, so the sum is 0, and 0/0 has no value (NaN)."
+            " The maximum that was subtracted is far above everything visible."
+        )
+        endless = N_(
+            "{Row} {which}: lost. e^x has grown to ∞ there, and ∞/∞ has no value (NaN)."
+            " Subtracting each {row}'s maximum first prevents it."
+        )
+        for lost, why in ((without & (totals == 0), empty), (without & np.isinf(totals), endless)):
             rows = sorted({int(index[-2]) + 1 for index in np.argwhere(lost)})
             if rows:
                 yield Message(why, which=Listed(rows))
@@ -126,29 +118,27 @@ def _not_finite(run: Run) -> Iterator[Message]:
 
 def _beyond(run: Run) -> Iterator[Message]:
     """More decimals asked for than a float64 holds."""
-    for id in run.shown:
-        values = run.trace.numbers[id]
-        if values.dtype == np.float64 and is_cut(values, run.places(id)):
-            yield Message(
-                "Numbers are shown to {digits} significant digits: a float64 holds no more, and rounding on the way may"
-                " have cost some of those. For exact results: --exact.",
-                digits=SIGNIFICANT,
-            )
-            return
+    shown = ((run.trace.numbers[step_id], run.places(step_id)) for step_id in run.shown)
+    if any(values.dtype == np.float64 and is_cut(values, places) for values, places in shown):
+        yield Message(
+            "Numbers are shown to {digits} significant digits: a float64 holds no more, and rounding on the way may"
+            " have cost some of those. For exact results: --exact.",
+            digits=SIGNIFICANT,
+        )
 
 
 def _tiny(run: Run) -> Iterator[Message]:
-    """Numbers that are not 0 but look like it."""
-    for id in run.shown:
-        values = run.trace.numbers[id]
+    """The first step whose numbers are not 0 but look like it."""
+    for step_id in run.shown:
+        values, places = run.trace.numbers[step_id], run.places(step_id)
         if values.dtype != np.float64 or not values.size:
             continue
         small = np.abs(values[(values != 0) & np.isfinite(values)])
-        if small.size and small.max() < 0.5 * 10.0 ** -run.places(id) and run.is_not_zero(id):
+        if small.size and small.max() < 0.5 * 10.0**-places and run.is_not_zero(step_id):
             yield Message(
                 "{id} is not 0, only too small for {places} decimals. See more with --decimals {more}.",
-                id=id,
-                places=run.places(id),
+                id=step_id,
+                places=places,
                 more=min(15, int(np.ceil(-np.log10(small.max()))) + 3),
             )
             return

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import numpy as np
 
@@ -205,7 +206,6 @@ def _is_decimal(text: str) -> bool:
     return text.lstrip("-").replace(".", "", 1).isdigit()
 
 
-def points_text(value: float) -> str:
+def points_text(value: float | Fraction) -> str:
     """Points without needless zeros: 2, 0.5, 1.33."""
-    text = f"{value:.2f}"
-    return text.rstrip("0").rstrip(".")
+    return f"{float(value):.2f}".rstrip("0").rstrip(".")
