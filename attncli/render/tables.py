@@ -199,14 +199,16 @@ class ShownMatrix:
             yield row("", [(GAP.join(column[0] for column in shown), "dim")])
             yield rule(middle)
         for i, name in enumerate(self.names):
-            numbers = [part for j in group for part in ((GAP, ""), (self.columns[j][i + 1], self._shade(i, j)))]
-            yield row(name, numbers[1:])
+            yield row(name, self._numbers(i, group))
         yield rule(bottom)
 
-    def _shade(self, i: int, j: int) -> str:
-        """The background of an attention weight where there is colour."""
-        share = float(self.panel.values[i, j]) if self.room.colour and self.step.item.weights else 0.0
-        return SHADES[min(len(SHADES) - 1, 1 + int(share * (len(SHADES) - 1)))] if share > 0 else ""
+    def _numbers(self, i: int, group: list[int]) -> StyledLine:
+        """A line of numbers; attention weights have a background where there is colour."""
+        cells = [self.columns[j][i + 1] for j in group]
+        if not (self.room.colour and self.step.item.weights):
+            return [(GAP.join(cells), "")]
+        shades = (_shade(float(self.panel.values[i, j])) for j in group)
+        return [part for shaded in zip(cells, shades, strict=True) for part in ((GAP, ""), shaded)][1:]
 
     def _one_a_line(self, width: int) -> Iterator[StyledLine]:
         for i in range(len(self.names)):
@@ -224,6 +226,10 @@ class ShownMatrix:
             shown_columns=len(self.columns),
             all_columns=across,
         )
+
+
+def _shade(share: float) -> str:
+    return SHADES[min(len(SHADES) - 1, 1 + int(share * (len(SHADES) - 1)))] if share > 0 else ""
 
 
 # A marked matrix.
