@@ -146,21 +146,20 @@ def is_cut(values: Value, decimals: int) -> bool:
     return largest > 0 and _places_held(largest) < decimals
 
 
+_LATEX = {"NaN": r"\text{NaN}", "∞": r"\infty", "−∞": r"-\infty"}
+
+
 def number_latex(value: Number, decimals: int) -> str:
     """The same in LaTeX."""
     if not isinstance(value, (float, int, np.floating, np.integer)):
         from attncli.render.exact import exact_latex
 
         return exact_latex(value)
-    number = float(value)
-    if math.isnan(number):
-        return r"\text{NaN}"
-    if math.isinf(number):
-        return r"-\infty" if number < 0 else r"\infty"
-    if abs(number) >= _HUGE:
-        mantissa, _, power = f"{number:.6e}".partition("e")
-        return rf"{mantissa} \times 10^{{{int(power)}}}"
-    return number_text(number, decimals)
+    text = number_text(value, decimals)
+    if text in _LATEX:
+        return _LATEX[text]
+    mantissa, _, power = text.partition("e")
+    return rf"{mantissa} \times 10^{{{int(power)}}}" if power else text
 
 
 def constant_text(value: float) -> str:

@@ -136,3 +136,10 @@ def test_what_is_wrong_with_a_json_file_is_said_in_both_languages(text: str) -> 
     said = of_json(error.value.msg)
     assert error.value.msg not in said.text()
     assert re.search(r"[一-鿿]", said.text(ZH))
+
+
+def test_a_trace_in_python_is_printed_the_way_its_problem_is_written() -> None:
+    found = run(library.load("a1-pronoun"))
+    rows, columns = (str(found.changed(problem=found.problem.changed(layout=layout))) for layout in ("rows", "columns"))
+    assert "1×2" in rows and "2×1" not in rows
+    assert "2×1" in columns and "1×2" not in columns
