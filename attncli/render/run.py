@@ -12,6 +12,7 @@ from attncli.core.graph import gradient_id, part_of
 from attncli.core.message import N_, Listed, Localized, Message
 from attncli.core.terms import Index
 from attncli.locale.fit import NO_BREAK
+from attncli.render.arithmetic import ABOUT
 from attncli.render.document import (
     Block,
     Branch,
@@ -407,9 +408,8 @@ class _Tree:
             return Branch(name, f" = {value}  ({view.say(N_('given'))})")
         if (step_id, index) in self.opened:
             return Branch(name, f" = {value}  ({view.say(N_('see above'))})")
-        term = view.term(step_id, index, open_weights=False)
-        self.is_about = self.is_about or view.sign(step_id, index, term) != "="
-        arithmetic = view.cell_arithmetic(step_id, index, open_weights=False)
+        arithmetic, relation = view.cell_arithmetic(step_id, index, open_weights=False)
+        self.is_about = self.is_about or relation == ABOUT
         return Branch(name, f" = {arithmetic}", tuple(self.below(step_id, index, levels)))
 
     def below(self, step_id: str, index: Index, levels: int) -> Iterator[Branch]:
