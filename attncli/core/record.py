@@ -42,7 +42,15 @@ class Record:
 
     def changed(self, **changes: Any) -> Self:
         """The same record with some fields replaced."""
-        return type(self)(**{**{name: self.__dict__[name] for name in self._fields}, **changes})
+        own = self.__dict__
+        values = {name: own[name] for name in self._fields}
+        values.update(changes)
+        if len(values) != len(self._fields):
+            wrong = [name for name in changes if name not in self._fields]
+            raise TypeError(f"{type(self).__name__}: unknown {', '.join(wrong)}")
+        other = object.__new__(type(self))
+        other.__dict__.update(values)
+        return other
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={self.__dict__[name]!r}' for name in self._fields)})"

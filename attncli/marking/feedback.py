@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +14,15 @@ from attncli.core.graph import Graph
 from attncli.core.matrix import BoolArray
 from attncli.core.message import ENGLISH, N_, Cell, Language, Listed, Message
 from attncli.core.record import Record
-from attncli.marking.chain import MISFITS
-from attncli.marking.explain import Found, Named, order
+from attncli.marking.chain import Chain, fitting
+from attncli.marking.explain import Found, Named
 from attncli.marking.judge import CUT, IMPRECISE, RIGHT, WRONG
 from attncli.marking.papers import Paper, PaperEntry, line_of, precisions
-from attncli.marking.verdict import Verdict, Verdicts
-from attncli.mistakes import did, without_vaguer
+from attncli.marking.prepared import Prepared
+from attncli.marking.right_pass import Verdict, Verdicts
+from attncli.marking.slips import parts_wrong
+from attncli.mistakes import did, rank, without_vaguer
 from attncli.problems.problem import Problem
-
-if TYPE_CHECKING:
-    from attncli.marking.prepared import Prepared
 
 #: The share of a step's points that each verdict is worth, where the problem does not say otherwise.
 _SHARES = {"correct": 1, "route": 1, "wrong": 0, "blank": 0, "malformed": 0}
@@ -88,14 +86,6 @@ class StepMark(Record):
     off: float | None = None
     typed: Any = None
     operands: Mapping[str, Any] = _NOTHING
-
-    def with_words(self, **changes: Any) -> StepMark:
-        """The same as `changed`, without its checks: a class has a hundred thousand of these."""
-        other = object.__new__(StepMark)
-        other.__dict__.update(self.__dict__)
-        other.__dict__.update(changes)
-        other.__dict__.pop("_without_words", None)
-        return other
 
     def data(self, language: Language) -> Mapping[str, Any]:
         """By the field names others rely on (FORMATS)."""
@@ -239,7 +229,7 @@ class Feedback:
             return (
                 self._worth_of(step_id, "blank")
                 if why is None
-                else self._worth_of(step_id, "malformed").with_words(said=(why,))
+                else self._worth_of(step_id, "malformed").changed(said=(why,))
             )
         found = verdicts[step_id]
         said = entry.said
@@ -260,7 +250,7 @@ class Feedback:
         self, step_id: str, verdict: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...], **more: Any
     ) -> StepMark:
         fields = {"said": said, "written": entry.values, "typed": entry.matrix, "off": found.off, **more}
-        return self._worth_of(step_id, verdict).with_words(**fields)
+        return self._worth_of(step_id, verdict).changed(**fields)
 
     def _right(self, step_id: str, entry: PaperEntry, found: Verdict, said: tuple[Message, ...]) -> StepMark:
         """The mark of a step that is right in some sense, with a word on cells cut off, short or blank."""
@@ -328,7 +318,10 @@ class Feedback:
         self, step_id: str, entry: PaperEntry, found: Verdict, cells: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
         """What can still be said: a product that is missing, doubled or has the wrong sign; else where it is off."""
-        parts = self.marker.parts_wrong(step_id, line_of({0: entry}, (1, *entry.values.shape)), found.chain)
+        assert found.chain is not None
+        parts = parts_wrong(
+            found.chain, step_id, line_of({0: entry}, (1, *entry.values.shape)), self.marker.rules[step_id]
+        )
         if parts:
             return parts[:_TOLD], _NOTHING
         if not cells:
@@ -340,11 +333,11 @@ class Feedback:
             text = N_("Nearly: {cells} is one unit off in the last place. Look at the rounding.")
         else:
             text = N_("Nearly: {cells} are one unit off in the last place. Look at the rounding.")
-        operands: Mapping[str, Any] = {}
-        with contextlib.suppress(*MISFITS):
-            sources = [name for name in self.marker.ids if step_id in self.marker.lineage[name]]
-            operands = {name: found.chain.carried(name)[0] for name in sources}
-        return (Message(text, cells=shown),), operands
+        return (Message(text, cells=shown),), fitting(self._operands, step_id, found.chain) or _NOTHING
+
+    def _operands(self, step_id: str, chain: Chain) -> Mapping[str, Any]:
+        sources = [name for name in self.marker.ids if step_id in self.marker.lineage[name]]
+        return {name: chain.carried(name)[0] for name in sources}
 
     def _unknown(self, name: str) -> StepMark:
         if self.marker.names.find(name) is not None:
@@ -379,7 +372,7 @@ def _named(found: Sequence[Found], step_id: str) -> list[Named]:
     if found and len(found[0].named) > 1:
         return list(found[0].named)
     unique = {(one.step, one.id): one for each in found for one in each.named}
-    return sorted(unique.values(), key=lambda one: order(one, step_id))
+    return sorted(unique.values(), key=lambda one: (rank(one.id), one.step != step_id))
 
 
 def _cells(wrong: BoolArray) -> tuple[tuple[int, ...], ...]:

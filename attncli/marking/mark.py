@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,18 +9,16 @@ import numpy as np
 
 from attncli.core.graph import Swap
 from attncli.core.limits import MOST_MARKED_CELLS
-from attncli.core.matrix import BoolArray, FloatArray
+from attncli.core.matrix import FloatArray
 from attncli.core.message import N_, Message
-from attncli.marking.chain import MISFITS, Chain
+from attncli.marking.chain import FULL, Chain, fitting
 from attncli.marking.explain import Named
 from attncli.marking.feedback import RIGHT_VERDICTS, Feedback, Marked
-from attncli.marking.habits import FULL
 from attncli.marking.judge import CUT, Line, judge
 from attncli.marking.own_pass import OwnPass
 from attncli.marking.papers import Paper
 from attncli.marking.prepared import Prepared
-from attncli.marking.right_pass import RightPass
-from attncli.marking.verdict import Verdicts
+from attncli.marking.right_pass import RightPass, Verdicts
 from attncli.mistakes.routes import Route
 from attncli.problems.answers import Answer, Sheet
 from attncli.problems.problem import Problem, check_cells
@@ -57,7 +54,7 @@ class Marker(Prepared):
     def __init__(self, problem: Problem, *, settled: bool = False) -> None:
         super().__init__(problem, settled=settled)
         self.feedback = Feedback(self)
-        numbers = sum(math.prod(self.shapes[step_id]) for step_id in self.ids)
+        numbers = sum(map(math.prod, self.lineage.shapes.values()))
         #: How many sheets are marked together, and travel to another process together.
         self.together = min(_MOST_TOGETHER, max(_LEAST_TOGETHER, _NUMBERS // max(1, numbers)))
 
@@ -108,8 +105,7 @@ class Marker(Prepared):
 
     def _turned(self, papers: Sequence[Paper], marked: Sequence[Marked]) -> Iterator[tuple[int, Marked]]:
         """The marks of the sheets that were written the other way, where reading them so earns more."""
-        right: dict[int, int] = {}
-        turned: dict[int, Paper] = {}
+        turned: list[tuple[int, Paper, int]] = []
         for at, (paper, one) in enumerate(zip(papers, marked, strict=True)):
             answers = paper.sheet.answers
             lines = sum(step.verdict in RIGHT_VERDICTS for step in one.steps)
@@ -117,52 +113,41 @@ class Marker(Prepared):
                 continue
             other = self.reader.paper(paper.sheet, "rows" if paper.layout == "columns" else "columns")
             if sum(not entry.odd for entry in other.entries.values()) > lines:
-                turned[at], right[at] = other, lines
-        waiting = list(turned)
-        for group in _together([*turned.values()]):
-            first = RightPass(self, [turned[waiting[place]] for place in group])
-            first.run()
-            for place, at in enumerate(waiting[one] for one in group):
-                if first.lines_right(place) <= right[at]:
+                turned.append((at, other, lines))
+        for group in _together([paper for _, paper, _ in turned]):
+            first = RightPass(self, [turned[place][1] for place in group])
+            for row, (at, paper, lines) in enumerate(turned[place] for place in group):
+                if first.lines_right(row) <= lines:
                     continue
-                other_way = self._marked([turned[at]])[0]
+                other_way = self._marked([paper])[0]
                 if other_way.score > marked[at].score and (other_way.ok or _lines_turned(marked[at]) >= _TURNED):
                     yield at, other_way.changed(notes=(*other_way.notes, Message(_OTHER_WAY[other_way.layout])))
 
     def _marked(self, papers: Sequence[Paper]) -> list[Marked]:
-        verdicts: list[Verdicts] = [{} for _ in papers]
-        if papers:
-            self._go_over(papers, list(range(len(papers))), (), verdicts)
+        verdicts = self._verdicts(papers)
         return [self.feedback.marked(paper, found) for paper, found in zip(papers, verdicts, strict=True)]
 
-    def _go_over(
-        self,
-        papers: Sequence[Paper],
-        rows: list[int],
-        gone: tuple[tuple[str, Route], ...],
-        verdicts: list[Verdicts],
-    ) -> None:
-        """Both passes over some sheets; those that went another right way once more along that."""
-        first = RightPass(self, [papers[row] for row in rows], gone)
-        first.run()
-        left = set(range(len(rows)))
-        for step_id, route, members in first.taken():
-            self._go_over(papers, [rows[at] for at in members], (*gone, (step_id, route)), verdicts)
-            left -= set(members)
-        fine = self._fine(first)
-        wrong = [at for at in sorted(left) if not fine[at]]
-        first.tell([(at, verdicts[rows[at]]) for at in left.difference(wrong)])
-        plain = [at for at in wrong if not first.papers[at].has_odd]
-        for group in (plain, *([at] for at in wrong if first.papers[at].has_odd)):
-            for at, found in zip(group, OwnPass(first, group).run() if group else (), strict=True):
-                verdicts[rows[at]] = found
+    def _verdicts(self, papers: Sequence[Paper], gone: tuple[tuple[str, Route], ...] = ()) -> list[Verdicts]:
+        """Both passes over some sheets; those that went another right way once more along that.
 
-    def _fine(self, first: RightPass) -> BoolArray:
-        """Which sheets are right in every line."""
-        fine = np.array([not paper.has_odd for paper in first.papers], dtype=np.bool_)
-        for step_id, line in first.lines.items():
-            fine &= ~line.has | (first.judged[step_id].worst >= CUT)
-        return fine
+        Parameters
+        ----------
+        gone : other right ways that all of them went, and the steps at which these were seen
+        """
+        first = RightPass(self, papers, gone)
+        found: dict[int, Verdicts] = {}
+        for step_id, route, members in first.taken():
+            along = self._verdicts([papers[at] for at in members], (*gone, (step_id, route)))
+            found.update(zip(members, along, strict=True))
+        left = [at for at in range(len(papers)) if at not in found]
+        odd = [at for at in left if papers[at].has_odd]
+        even = [at for at in left if not papers[at].has_odd]
+        fine = [at for at in even if first.first_not_right[at] is None]
+        wrong = [at for at in even if first.first_not_right[at] is not None]
+        found.update(zip(fine, first.verdicts(fine), strict=True))
+        for group in ([wrong] if wrong else []) + [[at] for at in odd]:
+            found.update(zip(group, OwnPass(first, group).run(), strict=True))
+        return [found[at] for at in range(len(papers))]
 
     def expected(self, marked: Marked) -> dict[str, FloatArray]:
         """What every step should have come to: from the learner's own lines where these are wrong, else with all digits."""
@@ -170,15 +155,15 @@ class Marker(Prepared):
         found: dict[str, FloatArray] = {}
         with np.errstate(all="ignore"):
             for step in marked.steps:
-                if step.id not in self.shapes:
+                if step.id not in self.full:
                     continue
                 found[step.id] = self.full[step.id]
                 if step.own is not None:
                     found[step.id] = step.own
                 elif step.verdict == "follow_through":
-                    with contextlib.suppress(*MISFITS):
-                        found[step.id] = own.raw(step.id)[0]
-                if step.written is not None and step.written.shape == self.shapes[step.id]:
+                    value = fitting(own.raw, step.id)
+                    found[step.id] = self.full[step.id] if value is None else value[0]
+                if step.written is not None and step.written.shape == self.full[step.id].shape:
                     own.give(step.id, step.written[None], ~np.isnan(step.written[None]))
         return found
 
@@ -196,15 +181,12 @@ class Marker(Prepared):
 
     def _is_hidden(self, swap: Mapping[str, Swap], asked: Sequence[str]) -> bool:
         """Whether a wrong calculation, with all digits, is right at every step asked."""
-        wrong = self.head(None).chains[0].fork(swap)
+        wrong = self.head(None).full.fork(swap)
         for step_id in asked:
-            try:
-                value = wrong.raw(step_id)
-            except MISFITS:
+            value = fitting(wrong.raw, step_id)
+            if value is None or value.shape[1:] != self.lineage.shapes[step_id]:
                 return False
-            if value.shape[1:] != self.shapes[step_id]:
-                return False
-            line = Line(value, None, None, np.ones(1, dtype=np.bool_))
+            line = Line(value, np.ones(1, dtype=np.bool_))
             if judge(line, self.head(None).raws(step_id), self.rules[step_id]).worst[0] < CUT:
                 return False
         return bool(asked)

@@ -311,60 +311,15 @@ def line_of(entries: Mapping[int, PaperEntry], shape: tuple[int, ...]) -> Line:
     has[list(entries)] = True
     values = _filled(shape, np.nan, {row: entry.values for row, entry in entries.items()})
     places = _filled(shape, EXACT, {row: entry.places for row, entry in entries.items() if entry.places is not None})
-    blank = _filled(shape, False, {row: entry.blank for row, entry in entries.items() if entry.blank is not None})
-    assert values is not None
-    return Line(values, places, blank, has, list(entries.values())[-1].eps)
+    blank = _filled(shape, np.False_, {row: entry.blank for row, entry in entries.items() if entry.blank is not None})
+    return Line(values, has, places, blank, list(entries.values())[-1].eps)
 
 
-def _filled(shape: tuple[int, ...], empty: float | bool, parts: Mapping[int, NDArray[Any]]) -> NDArray[Any] | None:
-    """An array that is empty but for these rows; None where there is none."""
+def _filled(shape: tuple[int, ...], empty: float | np.bool_, parts: Mapping[int, NDArray[Any]]) -> Any:
+    """An array that is empty but for these rows; one number for all where there is none."""
     if not parts:
-        return None
+        return empty
     found = np.full(shape, empty)
     for row, part in parts.items():
         found[row] = part
     return found
-
-
-def trivial_rows(true: FloatArray, own: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """Which sheets' lines make what follows trivial where the true one does not: in some row, in all of them.
-
-    Trivial is a row of zeros, of one number again and again or a single one that is visible, with a single 1 among zeros
-    (one-hot); zeros are so beside every true row that is not 0. An infinity where there is none is trivial in some row;
-    all of a matrix may be hidden so by a mistake.
-
-    Parameters
-    ----------
-    true : (…, i, j) the true numbers
-    own : (sheets, …, i, j) the learners'
-    """
-    if own.shape[1:] != true.shape or not own.size:
-        none = np.zeros(len(own), dtype=np.bool_)
-        return none, none
-    if true.ndim < 2:
-        true, own = true.reshape(1, -1), own.reshape(len(own), 1, -1)
-    found = _is_trivial(own) & ~_is_trivial(true) | _is_zero(own) & ~_is_zero(true)
-    some = found | (~np.isfinite(own) & np.isfinite(true)).any(-1)
-    # One number for every row may be the same for all of them, and rightly so after a mistake.
-    whole = found if own.shape[-1] > 1 else found & (own[..., 0] == 0)
-    return some.reshape(len(own), -1).any(1), whole.reshape(len(own), -1).all(1)
-
-
-def _is_zero(matrix: FloatArray) -> Any:
-    """Row by row; a column stands for one row."""
-    zero = (matrix == 0) | ~np.isfinite(matrix)
-    whole = zero.all((-2, -1))[..., None] if matrix.shape[-1] == 1 else zero.all(-1)
-    return np.broadcast_to(whole, matrix.shape[:-1])
-
-
-def _is_trivial(matrix: FloatArray) -> Any:
-    """Row by row; a column stands for one row."""
-    lines = matrix.swapaxes(-1, -2) if matrix.shape[-1] == 1 else matrix
-    finite = np.isfinite(lines)
-    zero = ((lines == 0) | ~finite).all(-1)
-    if lines.shape[-1] > 1:
-        low = np.where(finite, lines, np.inf).min(-1)
-        high = np.where(finite, lines, -np.inf).max(-1)
-        zero |= low == high
-        zero |= ((lines == 1).sum(-1) == 1) & ((lines == 0).sum(-1) == lines.shape[-1] - 1)
-    return np.broadcast_to(zero, matrix.shape[:-1]) if matrix.shape[-1] == 1 else zero

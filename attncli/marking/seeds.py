@@ -8,16 +8,31 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from attncli.arithmetic import Value
+from attncli.arithmetic import Indices, Value
 from attncli.arithmetic.floating import Floating
 from attncli.core.graph import Step, Swap
 from attncli.core.matrix import BoolArray, FloatArray
-from attncli.marking.chain import MISFITS, Chain
-from attncli.marking.judge import CUT, Judged, Line, Mixture, Rules, judge_mixed
+from attncli.marking.chain import Chain, fitting, of_sheets
+from attncli.marking.judge import (
+    CUT,
+    NEARBY,
+    NEARBY_SHARE,
+    Cells,
+    Judged,
+    Line,
+    Mixture,
+    Rows,
+    Rules,
+    beside,
+    each,
+    hull,
+    in_some,
+    judge_mixed,
+    size,
+)
 from attncli.mistakes.routes import Softmax
 
 #: Learners drawn: at first, and where a number lies so near these that more of them may come to it.
@@ -36,9 +51,6 @@ _TIMES_BEYOND = 4.0
 _WILD = 10.0
 #: Numbers that are taken away from all scores in place of their maximum.
 _CONSTANTS = (0.0, 1.0, 2.0)
-#: How far from the full value learners are still heard: so many units, or such a share of it.
-_NEARBY = 60.0
-_SHARE = 0.5
 #: How near to what was written a learner on either side of it shows that a calculation may come there, however far from
 #: the others: so many units, or such a share of it.
 _BESIDE = 8.0
@@ -72,7 +84,7 @@ class Mixed(Chain):
     learners : how many of them
     """
 
-    def __init__(self, base: Chain, rows: Any, kept: Mapping[str, BoolArray], learners: int) -> None:
+    def __init__(self, base: Chain, rows: Rows, kept: Mapping[str, BoolArray], learners: int) -> None:
         super().__init__(base.lineage, base.habit, base, np.tile(rows, learners))
         self.count = len(rows)
         self.learners = learners
@@ -100,7 +112,7 @@ class Mixed(Chain):
         ways = np.repeat(_ways(self.learners), self.count)
         for line in (softmax.row_max, softmax.shifted, softmax.exp, softmax.row_sum):
             ways = np.where(self._is_written(line), -1, ways)
-        column = ways.reshape(-1, *(1,) * (top.ndim - 1))
+        column = beside(ways, top)
         for way, constant in enumerate(_CONSTANTS):
             top = np.where(column == way, constant, top)
         if softmax.before is None:
@@ -108,13 +120,12 @@ class Mixed(Chain):
         before = self.going_on_to(softmax.before, softmax.row_max).max(-1, keepdims=True)
         return np.where(column == len(_CONSTANTS), before, top)
 
-    def _is_written(self, step_id: str) -> Any:
+    def _is_written(self, step_id: str) -> BoolArray | np.bool_:
         """Which of the sheets hold a step."""
         given = self._given_below(step_id)
         if given is None:
             return np.False_
-        where = given[1]
-        return np.True_ if where is None else where.reshape(len(where), -1).any(1)
+        return np.True_ if given[1] is None else in_some(given[1])
 
     def done(self, step_id: str, doing: Step | Swap) -> Value:
         if doing.inputs:
@@ -140,11 +151,13 @@ class Mixed(Chain):
         from_page = np.repeat(_reads_page(step_id, consumer, shape, self.learners), self.count, axis=0)
         kept = self.kept.get(step_id)
         if kept is not None:
-            from_page = from_page | kept.reshape(-1, *(1,) * len(shape))
+            from_page = from_page | beside(kept, from_page)
         return np.where(from_page if where is None else from_page & where, values, worked_out)
 
-    def arithmetic(self, step_id: str) -> Any:
-        return _Beside(step_id, self.lineage.places[step_id], self.count, self.learners, self.lineage.axes[step_id])
+    def arithmetic(self, step_id: str) -> _Beside:
+        return _Beside(
+            step_id, self.lineage.places[step_id], self.count, self.learners, len(self.lineage.shapes[step_id])
+        )
 
 
 class _Beside(Floating):
@@ -169,7 +182,7 @@ class _Beside(Floating):
         return _settled(value, plan, self.places, self.count)
 
 
-def _settled(value: Value, plan: Any, places: int, count: int) -> Value:
+def _settled(value: Value, plan: Indices, places: int, count: int) -> Value:
     """Each cell by its learner's habit."""
     habits = plan[:, None]
     power, added = (10.0 ** (places + _MORE)).take(habits), _ADDED.take(habits)
@@ -182,7 +195,7 @@ def _settled(value: Value, plan: Any, places: int, count: int) -> Value:
 
 
 @lru_cache(maxsize=1024)
-def _plan(step_id: str, consumer: str, shape: Sequence[int], learners: int) -> Any:
+def _plan(step_id: str, consumer: str, shape: Sequence[int], learners: int) -> Indices:
     """(learners, …) by which of the habits each cell goes on."""
     draw = _draws(step_id, consumer, shape, learners)
     coarse = (np.arange(learners) // 9 % 2 == 1).reshape(-1, *(1,) * len(shape))
@@ -204,7 +217,7 @@ def _draws(step_id: str, consumer: str, shape: Sequence[int], learners: int) -> 
 
 
 @lru_cache(maxsize=8)
-def _ways(learners: int) -> Any:
+def _ways(learners: int) -> Indices:
     """(learners,) which other number each takes away in place of the maximum; −1: the maximum, like all of the first few."""
     block = np.arange(learners) // 9
     return np.where((np.arange(learners) >= FEW) & (block // 2 % 2 == 0), block // 4 % (len(_CONSTANTS) + 1), -1)
@@ -220,7 +233,7 @@ def _reads_page(step_id: str, consumer: str, shape: Sequence[int], learners: int
 
 def mixture(
     base: Chain,
-    rows: Any,
+    rows: Rows,
     step_id: str,
     kept: Mapping[str, BoolArray],
     learners: int = FEW,
@@ -228,42 +241,28 @@ def mixture(
 ) -> Mixture:
     """What mixed learners come to at a step, for some sheets of a chain; held against `written` numbers where these are
     given."""
-    size = base.lineage.largest
-    learners = min(learners, max(FEW, _CELLS // size))
-    portion = max(1, _CELLS // (learners * size))
-    parts = []
-    for at in range(0, len(rows), portion):
-        some = slice(at, at + portion)
-        parts.append(_mixture(base, rows[some], step_id, kept, learners, None if written is None else written[some]))
-    return (
-        parts[0]
-        if len(parts) == 1
-        else Mixture(
-            *(
-                np.concatenate(of_all)
-                for of_all in zip(*([one.__dict__[name] for name in Mixture._fields] for one in parts), strict=True)
-            )
-        )
-    )
-
-
-def _mixture(
-    base: Chain, rows: Any, step_id: str, kept: Mapping[str, BoolArray], learners: int, written: FloatArray | None
-) -> Mixture:
+    cells = base.lineage.largest
+    learners = min(learners, max(FEW, _CELLS // cells))
+    portion = max(1, _CELLS // (learners * cells))
+    if len(rows) > portion:
+        parts = []
+        for start in range(0, len(rows), portion):
+            some = slice(start, start + portion)
+            beside_it = None if written is None else written[some]
+            parts.append(mixture(base, rows[some], step_id, kept, learners, beside_it))
+        return Mixture(*(np.concatenate([part.__dict__[name] for part in parts]) for name in Mixture._fields))
     chain = Mixed(base, rows, kept, learners)
     with np.errstate(all="ignore"):
         reached = chain.toward(step_id)
         stack = np.broadcast_to(reached, (learners * len(rows), *reached.shape[1:]))
         stack = stack.reshape(learners, len(rows), *reached.shape[1:])
-        # Somebody who divided by a number that had rounded to nearly nothing says nothing about the others.
-        full = base.raw(step_id)
-        full = full if len(full) == 1 else full[rows]
+        (full,) = of_sheets([base.raw(step_id)], rows)
         unit = 10.0 ** -base.lineage.places[step_id]
-        far = np.broadcast_to(np.maximum(_NEARBY * unit, _SHARE * np.abs(full)), stack.shape)
+        # Somebody who divided by a number that had rounded to nearly nothing says nothing about the others.
+        far = np.broadcast_to(np.maximum(NEARBY * unit, NEARBY_SHARE * np.abs(full)), stack.shape)
         off = np.abs(stack - full)
         wild = (off > far).any(0)
-        largest = np.abs(np.where(np.isfinite(full), full, 0.0)).reshape(len(full), -1).max(1)
-        by_ways = np.maximum(_WAYS_NEARBY * unit, _WAYS_SHARE * largest).reshape(-1, *(1,) * (full.ndim - 1))
+        by_ways = beside(np.maximum(_WAYS_NEARBY * unit, _WAYS_SHARE * size(full)), full)
         far = np.where(_ways(learners).reshape(-1, *(1,) * full.ndim) < 0, far, by_ways)
         heard = np.where(off <= far, stack, np.nan)
         if written is None or stack.shape[1:] != written.shape:
@@ -273,27 +272,26 @@ def _mixture(
         return Mixture(*_ends(heard), *_inner_ends(heard), among, wild)
 
 
-def _are_among(written: FloatArray, stack: Value, full: Value, unit: float) -> Any:
+def _are_among(written: FloatArray, stack: Value, full: Value, unit: float) -> BoolArray:
     """Which numbers lie between two that learners come to, both near."""
     near = np.maximum(_BESIDE * unit, _BESIDE_SHARE * np.maximum(np.abs(written), np.abs(written - full)))
     below = np.where(stack <= written + 0.5 * unit, stack, -np.inf).max(0)
     above = np.where(stack >= written - 0.5 * unit, stack, np.inf).min(0)
-    return (written - below <= near) & (above - written <= near)
+    found: BoolArray = (written - below <= near) & (above - written <= near)
+    return found
 
 
-def carried_hull(base: Chain, row: int, step_id: str, consumer: str) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest number that one sheet's mixed learners put in for a step where another one needs it."""
-    chain = Mixed(base, np.array([row]), {}, FEW)
+def carried_hull(base: Chain, step_id: str, consumer: str) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest number that a sheet's mixed learners put in for a step where another one needs it."""
+    chain = Mixed(base, [0], {}, FEW)
     with np.errstate(all="ignore"):
         return _ends(chain.going_on_to(step_id, consumer))
 
 
 def _ends(stack: Value) -> tuple[FloatArray, FloatArray]:
     """The smallest and the largest along the first axis; −∞ where all are."""
-    finite = np.isfinite(stack)
-    none = ~finite.any(0)
-    lo, hi = np.where(finite, stack, np.inf).min(0), np.where(finite, stack, -np.inf).max(0)
-    return np.where(none, hi, lo), hi
+    lo, hi = hull(stack, np.isfinite(stack))
+    return np.where(np.isfinite(stack).any(0), lo, hi), hi
 
 
 def _inner_ends(stack: Value) -> tuple[FloatArray, FloatArray]:
@@ -306,12 +304,7 @@ def _inner_ends(stack: Value) -> tuple[FloatArray, FloatArray]:
 
 
 def reconsidered(
-    step_id: str,
-    line: Line,
-    judged: Judged,
-    full: Chain,
-    kept: Mapping[str, BoolArray],
-    rules: Rules,
+    step_id: str, line: Line, judged: Judged, full: Chain, kept: Mapping[str, BoolArray], rules: Rules
 ) -> Judged:
     """The same after asking learners who mix their habits, where a cell is near enough and not right.
 
@@ -322,43 +315,36 @@ def reconsidered(
     """
     if line.eps is not None or not rules.by_person:
         return judged
-    size = np.abs(np.nan_to_num(line.values, neginf=0.0)).reshape(len(line.values), -1).max(1, initial=1.0)
-    close = np.maximum(judged.spread * _CLOSE + _NEAR, _NEARLY * 10.0**rules.decimals * size)
+    largest = each(np.abs(np.nan_to_num(line.values, neginf=0.0))).max(1, initial=1.0)
+    close = np.maximum(judged.spread * _CLOSE + _NEAR, _NEARLY * 10.0**rules.decimals * largest)
     rows = np.flatnonzero(line.has & (judged.worst < CUT) & ((judged.near <= close) | judged.wild))
     for learners in (FEW, MANY):
         if not rows.size:
-            return judged
-        try:
-            mixed = mixture(full, rows, step_id, kept, learners, line.values[rows] if learners > FEW else None)
-        except MISFITS:  # a learner's own T names a row that is not there
-            return judged
-        if mixed.low.shape[1:] != line.values.shape[1:]:
-            return judged
-        judged = judge_mixed(judged, line, rows, mixed, rules)
-        share = (
-            _BESIDE_SHARE
-            if step_id in full.lineage.after(one.weights for one in full.lineage.softmaxes)
-            else _WAYS_SHARE
-        )
-        rows = rows[_may_come_to(judged.cells[rows], line.values[rows], mixed, rules, share)]
+            break
+        some = line.of(rows)
+        # A learner's own T may name a row that is not there.
+        mixed = fitting(mixture, full, rows, step_id, kept, learners, some.values if learners > FEW else None)
+        if mixed is None or mixed.low.shape[1:] != line.values.shape[1:]:
+            break
+        of_rows = judge_mixed(judged.of(rows), some, mixed, rules)
+        judged = judged.replaced(rows, of_rows)
+        behind_softmax = any(step_id in full.lineage[one.weights] for one in full.lineage.softmaxes)
+        share = _BESIDE_SHARE if behind_softmax else _WAYS_SHARE
+        rows = rows[_may_come_to(of_rows.cells, some.values, mixed, rules, share)]
     return judged
 
 
-def _may_come_to(cells: Any, values: Value, mixed: Mixture, rules: Rules, share: float) -> BoolArray:
+def _may_come_to(cells: Cells, values: Value, mixed: Mixture, rules: Rules, share: float) -> BoolArray:
     """Which sheets hold a number that is not right, and so near those of few learners that one of many may come to it; if
     it is not that near, so are all that are not right."""
     lo, hi = mixed.low, mixed.high
     unit = 10.0**-rules.decimals
-    largest = np.abs(np.where(np.isfinite(values), values, 0.0)).reshape(len(values), -1).max(1, initial=0.0)
-    largest = largest.reshape(-1, *(1,) * (values.ndim - 1))
+    largest = beside(size(values), values)
     not_right = cells < CUT
     with np.errstate(invalid="ignore"):
         apart = hi - lo
         beyond = np.where(apart <= _WILD * unit, np.maximum(lo - values, values - hi), 0.0) - _UNITS_BEYOND * unit
-    near: BoolArray = beyond <= apart + _WAYS_SHARE * largest
+    near = beyond <= apart + _WAYS_SHARE * largest
     about = (beyond <= _TIMES_BEYOND * apart + share * largest) | mixed.wild
-    some, lost = not_right & near, not_right & ~near & ~about
-    nearly = not_right & about
-    any_some, any_nearly, any_lost = (one.reshape(len(cells), -1).any(1) for one in (some, nearly, lost))
-    found: BoolArray = any_some | any_nearly & ~any_lost
-    return found
+    lost = in_some(not_right & ~near & ~about)
+    return in_some(not_right & near) | in_some(not_right & about) & ~lost

@@ -13,9 +13,8 @@ from attncli.arithmetic.hand import Hand, round_decimal
 from attncli.core.matrix import FloatArray
 from attncli.core.message import Message
 from attncli.core.record import Record
-from attncli.marking.chain import MISFITS, Chain
+from attncli.marking.chain import MISFITS, ROUNDED, Chain, Habit
 from attncli.marking.feedback import Marked
-from attncli.marking.habits import ROUNDED, Habit
 from attncli.marking.mark import Marker
 from attncli.marking.seeds import mixture
 from attncli.mistakes import did
@@ -247,7 +246,7 @@ class _Written(Habit):
         return Hand(decimals)
 
 
-_WRITTEN = _Written("carried", 0)
+_WRITTEN = _Written(0)
 
 
 def key_of(marker: Marker, question: Question) -> dict[str, KeyLine]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from attncli.marking.habits import BY_HEAD, FROM_THE_PAGE
 from attncli.marking.mark import Marker
 from attncli.problems.answers import sheet
 from attncli.problems.matrix_text import parse_matrix
@@ -273,10 +272,6 @@ def test_a_mistake_after_lines_that_were_cut_off() -> None:
     cut = sheet({"answers": {"G_X": "-0.4407 0.8762; -0.2973 0.2854; 0.1359 0.4829"}})
     one = next(step for step in Marker(two_heads).mark(cut).steps if step.id == "G_X")
     assert (one.verdict, [named.id for named in one.mistakes]) == ("wrong", ["path-missing"])
-
-
-def test_habits_of_the_page_are_among_those_of_the_head() -> None:
-    assert set(FROM_THE_PAGE) <= set(BY_HEAD)
 
 
 def test_nobody_scales_twice_by_two_right_ways() -> None:
