@@ -10,8 +10,9 @@ def check(out: Output, words: Words) -> int:
     from attncli.core.outputs import MARKS
     from attncli.marking.mark import marker_of
     from attncli.problems import answers
-    from attncli.problems.request import Stdin, problem_of
+    from attncli.problems.request import problem_of
     from attncli.problems.settings import layout_of
+    from attncli.problems.source import Stdin
 
     name, written = answers.file_and_answers(words["answers"])
     exercise, reveal = words["exercise"], words["reveal"]

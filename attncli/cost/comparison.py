@@ -12,8 +12,8 @@ from attncli.cost import published
 from attncli.cost.claims import Claim, SameWeights, claims, on_same_weights
 from attncli.cost.count import DIMENSIONS, VARIANTS, Count, GivenSizes, count
 from attncli.cost.published import NONE, ComparedModel, completed
-from attncli.problems.request import Stdin
 from attncli.problems.settings import whole_number
+from attncli.problems.source import Stdin
 
 #: Files of --config that stand side by side.
 _MOST_FILES = 20

@@ -19,9 +19,9 @@ from attncli.core.report import Report
 from attncli.models.vocabulary import printable
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import Problem
-from attncli.problems.request import Stdin, problem_named
+from attncli.problems.request import problem_named
 from attncli.problems.settings import whole_number
-from attncli.problems.source import read_matrix
+from attncli.problems.source import Stdin, read_matrix
 
 
 class Option(Record):

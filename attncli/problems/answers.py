@@ -25,8 +25,7 @@ from attncli.problems.matrix_text import (
 from attncli.problems.names import Names
 from attncli.problems.problem import Problem
 from attncli.problems.reading import brief, decoded, flat, parse_csv, parse_json, parse_toml, read_bounded
-from attncli.problems.request import Stdin
-from attncli.problems.source import array_in, arrays_from_npz, beside, matrix_from_file, matrix_of, real_array
+from attncli.problems.source import Stdin, array_in, arrays_from_npz, beside, matrix_from_file, matrix_of, real_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attncli import models
 from attncli.arithmetic.hand import ROUNDINGS
-from attncli.core.limits import MOST_TEXT_BYTES
 from attncli.core.matrix import Matrix
 from attncli.core.message import AttnError, InputError, Message, placed, unknown
 from attncli.locale import in_every_language
@@ -18,27 +16,7 @@ from attncli.models.model import canonical
 from attncli.problems.matrix_text import parse_matrix
 from attncli.problems.problem import NOTHING, Problem, Run, run
 from attncli.problems.settings import layout_of, read_settings, whole_number
-from attncli.problems.source import read_matrix, read_value
-
-
-class Stdin:
-    """Standard input, which can be read once."""
-
-    def __init__(self) -> None:
-        self.used = False
-
-    def __call__(self) -> bytes:
-        if self.used:
-            raise InputError("Only one input can come from standard input (-). Give the others as text or as @FILE.")
-        self.used = True
-        if sys.stdin is None:
-            raise InputError("Standard input is closed. Give the matrix as text or as @FILE.")
-        data = sys.stdin.buffer.read(MOST_TEXT_BYTES + 1)
-        if len(data) > MOST_TEXT_BYTES:
-            raise InputError(
-                "Standard input has more than {limit} bytes, the limit here.", limit=f"{MOST_TEXT_BYTES:,}"
-            )
-        return data
+from attncli.problems.source import Stdin, read_matrix, read_value
 
 
 def problem_of(name: str | None, words: Mapping[str, Any] = NOTHING) -> Problem:

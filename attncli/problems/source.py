@@ -6,7 +6,8 @@ Every read is bounded, nothing is ever unpickled, and an error names the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -24,21 +25,39 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ReadStdin = Callable[[], bytes]
+
+class Stdin:
+    """Standard input, which can be read once."""
+
+    def __init__(self) -> None:
+        self.used = False
+
+    def __call__(self) -> bytes:
+        if self.used:
+            raise InputError("Only one input can come from standard input (-). Give the others as text or as @FILE.")
+        self.used = True
+        if sys.stdin is None:
+            raise InputError("Standard input is closed. Give the matrix as text or as @FILE.")
+        data = sys.stdin.buffer.read(MOST_TEXT_BYTES + 1)
+        if len(data) > MOST_TEXT_BYTES:
+            raise InputError(
+                "Standard input has more than {limit} bytes, the limit here.", limit=f"{MOST_TEXT_BYTES:,}"
+            )
+        return data
 
 
-def read_matrix(text: str, read_stdin: ReadStdin) -> Matrix:
+def read_matrix(text: str, stdin: Stdin) -> Matrix:
     """A matrix from text, from @FILE, or from standard input (-)."""
-    where, value = read_value(text, read_stdin)
+    where, value = read_value(text, stdin)
     with placed(where) if where else nullcontext():
         return matrix_of(value)
 
 
-def read_value(text: str, read_stdin: ReadStdin) -> tuple[Message | str, Any]:
+def read_value(text: str, stdin: Stdin) -> tuple[Message | str, Any]:
     """A setting's value from text, @FILE or standard input, not yet understood; and where it stood, if not here."""
     if text.strip() == "-":
         where = Message("standard input")
-        data = read_stdin()
+        data = stdin()
         with placed(where):
             return where, decoded(data)
     return value_from_file(text[1:]) if text.startswith("@") else ("", text)

@@ -14,8 +14,8 @@ from attncli.core.message import InputError, LimitError, Message, placed, unknow
 from attncli.core.record import Record
 from attncli.models.vocabulary import MOST, Vocabulary, printable
 from attncli.problems.reading import decoded, read_bounded
-from attncli.problems.request import Stdin
 from attncli.problems.settings import LARGEST_SEED, number, whole_number
+from attncli.problems.source import Stdin
 
 #: Numbers that may be learned: what a laptop trains in minutes.
 MOST_PARAMETERS = 2_000_000
