@@ -132,11 +132,12 @@ def test_brackets_within_brackets(loss: str) -> None:
     assert graph.evaluate()["L"] == pytest.approx(np.sum(o**2))
 
 
-def test_a_row_of_marks_holds_for_every_query() -> None:
-    flat, row = (
-        Case(qkv(2, 3, 2, 2), {"keep": keep}).problem("attention").graph() for keep in ([1, 0, 1], [[1, 0, 1]])
-    )
-    np.testing.assert_array_equal(flat.inputs["M"].matrix.values, row.inputs["M"].matrix.values)
+@pytest.mark.parametrize("name", ["keep", "mask"])
+def test_a_row_of_marks_holds_for_every_query(name: str) -> None:
+    flat = np.array([True, False, True]) if name == "keep" else np.array([0.0, -np.inf, 0.5])
+    one, row = (Case(qkv(2, 3, 2, 2), {name: marks}).problem("attention").graph() for marks in (flat, flat[None]))
+    assert one.inputs["M"].matrix.shape == (2, 3)
+    np.testing.assert_array_equal(one.inputs["M"].matrix.values, row.inputs["M"].matrix.values)
 
 
 def test_the_model_s_own_tokens_are_as_many_as_the_rows() -> None:
