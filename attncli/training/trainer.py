@@ -43,16 +43,12 @@ class Trainer:
             raise InputError("The text has a single token: there is nothing to predict. Write at least two.")
         self.length = min(state.spec.context, len(self.ids) - 1)
         self.step = state.step
-        self.numbers = dict(state.numbers)
-        self.memory = dict(state.memory)
+        self.numbers, self.memory = dict(state.numbers), dict(state.memory)
         self.losses = list(state.losses)
         #: The round that the text is gone through at present, and the order of its places.
         self._order: tuple[int, NDArray[np.int_]] | None = None
         self.graph = self.problem(self.window(self.step)).graph()
-        #: Which step of an update gives every parameter, and everything that Adam remembers, its next numbers.
-        self._updated = {name: f"{name}_new" for name in self.numbers}
         past = [name for name in self.graph.inputs if name.endswith(REMEMBERED)]
-        self._remembered = {name: name.removesuffix("_past") for name in past}
         self.memory = {name: self.memory.get(name, np.zeros(self.graph.shape(name))) for name in past}
         self._unchanging = self._unchanging_steps()
         self._of_window: dict[int, dict[str, FloatArray]] = {}
@@ -106,8 +102,8 @@ class Trainer:
         given = {**self._unchanging, **self.numbers, **self.memory, **given, **self._corrections()}
         found = self.graph.evaluate(given=given).numbers
         self.step += 1
-        self.numbers = {name: _own(found[new]) for name, new in self._updated.items()}
-        self.memory = {name: _own(found[new]) for name, new in self._remembered.items()}
+        self.numbers = {name: _own(found[f"{name}_new"]) for name in self.numbers}
+        self.memory = {name: _own(found[name.removesuffix("_past")]) for name in self.memory}
         loss = float(found["L"][0, 0])
         self.losses.append(loss)
         return loss
