@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 
@@ -63,8 +63,8 @@ class Exact(Floating):
         self._together = 0
         half, zero, one = sympy.Rational(1, 2), sympy.Integer(0), sympy.Integer(1)
         of_one = {
-            "exp": lambda number: sympy.exp(number, evaluate=not self._is_long(number)),
-            "sqrt": lambda number: sympy.Pow(number, half, evaluate=not self._is_long(number)),
+            "exp": lambda number: sympy.exp(number, evaluate=length(number) <= _LONG),
+            "sqrt": lambda number: sympy.Pow(number, half, evaluate=length(number) <= _LONG),
             "positive": lambda number: zero if self._size(number) <= 0 else number,
             "is_positive": lambda number: one if self._size(number) > 0 else zero,
             **{name: getattr(sympy, name) for name in ("log", "tanh", "erf", "sin", "cos")},
@@ -75,14 +75,7 @@ class Exact(Floating):
 
     def _giving_array(self, function: Callable[..., Value]) -> Callable[..., Value]:
         """The function with an object array for its result, also where NumPy would unwrap a single number."""
-        return lambda *operands: self._array(function(*operands))
-
-    def _array(self, value: Value | Number) -> Value:
-        if isinstance(value, np.ndarray):
-            return value
-        out = np.empty((), dtype=object)
-        out[()] = value
-        return out
+        return lambda *operands: np.asarray(function(*operands), dtype=object)
 
     def constant(self, matrix: Matrix) -> Value:
         _check_cells(matrix.values.size)
@@ -156,9 +149,6 @@ class Exact(Floating):
                 limit=f"{MAX_TOGETHER:,}",
             )
 
-    def _is_long(self, number: Number) -> bool:
-        return length(number) > _LONG
-
     def _check_time(self) -> None:
         if time.monotonic() > self._until:
             raise LimitError(
@@ -168,7 +158,7 @@ class Exact(Floating):
             )
 
     @contextmanager
-    def _limited(self) -> Iterator[None]:
+    def context(self) -> Iterator[None]:
         self._until = time.monotonic() + MAX_SECONDS
         try:
             # NumPy reports floating-point flags that SymPy's own work on objects has raised.
@@ -176,9 +166,6 @@ class Exact(Floating):
                 yield
         finally:
             self._until = float("inf")
-
-    def context(self) -> AbstractContextManager[None]:
-        return self._limited()
 
     def max(self, a: Value, axis: int) -> Value:
         """The largest, decided by 30 digits; equal to 30 digits is equal."""
