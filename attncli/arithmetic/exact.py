@@ -67,9 +67,11 @@ class Exact(Floating):
             "sqrt": lambda number: sympy.Pow(number, half, evaluate=length(number) <= _LONG),
             "positive": lambda number: zero if self._size(number) <= 0 else number,
             "is_positive": lambda number: one if self._size(number) > 0 else zero,
-            **{name: getattr(sympy, name) for name in ("log", "tanh", "erf", "sin", "cos")},
+            "log": lambda number: -sympy.oo if number == 0 else sympy.log(number),
+            **{name: getattr(sympy, name) for name in ("tanh", "erf", "sin", "cos")},
         }
-        of_arrays = {name: getattr(np, name) for name in ("matmul", "add", "subtract", "multiply", "divide")}
+        of_arrays = {name: getattr(np, name) for name in ("matmul", "add", "subtract", "multiply")}
+        of_arrays["divide"] = np.frompyfunc(self._quotient, 2, 1)
         for name, function in {**of_arrays, **{name: np.frompyfunc(f, 1, 1) for name, f in of_one.items()}}.items():
             setattr(self, name, self._giving_array(function))
 
@@ -174,6 +176,14 @@ class Exact(Floating):
         for index in np.ndindex(rows.shape[:-1]):
             out[(*index, 0)] = max(rows[index], key=self._size)
         return np.moveaxis(out, -1, axis)
+
+    def _quotient(self, a: Number, b: Number) -> Number:
+        """a/b; over 0, as for floats, an infinity with the sign of a, or no number: SymPy's own has no sign."""
+        if b != 0:
+            return a / b
+        if a == 0 or a is self.sympy.nan:
+            return self.sympy.nan
+        return -self.sympy.oo if self._size(a) < 0 else self.sympy.oo
 
     def _size(self, number: Number) -> Number:
         self._check_time()

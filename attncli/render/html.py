@@ -236,7 +236,7 @@ class Fragment:
     def written(self, item: Item, column: Value) -> list[tuple[str, str]]:
         """One column's numbers as they stand in its cells, and what lines each of them up at the point."""
         if column.dtype == object:
-            return [(_exact(item, value), "") for value in column]
+            return [(as_mathml(item.latex(value)), "") for value in column]
         return [(escape(text), f' data-pad="{pad}"' if pad else "") for text, pad in padding(map(item.text, column))]
 
     def cell(self, item: Item, index: Index, text: str, pad: str) -> str:
@@ -308,13 +308,6 @@ def padding(numbers: Iterable[str]) -> list[tuple[str, str]]:
 
 def _tail(number: str, missing: int) -> str:
     return "0" * missing if "." in number or not missing else "." + "0" * (missing - 1)
-
-
-def _exact(item: Item, value: Number) -> str:
-    try:
-        return as_mathml(item.latex(value))
-    except ValueError:  # a function that MathML here does not know
-        return escape(item.text(value))
 
 
 # Worksheets.

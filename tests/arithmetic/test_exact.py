@@ -121,6 +121,18 @@ def test_shares_add_up_to_one_exactly(scores: list[Fraction]) -> None:
     assert exact.round_step(exact.sum(shares, -1))[0, 0] == 1
 
 
+@pytest.mark.parametrize("above", ["-2", "0", "3", "oo", "-oo", "nan"])
+def test_over_0_stands_what_stands_there_for_floats(above: str) -> None:
+    exact, number = Exact(), sympy.sympify(above)
+    quotient = exact.divide(np.array([number], dtype=object), np.array([sympy.Integer(0)], dtype=object))
+    with np.errstate(all="ignore"):
+        np.testing.assert_equal(exact.plain(quotient), np.array([float(number)]) / 0.0)
+
+
+def test_the_logarithm_of_0_is_an_infinity_with_a_sign() -> None:
+    assert Exact().log(np.array([sympy.Integer(0)], dtype=object))[0] == -sympy.oo
+
+
 # --- limits ---------------------------------------------------------------------------------------
 
 

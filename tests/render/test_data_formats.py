@@ -102,3 +102,11 @@ def test_exact_numbers_are_floats_in_data(seen: Callable[..., View]) -> None:
 def test_exact_numbers_are_said_in_json_and_nothing_beside_them() -> None:
     steps = run("examples", "run", "a10-mask-before-maximum", "--exact", "--format", "json").data["steps"]
     assert steps[0]["exact"] == [["2", "3", "802"], ["2", "3", "802"], ["2", "3", "802"]]
+
+
+@pytest.mark.parametrize("format", ["table", "json", "csv", "npz", "html", "latex", "markdown"])
+def test_an_exact_gradient_over_0_is_shown_in_every_format(format: str) -> None:
+    words = ("--model", "rms_norm", "--set", "X=0 0; 1 2", "--set", "eps=0", "--upstream", "1 -1; 1 1")
+    ran = run("backward", *words, "--exact", "--format", format)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert b"zoo" not in ran.stdout
