@@ -57,13 +57,7 @@ class Submission(Record):
     placed: bool = False
 
     def read(self) -> Sheet:
-        """The sheet.
-
-        Raises
-        ------
-        AttnError
-            It cannot be read; the message says why.
-        """
+        """The sheet."""
         if self._is_arrays:
             return sheet_from_arrays(arrays_from_npz(io.BytesIO(self._bytes())), self.name)
         data = self._data()
@@ -149,15 +143,12 @@ def submissions(
 ) -> Submissions:
     """Every sheet of these places, in a fixed order; None where the next one of a stream has not arrived yet.
 
+    A place that cannot be opened is an error at once, before any sheet is read.
+
     Parameters
     ----------
     known : whether a column of a CSV is a step of the exercise; others are left out
     beside : resolved paths that lie among the sheets and are none, like the exercise or the results
-
-    Raises
-    ------
-    InputError
-        A place that does not exist or cannot be opened; at once, before any sheet is read.
     """
     if list(paths).count("-") > 1:
         raise InputError("Standard input (-) is given twice. Keep one.")

@@ -106,13 +106,7 @@ class Grading:
         self._open = ExitStack()
 
     def run(self, out: Callable[[str], object]) -> Picture:
-        """Mark everything and write it, results as they come; the picture of the class.
-
-        Raises
-        ------
-        InputError
-            There is no sheet at all; or something cannot be read, or written.
-        """
+        """Mark everything and write it, results as they come; the picture of the class."""
         order = self.order
         self._check_places()
         with self._open:
@@ -166,13 +160,7 @@ class Grading:
         return map(self.grader.whose, submissions(order.sheets, order.stdin, self.grader.knows, beside))
 
     def _not_empty(self, waiting: Submissions) -> Submissions:
-        """The sheets, if there is one.
-
-        Raises
-        ------
-        InputError
-            There is no sheet; before a file is made.
-        """
+        """The sheets; an error before any file is made, if there is none."""
         first, waiting = _peeked(waiting)
         if first is None:
             raise InputError(

@@ -210,13 +210,7 @@ class Ledger:
     # What an earlier run has left.
 
     def _entries(self, beside: IO[bytes], head: bytes) -> Iterator[Kept]:
-        """The results that stand there whole behind the head, as they were written.
-
-        Raises
-        ------
-        InputError
-            Somebody has changed the file since.
-        """
+        """The results that stand there whole behind the head; an error where somebody has changed them."""
         with self.path.open("rb") as file:
             size = self.path.stat().st_size
             if size < len(head):
@@ -247,13 +241,7 @@ class Ledger:
         ).at(self._place)
 
     def take(self, sheet: SheetKey) -> Kept | None:
-        """The result of the next sheet, where it is known already.
-
-        Raises
-        ------
-        InputError
-            The results are of another class, or somebody has changed the file.
-        """
+        """The result of the next sheet, where it is known already; an error where the results are of another class."""
         if self._index is None:
             entry = None if self._is_new_work else next(self._earlier, None)
             if entry is not None and entry.is_of(sheet):

@@ -111,11 +111,6 @@ class Reader:
         Parameters
         ----------
         layout : "rows" or "columns": which way tokens run on the sheet
-
-        Raises
-        ------
-        InputError
-            Too many of its names are no steps; says how many, and what the limit is.
         """
         paper = Paper(sheet, layout)
         for name, answer in sheet.answers.items():

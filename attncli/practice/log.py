@@ -90,13 +90,7 @@ def entry_of(line: str | bytes) -> LogEntry | None:
 
 
 def read(path: Path) -> list[LogEntry]:
-    """The entries of a file in the order of their times: logs of two machines are merged by writing one behind the other.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, or holds something else.
-    """
+    """The entries of a file in the order of their times: logs of two machines are merged by writing one behind the other."""
     try:
         if path.stat().st_size > MOST_ARRAY_BYTES:
             raise InputError(
@@ -115,13 +109,7 @@ def read(path: Path) -> list[LogEntry]:
 
 
 def read_all(paths: Sequence[Path]) -> list[LogEntry]:
-    """The entries of several logs, whoever gave no name called by the name of the file.
-
-    Raises
-    ------
-    InputError
-        One of them cannot be read, or holds something else.
-    """
+    """The entries of several logs, whoever gave no name called by the name of the file."""
     found = [entry if entry.student else entry.changed(student=path.stem) for path in paths for entry in read(path)]
     return sorted(found, key=lambda entry: entry.t)
 
@@ -133,13 +121,7 @@ def _may_be_ours(lines: Sequence[bytes]) -> bool:
 
 
 def writer(path: Path) -> Callable[[LogEntry], None]:
-    """What appends to a log, every entry at once and in one piece.
-
-    Raises
-    ------
-    InputError
-        The file cannot be written, or is something else.
-    """
+    """What appends to a log, every entry at once and in one piece."""
     if path.is_file():
         read(path)
     try:
@@ -201,13 +183,7 @@ def default_path(environment: Mapping[str, str], platform: str = sys.platform, h
 
 
 def forget(path: Path, student: str | None = None) -> int:
-    """Take entries out of a log: all of them, with the file, or one student's; returns how many.
-
-    Raises
-    ------
-    InputError
-        The file is no log, or cannot be written.
-    """
+    """Take entries out of a log: all of them, with the file, or one student's; returns how many."""
     if not path.exists():
         return 0
     entries = read(path)

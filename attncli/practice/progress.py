@@ -288,29 +288,23 @@ def csv_text(found: Sequence[SkillRow]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(SkillRow._fields)
     for row in found:
-        values = [getattr(row, name) for name in SkillRow._fields]
-        writer.writerow([spreadsheet_text(value) if isinstance(value, str) else value for value in values])
+        writer.writerow(spreadsheet_text(value) if isinstance(value, str) else value for value in vars(row).values())
     return out.getvalue()
 
 
 def jsonl_text(found: Sequence[SkillRow]) -> str:
     """A JSON object a line."""
-    data = ({"schema": 1, **{name: getattr(row, name) for name in SkillRow._fields}} for row in found)
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in data)
+    return "".join(json.dumps({"schema": 1, **vars(row)}, ensure_ascii=False) + "\n" for row in found)
 
 
 def status(state: Progress, now: float, place: str) -> Report:
     """How one learner stands."""
     found = rows([state], now)
     done = sum(one.done for one in state.exercises)
-    said = [
-        Message("Exercises done: {done}.", done=done)
-        if found
-        else Message("Nothing has been practised yet. Begin with: attncli practice"),
-        Message("The log: {path}. Nothing of it is sent anywhere; attncli practice forget deletes it.", path=place),
-    ]
-    table = [_skills_table(found, named=False)] if found else []
-    return Report("practice", Message("Practice"), 0, {}, (*table, *said))
+    where = Message("The log: {path}. Nothing of it is sent anywhere; attncli practice forget deletes it.", path=place)
+    nothing = Message("Nothing has been practised yet. Begin with: attncli practice")
+    said = (_skills_table(found, named=False), Message("Exercises done: {done}.", done=done)) if found else (nothing,)
+    return Report("practice", Message("Practice"), 0, {}, (*said, where))
 
 
 def report(entries: Sequence[LogEntry], now: float) -> Report:
@@ -326,18 +320,13 @@ def report(entries: Sequence[LogEntry], now: float) -> Report:
     if common:
         ids, counts, students = zip(*common, strict=True)
         done = tuple(Message(CATALOGUE[name].did) if name in CATALOGUE else "" for name in ids)
-        tables.append(
-            Table(
-                "mistakes",
-                Message("The commonest mistakes"),
-                (
-                    Column("mistake", Message("mistake"), ids),
-                    Column("count", Message("how often"), counts),
-                    Column("students", Message("students"), students),
-                    Column("what", Message("what was done"), done),
-                ),
-            )
+        columns = (
+            Column("mistake", Message("mistake"), ids),
+            Column("count", Message("how often"), counts),
+            Column("students", Message("students"), students),
+            Column("what", Message("what was done"), done),
         )
+        tables.append(Table("mistakes", Message("The commonest mistakes"), columns))
     return Report("practice", Message("Practice"), 0, {}, (*tables, said))
 
 

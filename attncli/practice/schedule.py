@@ -207,11 +207,6 @@ def chooser(name: str, stage: int | None, seed: int) -> tuple[Choose, bool]:
     name : a recipe, a skill, a worked example, a problem file; nothing: what comes next
     stage : which lines are the learner's; None: as the log says
     seed : the number of the first draw
-
-    Raises
-    ------
-    InputError
-        There is nothing of this name.
     """
     known = Recipes(seed)
     is_example = bool(name) and name not in known.names and name not in SKILLS

@@ -147,13 +147,7 @@ def write(folder: Path, order: SetOrder, made: Iterable[MadeSheet], printer: Pri
 
 
 def check_folder(folder: Path, order: SetOrder, *, force: bool) -> None:
-    """Refuse a folder that holds something else.
-
-    Raises
-    ------
-    InputError
-        It does, or it is a file.
-    """
+    """Refuse a folder that holds something else."""
 
     if folder.exists() and not folder.is_dir():
         raise InputError(
@@ -238,13 +232,7 @@ def _quoted(value: object) -> str:
 
 
 def students_of(path: str) -> tuple[str, ...]:
-    """The names in a CSV with a column student.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, has no such column, names nobody, or somebody twice.
-    """
+    """The names in a CSV with a column student."""
     rows = _rows(path)
     header = [cell.strip().casefold() for cell in rows[0]] if rows else []
     if "student" not in header:
@@ -272,13 +260,7 @@ def _rows(path: str) -> list[list[str]]:
 
 
 def read(path: str) -> tuple[Mapping[str, Problem], Mapping[str, str]]:
-    """The problems of a set by their ids, and the id of each student's; nothing where this is no folder of a set.
-
-    Raises
-    ------
-    InputError
-        A problem is missing or cannot be read.
-    """
+    """The problems of a set by their ids, and the id of each student's; nothing where this is no folder of a set."""
     if not os.path.isfile(os.path.join(path, "set.toml")):  # noqa: PTH113, PTH118 - of a name too long it only says no
         return {}, {}
     folder = Path(path)

@@ -74,11 +74,6 @@ def draw(
     decimals, ask : places and steps, where not as the recipe says
     problem_id : made from recipe and seed, if nothing is said
     proved : also marked: each mistake that can be made is told from the others (slower); without it there is no certificate
-
-    Raises
-    ------
-    InputError
-        A step that the model does not have, or no such numbers were found.
     """
     draws = Draws(VERSION, recipe.name, seed)
     if problem_id is None:

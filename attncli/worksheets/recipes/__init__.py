@@ -67,13 +67,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Recipe:
-    """The recipe of this name.
-
-    Raises
-    ------
-    InputError
-        There is none; the likely one is suggested.
-    """
+    """The recipe of this name."""
     known = names()
     if name not in known:
         raise unknown(Message("The recipe"), name, known)
