@@ -47,7 +47,7 @@ def off_by(graph: Graph, id: str, factor: float) -> None:
         return xp.round_step(step.op.compute(xp, *operands, **params)) * factor
 
     graph.steps[id] = step.changed(op=step.op.changed(compute=wrong))
-    graph._calls = []
+    graph._calls = [], []
 
 
 @pytest.mark.parametrize("model", MODELS)
