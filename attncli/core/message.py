@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from functools import reduce
 from itertools import islice
 from pathlib import Path
@@ -113,9 +112,10 @@ class Message:
 def _field(value: object, language: Language) -> object:
     if isinstance(value, Message):
         return value.text(language)
-    if isinstance(value, Fraction):
-        return value.numerator if value.denominator == 1 else figure(float(value))
-    return figure(value) if isinstance(value, float) else value
+    is_fraction = (
+        getattr(value, "denominator", 1) != 1
+    )  # fractions themselves need not be known: that costs a start 5 ms
+    return figure(float(value)) if is_fraction or isinstance(value, float) else value  # type: ignore[arg-type]
 
 
 class Cell(Message):

@@ -16,7 +16,7 @@ from attncli.render.text import constant_text
 #: A hidden score as text.
 HIDDEN = "−∞"
 #: One power of e, which holds together without brackets around it.
-_POWER_OF_E = re.compile(r"e\^(?:\S*|\([^()]*\))")
+_POWER_OF_E = r"e\^(?:\S*|\([^()]*\))"
 #: Ops that an attention weight is opened down through, to the powers of e.
 OPENED = frozenset({"exp", "row_sum"})
 ShowCell = Callable[[str, Index], str]
@@ -67,7 +67,7 @@ def _single(text: str) -> bool:
 
 
 def _grouped(text: str) -> str:
-    return text if _single(text) or _POWER_OF_E.fullmatch(text) else f"({text})"
+    return text if _single(text) or re.fullmatch(_POWER_OF_E, text) else f"({text})"
 
 
 def _signed(text: str) -> str:
@@ -128,7 +128,7 @@ WHY_ABOUT_BY_HAND = Message(
 #: The same below a cell of a learner's sheet.
 WHY_ABOUT_IN_MARKS = Message("≈: the numbers shown here are rounded; more digits were used.")
 
-_DECIMAL = re.compile(r"-?(\d+(\.\d+)?(e[+-]?\d+)?|Infinity)|NaN")
+_DECIMAL = r"-?(\d+(\.\d+)?(e[+-]?\d+)?|Infinity)|NaN"
 
 
 def sign(term: Term, show: ShowCell, result: str, places: int) -> str:
@@ -165,7 +165,7 @@ def sign(term: Term, show: ShowCell, result: str, places: int) -> str:
 def _decimal(text: str) -> Decimal:
     """A printed number, which √2/2 and the like are not."""
     plain = text.replace("−", "-").replace("∞", "Infinity")
-    return Decimal(plain) if _DECIMAL.fullmatch(plain) else _no_decimal(text)
+    return Decimal(plain) if re.fullmatch(_DECIMAL, plain) else _no_decimal(text)
 
 
 def _no_decimal(text: str) -> Decimal:
