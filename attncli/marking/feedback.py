@@ -327,7 +327,9 @@ class Feedback:
         if not cells:
             return (Message("This does not follow from your lines above."),), _NOTHING
         shown = Listed.first((Message("[{cell}]", cell=Cell(cell)) for cell in cells), _MOST_CELLS)
-        if found.off is None or found.off > _NEARLY or entry.eps is not None:
+        own = found.expected
+        is_whole = own is not None and np.array_equal(own, np.round(own))  # nothing was rounded: ids, for one
+        if found.off is None or found.off > _NEARLY or entry.eps is not None or is_whole:
             text = N_("No known mistake gives these numbers. Work out {cells} once more.")
         elif len(cells) == 1:
             text = N_("Nearly: {cells} is one unit off in the last place. Look at the rounding.")

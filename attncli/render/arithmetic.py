@@ -11,12 +11,10 @@ from attncli.arithmetic.decimals import CONTEXT, DECIMALS, rounds_to
 from attncli.core.graph import Graph, Step
 from attncli.core.message import Message
 from attncli.core.terms import Index, Term, cell
-from attncli.render.text import constant_text
+from attncli.render.text import constant_text, printable
 
 #: A hidden score as text.
 HIDDEN = "−∞"
-#: One power of e, which holds together without brackets around it.
-_POWER_OF_E = r"e\^(?:\S*|\([^()]*\))"
 #: Ops that an attention weight is opened down through, to the powers of e.
 OPENED = frozenset({"exp", "row_sum"})
 ShowCell = Callable[[str, Index], str]
@@ -42,7 +40,9 @@ def _text_over(term: Term, parts: list[str]) -> str:
                 _factor(part, kind, first=i == 0) for i, (part, kind) in enumerate(zip(parts, kinds, strict=True))
             )
         case "quotient":
-            return f"{_grouped(parts[0])} / {_grouped(parts[1])}"
+            return " / ".join(
+                part if kind == "exp" else _grouped(part) for part, kind in zip(parts, kinds, strict=True)
+            )
         case "exp":
             return f"e^{parts[0]}" if _single(parts[0]) else f"e^({parts[0]})"
         case "negative":
@@ -67,7 +67,7 @@ def _single(text: str) -> bool:
 
 
 def _grouped(text: str) -> str:
-    return text if _single(text) or re.fullmatch(_POWER_OF_E, text) else f"({text})"
+    return text if _single(text) else f"({text})"
 
 
 def _signed(text: str) -> str:
@@ -160,6 +160,22 @@ def sign(term: Term, show: ShowCell, result: str, places: int) -> str:
             return EQUAL if rounds_to(left, _decimal(result), most) else ABOUT
         except ValueError:
             return EQUAL
+
+
+def equation(
+    term: Term, show: ShowCell, named: Callable[[str, Index], str], result: str, places: int
+) -> tuple[str, str]:
+    """What stands behind the name of a cell: its arithmetic and its result; and whether they are equal, or about equal.
+
+    A number taken over from another step goes by its name there, since 1.7321 = 1.7321 would say nothing.
+    """
+    if term.kind == "cell":
+        return f"{named(*term.place)} = {result}", EQUAL
+    left = printable(term_text(term, show))
+    if left == result:
+        return result, EQUAL
+    relation = sign(term, show, result, places)
+    return f"{left} {relation} {result}", relation
 
 
 def _decimal(text: str) -> Decimal:

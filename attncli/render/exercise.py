@@ -26,7 +26,7 @@ from attncli.practice.session import (
 )
 from attncli.problems.problem import Problem, Run
 from attncli.problems.question import Asked, Question, question_of
-from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, sign, term_text
+from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, equation
 from attncli.render.document import (
     Block,
     Code,
@@ -44,7 +44,7 @@ from attncli.render.document import (
 )
 from attncli.render.formula import as_text
 from attncli.render.run import source_line
-from attncli.render.text import cell_name, clean, number_text, printable, title_of
+from attncli.render.text import clean, number_text, title_of
 from attncli.render.view import Panel, View, items, panels_of, view
 from attncli.worksheets.outcomes import KeyLine, Powers
 
@@ -187,21 +187,11 @@ def _whole(part: WholeExercise, exercise: Exercise, shown: View) -> Iterator[Blo
 def _arithmetic(part: CellArithmetic, shown: View) -> Iterator[Block]:
     def show(step_id: str, index: Index) -> str:
         """A number that stands on the screen; another is called by its name."""
-        return shown.show_cell(step_id, index) if step_id in part.on_screen else named(step_id, index)
+        return shown.show_cell(step_id, index) if step_id in part.on_screen else shown.cell_name(step_id, index)
 
-    def named(step_id: str, index: Index) -> str:
-        return cell_name(shown.symbol(step_id), index, shown.layout)
-
-    # A number taken over as it is: to print it would be the result.
-    is_taken_over = part.term.kind == "cell"
-    text = named(*part.term.place) if is_taken_over else printable(term_text(part.term, show))
-    line = f"  {named(part.id, part.index)} = {text}"
-    if not part.solved:
-        yield Paragraph(f"{line} = ?")
-        return
-    result = shown.show_cell(part.id, part.index)
-    relation = sign(part.term, show, result, shown.run.places(part.id))
-    yield Paragraph(f"{line} {relation} {result}")
+    result = shown.show_cell(part.id, part.index) if part.solved else "?"
+    text, relation = equation(part.term, show, shown.cell_name, result, shown.run.places(part.id))
+    yield Paragraph(f"  {shown.cell_name(part.id, part.index)} = {text}")
     if relation == ABOUT:
         yield Paragraph(WHY_ABOUT_IN_MARKS, "reason")
 

@@ -157,7 +157,7 @@
 
   const shown = (number) => written(now[number], cells[number].step.places);
   const single = (text) => !/[ ×/+]/.test(text);
-  const grouped = (text) => (single(text) || /^e\^(\S*|\([^()]*\))$/.test(text) ? text : `(${text})`);
+  const grouped = (text) => (single(text) ? text : `(${text})`);
   const minus = (text) => text[0] === "-" || text[0] === "−";
 
   function joined(parts) {
@@ -183,7 +183,7 @@
           return ["sum", "difference", "quotient"].includes(kinds[i]) || part.includes(" ") ? `(${part})` : part;
         })
         .join("×"),
-    quotient: ([a, b]) => `${grouped(a)} / ${grouped(b)}`,
+    quotient: (parts, kinds) => parts.map((part, i) => (kinds[i] === "exp" ? part : grouped(part))).join(" / "),
     exp: ([a]) => (single(a) ? `e^${a}` : `e^(${a})`),
     negative: ([a], [kind]) => (["cell", "ln", "exp", "root"].includes(kind) && a[0] !== "-" ? `-${a}` : `-(${a})`),
     root: ([a]) => (single(a) ? `√${a}` : `√(${a})`),
@@ -231,9 +231,10 @@
     const seen = (one) => (isHidden(one) ? cells[one].label : shown(one));
     if (cell.term === null) return `${cell.label} = ${shown(number)}  (${say("given")})`;
     const term = cell.step.weights ? opened(cell.term) : cell.term;
-    const left = termText(term, seen);
     const result = isHidden(number) ? "?" : shown(number);
-    if (left === result) return `${cell.label} = ${typeof term === "number" ? `${cells[term].label} = ` : ""}${result}`;
+    if (typeof term === "number") return `${cell.label} = ${cells[term].label} = ${result}`;
+    const left = termText(term, seen);
+    if (left === result) return `${cell.label} = ${result}`;
     const sign = isHidden(number) || named(term).some(isHidden) || isTrue(term, result, cell.step.places) ? "=" : "≈";
     return `${cell.label} = ${left} ${sign} ${result}`;
   }

@@ -342,13 +342,12 @@ def _cell(view: View, item: Item, index: Index) -> str:
         return number_latex(numbers[step_id][at], view.run.places(step_id))
 
     term = view.term(item.id, index)
-    left, result = term_latex(term, show), show(item.id, index)
-    if left != result:
-        return f"{left} {_SIGNS[view.sign(item.id, index, term)]} {result}"
-    if term.kind != "cell":
-        return left
-    source, place = term.place
-    return f"{_cell_symbol(graph.symbol(source), place, view.layout)} = {result}"
+    result = show(item.id, index)
+    if term.kind == "cell":  # a number taken over goes by its name, as in `equation`
+        source, place = term.place
+        return f"{_cell_symbol(graph.symbol(source), place, view.layout)} = {result}"
+    left = term_latex(term, show)
+    return left if left == result else f"{left} {_SIGNS[view.sign(item.id, index, term)]} {result}"
 
 
 def is_named(view: View, item: Item) -> bool:

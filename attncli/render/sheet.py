@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from attncli.marking.feedback import Marked, StepMark
 from attncli.marking.grading import MOST_LISTED, Picture
 from attncli.mistakes import CATALOGUE, did
 from attncli.problems.problem import UNNAMED, Problem
-from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, sign, term_text
+from attncli.render.arithmetic import ABOUT, WHY_ABOUT_IN_MARKS, cell_term, equation
 from attncli.render.document import (
     Bars,
     Block,
@@ -255,11 +256,9 @@ class _Sheet:
             return number_text(float(numbers[place]), places(step_id))
 
         name, result = cell_name("", index, marked.layout), number_text(float(step.own[index]), places(step.id))
-        if term.kind == "cell":  # a number taken over as it is
-            yield self.line(f"{name} = {cell_name(*term.place, marked.layout)} = {result}")
-            return
-        relation = sign(term, show, result, places(step.id))
-        yield self.line(f"{name} = {term_text(term, show)} {relation} {result}")
+        named = partial(cell_name, layout=marked.layout)
+        text, relation = equation(term, show, named, result, places(step.id))
+        yield self.line(f"{name} = {text}")
         if relation == ABOUT:
             yield self.line(WHY_ABOUT_IN_MARKS, "reason")
 

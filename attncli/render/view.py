@@ -14,7 +14,7 @@ from attncli.core.message import ENGLISH, Language, Message
 from attncli.core.record import Record
 from attncli.core.terms import Index, Term
 from attncli.problems.problem import Run
-from attncli.render.arithmetic import ABOUT, EQUAL, WHY_ABOUT, WHY_ABOUT_BY_HAND, cell_term, sign, term_text
+from attncli.render.arithmetic import ABOUT, WHY_ABOUT, WHY_ABOUT_BY_HAND, cell_term, equation, sign
 from attncli.render.formula import as_text, put_in
 from attncli.render.text import cell_name, names, number_latex, number_text, operands, printable, title_of
 
@@ -155,19 +155,12 @@ class View(Record):
         for panel in item.panels:
             for i, j in np.ndindex(*panel.values.shape):
                 index = panel.index(i, j)
-                yield cell_name(item.name, index, self.layout), self.cell_arithmetic(item.id, index)[0]
+                yield self.cell_name(item.id, index), self.cell_arithmetic(item.id, index)[0]
 
     def cell_arithmetic(self, step_id: str, index: Index, *, open_weights: bool = True) -> tuple[str, str]:
         """The arithmetic of one cell with its numbers and result; and whether they are equal, or about equal."""
-        term, result = self.term(step_id, index, open_weights=open_weights), self.show_cell(step_id, index)
-        left = printable(term_text(term, self.show_cell))
-        if left != result:
-            relation = self.sign(step_id, index, term)
-            return f"{left} {relation} {result}", relation
-        if term.kind != "cell":
-            return left, EQUAL
-        source, place = term.place  # a number taken over from another step: 1.7321 = 1.7321 would say nothing
-        return f"{cell_name(self.symbol(source), place, self.layout)} = {result}", EQUAL
+        term = self.term(step_id, index, open_weights=open_weights)
+        return equation(term, self.show_cell, self.cell_name, self.show_cell(step_id, index), self.run.places(step_id))
 
     def term(self, step_id: str, index: Index, *, open_weights: bool = True) -> Term:
         """The arithmetic of one cell: that of its own step, or with attention weights down to the powers of e."""
@@ -190,6 +183,10 @@ class View(Record):
     def why_about(self) -> Message:
         """Why there is a ≈ on the screen."""
         return WHY_ABOUT_BY_HAND if self.run.trace.arithmetic == "hand" else WHY_ABOUT
+
+    def cell_name(self, step_id: str, index: Index) -> str:
+        """What one number of a step is called: S[1,2]."""
+        return cell_name(self.symbol(step_id), index, self.layout)
 
     def show_cell(self, step_id: str, index: Index) -> str:
         """One number of a step as text."""

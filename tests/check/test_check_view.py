@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import once
 from sheets import EXERCISE, RIGHT, WRONG, as_json, check, exercise_file
 
 from attncli import api
@@ -311,3 +312,8 @@ def test_nothing_of_a_sheet_is_markdown_or_the_start_of_a_formula() -> None:
     marked = api.mark(exercise, {"scores": "1 2"}, student="$x$ *y* <b>")
     assert str(marked).startswith("# ") and "· &#36;x&#36; \\*y\\* &lt;b&gt;\n" in str(marked)
     assert "$" not in str(marked)
+
+
+def test_where_nothing_is_rounded_nobody_is_sent_to_look_at_the_rounding() -> None:
+    for words in (("c1-encode", "T=0 0 1"), ("f1-bare-gpt", "T=1 3 2")):
+        assert "rounding" not in once("check", *words, ATTNCLI_LANG="en").out

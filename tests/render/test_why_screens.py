@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from harness import once
+
+#: Two numbers and nothing calculated: 1.2 = 1.200 explains nothing.
+NOTHING = re.compile(r"= (-?[\d.]+) [=≈] -?[\d.]+$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "words",
+    (
+        ("why", "b6-full-backward", "L", "--depth", "all"),
+        ("why", "d1-two-heads", "output", "1", "1", "--depth", "all"),
+        ("examples", "run", "b6-full-backward", "--expand"),
+        ("check", "c6-embedding-gradient", "G_E=0.6 -0.2; 0.8 0.3; 0.1 0.4"),
+        ("check", "b6-full-backward", "X=1 2 3 4; 5 6 7 8; 9 8 7 6"),
+    ),
+)
+def test_a_number_taken_over_goes_by_its_name(words: tuple[str, ...]) -> None:
+    text = once(*words, COLUMNS=200, ATTNCLI_LANG="en").out
+    assert " = " in text and NOTHING.findall(text) == []
+
+
+def test_where_a_looked_up_number_comes_from() -> None:
+    words = ("b6-full-backward", "X", "1", "1", "--depth", "1")
+    assert "X[1,1] = E[3,1] = 1.200" in once("why", *words, COLUMNS=80, ATTNCLI_LANG="en").out
 
 
 def test_a_deep_tree_stops_where_no_room_is_left_and_says_where_to_go_on() -> None:
