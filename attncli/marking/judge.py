@@ -221,7 +221,9 @@ def judge(line: Line, witnesses: Sequence[Value], rules: Rules, by_another_plan:
 def _judged_person(line: Line, stack: FloatArray, rules: Rules, other_from: int) -> Judged:
     unit = 10.0 ** -np.asarray(rules.places(line), dtype=np.float64)
     off = np.abs(line.values - stack)
-    same = (line.values == stack) | line.blank
+    same = line.values == stack
+    if isinstance(line.blank, np.ndarray):
+        same |= line.blank
     slack = (np.abs(stack) + unit) * _SLACK + unit * _TIE
     # Beside −∞ the slack is infinite: what is infinitely far off is never near.
     fine = (off <= _half(stack, unit, rules) + slack) & (off < np.inf) | same

@@ -141,9 +141,8 @@ class Marker(Prepared):
             found.update(zip(members, along, strict=True))
         left = [at for at in range(len(papers)) if at not in found]
         odd = [at for at in left if papers[at].has_odd]
-        even = [at for at in left if not papers[at].has_odd]
-        fine = [at for at in even if first.first_not_right[at] is None]
-        wrong = [at for at in even if first.first_not_right[at] is not None]
+        wrong = [at for at in left if first.first_not_right[at] is not None and at not in odd]
+        fine = [at for at in left if first.first_not_right[at] is None and at not in odd]
         found.update(zip(fine, first.verdicts(fine), strict=True))
         for group in ([wrong] if wrong else []) + [[at] for at in odd]:
             found.update(zip(group, OwnPass(first, group).run(), strict=True))
