@@ -11,8 +11,11 @@ from habits import page
 
 from attncli.core.message import ENGLISH
 from attncli.marking.feedback import Marked
+from attncli.marking.mark import Marker
 from attncli.marking.right_pass import RightPass
 from attncli.problems.answers import Sheet, sheet
+from attncli.problems.matrix_text import parse_matrix
+from attncli.problems.problem import Problem
 
 EXAMPLES = every_example(published=True)
 
@@ -49,3 +52,12 @@ def test_every_example_is_marked_side_by_side(path: Path, monkeypatch: pytest.Mo
     marked = [told(one) for one in example.marker.mark_many(given)]
     assert max(together) == len(given)
     assert marked == [told(example.marker.mark(one)) for one in given]
+
+
+def test_a_blank_on_one_sheet_closes_no_way_to_another() -> None:
+    """0.7 is taken away from all scores in place of the maximum; beside it somebody has left a cell open."""
+    marker = Marker(Problem("softmax", {"scores": parse_matrix("1.3 0.4 2.2; 0.6 -0.5 1.7")}, decimals=3))
+    own = {"shifted": "0.600 -0.300 1.500; -0.100 -1.200 1.000"}
+    together = marker.mark_many([sheet({"answers": own}), sheet({"answers": {"shifted": "? -1.8 0; -1.1 -2.2 0"}})])
+    assert told(together[0]) == told(marker.mark(sheet({"answers": own})))
+    assert next(step.how for step in together[0].steps if step.id == "shifted") == "other-constant"
