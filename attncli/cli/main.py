@@ -69,8 +69,8 @@ def _run(words: list[str], say: Say) -> int:
         return status if isinstance(status, int) else 0
     except AttnError as error:
         return say.error(error.message)
-    except HelpInstead as help:
-        say.out(f"{help}\n")
+    except HelpInstead as page:
+        say.out(f"{page}\n")
         return 0
     except typer.TyperException as error:
         return say.error(_wrong_option(error))

@@ -43,9 +43,11 @@ class Table(Record):
     columns: tuple[Column, ...]
 
     @classmethod
-    def of(cls, id: str, title: Message, rows: Sequence[Mapping[str, TableCell]], *columns: Column) -> Table:
+    def of(cls, table_id: str, title: Message, rows: Sequence[Mapping[str, TableCell]], *columns: Column) -> Table:
         """Columns that take their cells from rows, by their ids."""
-        return cls(id, title, tuple(column.changed(values=[row[column.id] for row in rows]) for column in columns))
+        return cls(
+            table_id, title, tuple(column.changed(values=[row[column.id] for row in rows]) for column in columns)
+        )
 
     @property
     def rows(self) -> tuple[tuple[TableCell, ...], ...]:

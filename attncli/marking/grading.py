@@ -264,9 +264,9 @@ class Grading:
             write_known()  # names and counts are taken in the order of the sheets
             sheet, _ = in_turn.popleft()
             result, number, name = self._finished(marked)
-            print = "" if "fault" in result else sheet.print
+            known_as = "" if "fault" in result else sheet.print
             page = None if order.feedback is None else name
-            own = SheetKey(print, result["student"], number, page)
+            own = SheetKey(known_as, result["student"], number, page)
             ledger.add(self.text_of(result).encode("utf-8", "replace"), own)
         write_known()
         taken_out = ledger.finish(self.tail)
@@ -286,14 +286,14 @@ class Grading:
 
     def _key(self, submission: Submission, ahead: Roll | None) -> SheetKey:
         """What a sheet is known by: its bytes, and where an earlier run has left something whose it is."""
-        print = fingerprint(*submission.content_parts())
+        known_as = fingerprint(*submission.content_parts())
         if ahead is None:
-            return SheetKey(print)
+            return SheetKey(known_as)
         student = submission.student()
         number, page = ahead.call(student)
         if self.order.feedback is None:
-            return SheetKey(print, student, number)
-        return SheetKey(print, student, number, page if self._page_path(page).is_file() else _MISSING)
+            return SheetKey(known_as, student, number)
+        return SheetKey(known_as, student, number, page if self._page_path(page).is_file() else _MISSING)
 
     # Gradescope.
 

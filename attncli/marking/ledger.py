@@ -226,11 +226,11 @@ class Ledger:
                         raise self._changed(number)
                 if not isinstance(line, list) or len(line) != 6:
                     return
-                *key, length, print = line
+                *key, length, own = line
                 text = file.read(length)
                 if len(text) < length:
                     return  # cut off
-                if fingerprint(text) != print:
+                if fingerprint(text) != own:
                     raise self._changed(number)
                 yield Kept(SheetKey(*key), text, (file.tell(), beside.tell()))
 

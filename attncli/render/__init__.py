@@ -56,7 +56,7 @@ def check_size(run: Run, format: str, *, expand: bool) -> None:
     LimitError
         Says what the limit is, and what to ask for instead.
     """
-    shown = [run.graph.steps[id] for id in run.shown]
+    shown = [run.graph.steps[step_id] for step_id in run.shown]
     given = [given.matrix.values.size for given in run.graph.inputs.values()]
     cells = sum(step.cells for step in shown)
     most = MOST_SHOWN_CELLS.get(format)
@@ -69,7 +69,9 @@ def check_size(run: Run, format: str, *, expand: bool) -> None:
         )
     if not expand:
         return
-    terms = sum(step.cells * max(run.graph.shape(id)[-1:] or (1,)) for step in shown for id in step.inputs[:1])
+    terms = sum(
+        step.cells * max(run.graph.shape(operand)[-1:] or (1,)) for step in shown for operand in step.inputs[:1]
+    )
     if cells > MOST_EXPANDED_CELLS or terms > MOST_EXPANDED_TERMS:
         raise LimitError(
             "--expand writes out the arithmetic of every cell: {count} cells with about {terms} terms here; the limits are {limit} and {most}. Choose steps with --step, or one cell: attncli why STEP ROW COLUMN.",

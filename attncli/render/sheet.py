@@ -369,7 +369,7 @@ def for_the_author(author: Sequence[Named]) -> Message:
         steps.setdefault(one.id, []).append(one.step)
     return Message(
         "For the author of this exercise: its numbers cannot tell these mistakes from the right answer: {mistakes}.",
-        mistakes=Listed([f"{id} ({', '.join(at)})" for id, at in steps.items()]),
+        mistakes=Listed([f"{mistake} ({', '.join(at)})" for mistake, at in steps.items()]),
     )
 
 

@@ -68,8 +68,8 @@ def picture(view: View) -> str:
     coloured_text(screen(view), say_in(view.language), console)
     console.print()  # Rich clips the last line away
     title = clean(view.title())
-    id = "attncli-" + hashlib.sha256(console.export_text(clear=False, styles=True).encode()).hexdigest()[:12]
-    svg = console.export_svg(title="", code_format=_format(title), font_aspect_ratio=_ASPECT, unique_id=id)
+    svg_id = "attncli-" + hashlib.sha256(console.export_text(clear=False, styles=True).encode()).hexdigest()[:12]
+    svg = console.export_svg(title="", code_format=_format(title), font_aspect_ratio=_ASPECT, unique_id=svg_id)
     return _TEXT.sub(_with_true_length, _LINE_END.sub("", svg))
 
 

@@ -38,12 +38,12 @@ def operands(graph: Graph) -> Callable[[str, str], str]:
     Y_{norm1} + Y, the norm's and the sublayer's, not Y + Y.
     """
     parts: dict[str, set[str]] = defaultdict(set)
-    for id in (*graph.inputs, *graph.steps):
-        parts[graph.symbol(id)].add(part_of(id))
+    for step_id in (*graph.inputs, *graph.steps):
+        parts[graph.symbol(step_id)].add(part_of(step_id))
 
-    def operand(id: str, of: str) -> str:
-        symbol = graph.symbol(id)
-        theirs, ours = part_of(id).split(".")[:-1], part_of(of).split(".")[:-1]
+    def operand(step_id: str, of: str) -> str:
+        symbol = graph.symbol(step_id)
+        theirs, ours = part_of(step_id).split(".")[:-1], part_of(of).split(".")[:-1]
         while theirs and ours and theirs[0] == ours[0]:
             theirs, ours = theirs[1:], ours[1:]
         return _marked(symbol, ".".join(theirs)) if theirs and len(parts[symbol]) > 1 else symbol

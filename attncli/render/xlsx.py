@@ -198,7 +198,7 @@ class Workbook:
         return f"{_FUNCTIONS[term.kind]}({','.join(written)})"
 
     def _may_be_hidden(self, term: Term) -> bool:
-        return any(np.isneginf(self.view.run.trace.numbers[id]).any() for id, _ in term.cells())
+        return any(np.isneginf(self.view.run.trace.numbers[step_id]).any() for step_id, _ in term.cells())
 
 
 #: Kinds of terms that are written in brackets, which a whole formula does without.

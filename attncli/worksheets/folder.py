@@ -197,7 +197,7 @@ def _certificates(sheets: Sequence[MadeSheet]) -> str:
         "sheets": {
             one.id: [
                 {"step": proof.step, "id": proof.id, "verdict": proof.verdict, "first_wrong": proof.first_wrong}
-                | ({"with": [{"step": step, "id": id} for step, id in proof.shared]} if proof.shared else {})
+                | ({"with": [{"step": step, "id": mistake} for step, mistake in proof.shared]} if proof.shared else {})
                 for proof in one.proofs
             ]
             for one in sheets

@@ -194,7 +194,7 @@ def told_apart(proofs: Sequence[Proof]) -> dict[str, list[str]]:
     cannot come about ("impossible")."""
     groups: dict[str, list[str]] = {"alone": [], "shared": [], "impossible": []}
     for proof in proofs:
-        others = ", ".join(dict.fromkeys(id for _, id in proof.shared if id != proof.id))
+        others = ", ".join(dict.fromkeys(mistake for _, mistake in proof.shared if mistake != proof.id))
         group = "alone" if proof.verdict == "shared" and not others else proof.verdict
         groups[group].append(f"{proof.step}: {proof.id}" + (f" (= {others})" if others else ""))
     return groups
