@@ -385,8 +385,9 @@ def _are_constants(
     if not own.any():
         return False
     if several.any():
-        # A line that shows one score alone agrees with any number: others must show that a constant was taken.
-        return bool((own & several).any())
+        # A line that shows one score alone agrees with any number: others must show that a constant was taken, or that
+        # it was the same one.
+        return bool((own & several).any()) or 0 <= common <= sure
     low, high = least - top[1], most - top[0]
     same = ((least[:, None] <= most) & (most[:, None] >= least)) | ((low[:, None] <= high) & (high[:, None] >= low))
     return len(own) > 1 and bool(same.all())

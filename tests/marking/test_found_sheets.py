@@ -307,3 +307,11 @@ def test_other_ways_round_in_between_too(exercise: Problem, answers: dict[str, s
     step = next(step for step in reversed(marked.steps) if step.id in answers)
     assert (step.verdict, step.how) == ("route", way)
     assert marked.ok
+
+
+def test_one_constant_for_all_lines_though_a_line_shows_one_number() -> None:
+    """0.5 taken away everywhere, cut off: the second line shows 1.6 alone, and the first one bears it out."""
+    scores = problem("softmax", 1, "-0.19 -1.99 0; 0.72 1.84 -0.8", scores="-1.47 -2.19 0.24; -3.21 1.07 -3.30")
+    assert verdicts(scores, {"exp": "0.1 0.0 0.8; 0.0 1.6 0.0"})["exp"] == "route"
+    for other in ("1.2", "0.7", "3.1"):
+        assert verdicts(scores, {"exp": f"0.1 0.0 0.8; 0.0 {other} 0.0"})["exp"] == "wrong"
