@@ -151,7 +151,7 @@ def part_blocks(part: Reply, exercise: Exercise, language: Language) -> Iterator
         case LineFormula():
             shown = _view(exercise, language)
             for item in items(shown.run, part.ids):
-                yield Paragraph(f"  {item.name} = {item.formula_text or '…'}")
+                yield Paragraph(f"{item.name} = {item.formula_text or '…'}", indent=2, hanging=2)
         case CellArithmetic():
             yield from _arithmetic(part, _view(exercise, language))
         case Wanted():
@@ -191,7 +191,7 @@ def _arithmetic(part: CellArithmetic, shown: View) -> Iterator[Block]:
 
     result = shown.show_cell(part.id, part.index) if part.solved else "?"
     text, relation = equation(part.term, show, shown.cell_name, result, shown.run.places(part.id))
-    yield Paragraph(f"  {shown.cell_name(part.id, part.index)} = {text}")
+    yield Paragraph(f"{shown.cell_name(part.id, part.index)} = {text}", indent=2, hanging=2)
     if relation == ABOUT:
         yield Paragraph(WHY_ABOUT_IN_MARKS, "reason")
 

@@ -206,3 +206,11 @@ def test_bad_input(
 
 def test_closed_input() -> None:
     refused(("practice", "--log", os.devnull), "closed", stdin=None)
+
+
+def test_arithmetic_that_needs_several_lines_goes_on_under_its_own_beginning(tmp_path: Path) -> None:
+    words = ("practice", "softmax", "--seed", "3", "--log", tmp_path / "log")
+    out = run(*words, stdin=b"hint\nhint\nhint\nquit\n", COLUMNS=40, ATTNCLI_LANG="en").out
+    arithmetic = out[out.index("  A[1,1] = ") :].partition(" = ?")[0].splitlines()
+    assert len(arithmetic) > 1 and all(line.startswith("    ") for line in arithmetic[1:])
+    assert "= e^(" in arithmetic[0], "a power of e needs no brackets of its own above a fraction line"
