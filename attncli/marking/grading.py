@@ -237,7 +237,7 @@ class Grading:
 
         def write_known() -> None:
             while in_turn and (kept := in_turn[0][1]) is not None:
-                ledger.add(kept.text, kept.sheet)
+                ledger.keep(kept)
                 self._roll.call(kept.sheet.student or "")
                 in_turn.popleft()
 

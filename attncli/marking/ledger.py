@@ -11,6 +11,8 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -26,6 +28,8 @@ from attncli.core.record import Record
 #: What a file of results has beside it.
 BESIDE = ".attncli"
 _BLOCK = 1 << 20
+#: Bytes of old results that are not put on the disk while they wait to be copied.
+_MOST_IN_MEMORY = 16 * _BLOCK
 #: Names that a message lists.
 _MOST_NAMES = 5
 
@@ -64,11 +68,12 @@ class Kept(Record):
 
     Parameters
     ----------
-    ends : where it ends in the file, and its line in the one beside
+    start : where it begins in the file
+    ends : where it ends there, and its line in the file beside
     """
 
     sheet: SheetKey
-    text: bytes
+    start: int
     ends: tuple[int, int]
 
     def is_of(self, sheet: SheetKey) -> bool:
@@ -156,6 +161,8 @@ class Ledger:
         self._earlier: Iterator[Kept] = iter(())
         self._index: dict[tuple[str, str | None, int], Kept] | None = None
         self._is_new_work = self._was_whole = self._is_writing = False
+        #: The file from where what stays ends, to be copied from while it is written over.
+        self._old: IO[bytes] | None = None
         #: Where what stays ends, in the file and in the one beside.
         self._ends = 0, 0
         if not name or self.path.is_dir():
@@ -232,7 +239,7 @@ class Ledger:
                     return  # cut off
                 if fingerprint(text) != own:
                     raise self._changed(number)
-                yield Kept(SheetKey(*key), text, (file.tell(), beside.tell()))
+                yield Kept(SheetKey(*key), file.tell() - length, (file.tell(), beside.tell()))
 
     def _changed(self, number: int) -> AttnError:
         return InputError(
@@ -272,7 +279,13 @@ class Ledger:
         }
         text = next((text for text, holds in says.items() if holds), None)
         self.said = None if text is None else Message(text, path=self.name, count=self.kept)
-        return {} if self._is_new_work else {kept.sheet.known_by: kept for kept in rest}
+        if self._is_new_work or not rest:
+            return {}
+        self._old = tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY)  # noqa: SIM115 - closed with the ledger
+        with self.path.open("rb") as file:
+            file.seek(self._ends[0])
+            shutil.copyfileobj(file, self._old, _BLOCK)
+        return {kept.sheet.known_by: kept for kept in rest}
 
     def _check_class(self, entries: Iterable[Kept], sheet: SheetKey | None) -> None:
         """Refuse to drop the results of students whose sheets are not there any more: it may be another class.
@@ -291,9 +304,14 @@ class Ledger:
     # Writing.
 
     def add(self, text: bytes, sheet: SheetKey) -> None:
-        """Write the next result, and then what it belongs to; nothing, where it stays where it is."""
-        if self._index is not None:
-            self._write(text, [sheet.print, sheet.student, sheet.number, sheet.page, len(text), fingerprint(text)])
+        """Write the next result, and then what it belongs to."""
+        self._write(text, [sheet.print, sheet.student, sheet.number, sheet.page, len(text), fingerprint(text)])
+
+    def keep(self, kept: Kept) -> None:
+        """Write the next result as an earlier run has left it; nothing, where it stays where it is."""
+        if self._old is not None:
+            self._old.seek(kept.start - self._ends[0])
+            self.add(self._old.read(kept.ends[0] - kept.start), kept.sheet)
 
     def finish(self, tail: str) -> Message | None:
         """Everything is there; what to say of results whose sheets are not there any more."""
@@ -333,7 +351,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the files; the lock goes with them."""
-        for file in (self._file, self._beside):
+        for file in (self._file, self._beside, self._old):
             if file is not None:
                 # What could not be written has been said.
                 with contextlib.suppress(OSError):

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
@@ -30,7 +31,7 @@ from harness import Ran, command, environment, refused, run
 from attncli.core.message import InputError
 from attncli.marking.class_files import Submission
 from attncli.marking.grader import Grader
-from attncli.marking.ledger import Ledger
+from attncli.marking.ledger import Ledger, SheetKey
 
 FORMATS = ("jsonl", "csv", "xml")
 PROBLEM = 'schema = 1\nid = "x"\nmodel = "attention"\n[inputs]\nQ = "1 2"\nK = "1 0; 0 1"\nV = "2 0; 0 4"\n'
@@ -410,3 +411,34 @@ def test_an_input_is_never_written_over(tmp_path: Path) -> None:
     refused(grade(folder, "-o", folder, "--format", "gradescope"), "one of the inputs")
     refused(grade(folder, "--feedback", folder), "--feedback", "one of the inputs")
     refused(grade(folder, "-o", folder / "ann.json", "--format", "csv"), "attncli did not write")
+
+
+def test_old_results_that_wait_to_be_copied_are_not_held_in_memory(tmp_path: Path) -> None:
+    """Whatever an earlier run has left: a class of a hundred thousand with long results is more than memory should hold."""
+    out, sheets, size = str(tmp_path / "out.jsonl"), [SheetKey(f"sheet {i}", "ada", i) for i in range(60)], 1_000_000
+
+    def ledger() -> Ledger:
+        return Ledger(out, "work", "a1-pronoun", '{"schema": 1, "problem": "a1-pronoun"}\n', (), force=False)
+
+    with contextlib.closing(ledger()) as first:
+        first.no_more()
+        for sheet in sheets:
+            first.add(b"%d" % sheet.number * (size // len(str(sheet.number))), sheet)
+        first.finish("")
+    before = Path(out).read_bytes()
+    tracemalloc.start()
+    try:
+        with contextlib.closing(ledger()) as again:
+            assert again.take(SheetKey("new", "ada", 61)) is None
+            again.add(b"new", SheetKey("new", "ada", 61))
+            for sheet in sheets:
+                kept = again.take(sheet)
+                assert kept is not None
+                again.keep(kept)
+            again.finish("")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    head, whole = before.partition(b"\n")[::2]
+    assert Path(out).read_bytes() == head + b"\nnew" + whole
+    assert peak < 45_000_000
