@@ -17,6 +17,8 @@ from attncli.render.text import constant_text, printable
 HIDDEN = "−∞"
 #: Ops that an attention weight is opened down through, to the powers of e.
 OPENED = frozenset({"exp", "row_sum"})
+#: An exact number that is a power of e: it holds together without brackets around it.
+_POWER_OF_E = re.compile(r"e\^\([^()]*\)")
 ShowCell = Callable[[str, Index], str]
 
 
@@ -41,7 +43,8 @@ def _text_over(term: Term, parts: list[str]) -> str:
             )
         case "quotient":
             return " / ".join(
-                part if kind == "exp" else _grouped(part) for part, kind in zip(parts, kinds, strict=True)
+                part if kind == "exp" or _POWER_OF_E.fullmatch(part) else _grouped(part)
+                for part, kind in zip(parts, kinds, strict=True)
             )
         case "exp":
             return f"e^{parts[0]}" if _single(parts[0]) else f"e^({parts[0]})"

@@ -44,6 +44,11 @@ def test_a_small_constant_is_not_shown_as_0() -> None:
     assert "√0.543 + 1e-8" in text and "+ 0)" not in text
 
 
+def test_one_power_of_e_has_no_brackets_around_it() -> None:
+    text = once("why", "a4-reading-scores", "A", "1", "2", "--exact", COLUMNS=200).out
+    assert "A[1,2] = e^(-3·√2/2) / (e^(-3·√2/2) + e^(-√2) + 1)" in text
+
+
 def test_a_root_in_ascii_has_brackets() -> None:
     text = once("why", "f3-adam", "E_new", "1", "1", "--depth", "1", COLUMNS=120, encoding="ascii").out
     assert "sqrt(0.543) + 1e-8" in text
