@@ -132,9 +132,10 @@ def contrast(problem: Problem) -> Problem | None:
     given = problem.contrast.inputs
     texts = {name: str(value) for name, value in given.items() if model.kind_of(name) == "text"}
     matrices: dict[str, Matrix] = {}
-    for name in given.keys() - texts.keys():
-        with placed(f"contrast.inputs.{name}"):
-            matrices[name] = matrix_of(given[name])
+    for name, value in given.items():
+        if name not in texts:
+            with placed(f"contrast.inputs.{name}"):
+                matrices[name] = matrix_of(value)
     return problem.changed(
         inputs={**problem.inputs, **matrices},
         texts={**problem.texts, **texts},

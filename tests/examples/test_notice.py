@@ -96,6 +96,14 @@ def test_an_unreadable_contrast_names_the_key() -> None:
         fill(problem(contrast={"inputs": {"Q": "1 x"}}), "{contrast.A[1,1]}")
 
 
+def test_of_several_unreadable_inputs_of_a_contrast_the_first_is_named() -> None:
+    """Whatever order Python keeps the names of a set in."""
+    inputs = {"Q": "1 x", "V": "x", "K": "y", "mask": "z"}
+    for names in (inputs, dict(reversed(inputs.items()))):
+        with pytest.raises(InputError, match=rf"contrast\.inputs\.{next(iter(names))}"):
+            fill(problem(contrast={"inputs": names}), "{contrast.A[1,1]}")
+
+
 def test_languages() -> None:
     both = problem(notice={"en": "weight {A[1,1]}", "zh": "权重 {A[1,1]}"})
     assert observations(both, "zh") == "权重 0.330"
