@@ -129,8 +129,10 @@ class Workbook:
         values = self.view.run.trace.numbers[item.id]
         shown = _format(item.decimals, hidden=bool(np.isneginf(values).any()))
         fixed, given = (self.book.add_format({"num_format": shown, **how}) for how in ({}, _GIVEN))
+        terms = None if item.step is None else item.step.terms(self.view.run.trace.numbers)
         for index, value in np.ndenumerate(values):
-            at, formula = self.place(item.id, index), self.formula(item, index)
+            at = self.place(item.id, index)
+            formula = None if terms is None else self.formula(item.id, terms[index])
             if formula is not None or math.isnan(value):
                 self.sheet.write_formula(*at, formula or "=NA()", fixed, "")
             elif math.isinf(value):
@@ -154,11 +156,8 @@ class Workbook:
 
         return str(xl_rowcol_to_cell(*self.place(step_id, index)))
 
-    def formula(self, item: Item, index: Index) -> str | None:
-        """The formula of a number, or None for one that is given."""
-        if item.step is None:
-            return None
-        term = item.step.terms(self.view.run.trace.numbers)[index]
+    def formula(self, step_id: str, term: Term) -> str | None:
+        """The formula of a number of a step, or None where no number stands behind it."""
         if term.kind == "text":
             return None
         text = self.written(term)
@@ -166,7 +165,7 @@ class Workbook:
         if len(text) > _MOST_SIGNS:
             raise LimitError(
                 "{name}: the formula of one cell is longer than spreadsheet programs take. Use .csv or .npz.",
-                name=item.id,
+                name=step_id,
             )
         return text
 

@@ -30,7 +30,9 @@ def test_the_nearest_are_looked_into_first(ways: list[tuple[float, int]], most: 
         assert sum(costs[i] for i in chosen) + costs[nearest] > most
 
 
-@pytest.mark.parametrize("example", ["e8-encoder-block", "e9-decoder-block", "e10-transformer"])
+@pytest.mark.parametrize(
+    "example", ["e8-encoder-block", "e9-decoder-block", pytest.param("e10-transformer", marks=pytest.mark.slow)]
+)
 def test_a_wrong_line_at_the_end_of_a_stack_takes_so_many_steps(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     marker = Marker(library.load(example))
     last = list(marker.graph.steps)[-1]

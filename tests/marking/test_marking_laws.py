@@ -226,7 +226,7 @@ def test_points_are_exact_and_in_order(seed) -> None:  # type: ignore[no-untyped
     assert one.first_wrong == (wrong[0] if wrong else None)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(seeds)
 def test_many_at_once_are_marked_as_one_by_one(seed) -> None:  # type: ignore[no-untyped-def]
     rng = random.Random(seed)

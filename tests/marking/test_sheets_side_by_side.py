@@ -38,7 +38,13 @@ def told(marked: Marked) -> tuple[object, ...]:
     return marked.data(ENGLISH), marked.layout
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem == "e10-transformer"))
+        for path in EXAMPLES
+    ],
+)
 def test_every_example_is_marked_side_by_side(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example, together = Example.of(path), []
     begin = RightPass.__init__
