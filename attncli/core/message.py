@@ -112,9 +112,8 @@ class Message:
 def _field(value: object, language: Language) -> object:
     if isinstance(value, Message):
         return value.text(language)
-    is_fraction = (
-        getattr(value, "denominator", 1) != 1
-    )  # fractions themselves need not be known: that costs a start 5 ms
+    # By what it has, since to import fractions costs a start 5 ms.
+    is_fraction = getattr(value, "denominator", 1) != 1
     return figure(float(value)) if is_fraction or isinstance(value, float) else value  # type: ignore[arg-type]
 
 

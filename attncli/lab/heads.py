@@ -27,7 +27,7 @@ _HARDLY = 0.01
 _MOST_FURTHER = 8
 
 
-class Seen(Record):
+class HeadWeights(Record):
     """The weights of all heads (head query key), with names of the queries and the keys."""
 
     weights: FloatArray
@@ -108,7 +108,7 @@ def _seeded(seed: int, settings: Settings) -> Problem:
     )
 
 
-def _about_seeds(seed: int, settings: Settings, seen: Seen) -> Message:
+def _about_seeds(seed: int, settings: Settings, seen: HeadWeights) -> Message:
     heads, width = settings["heads"], settings["d_model"]
     return Message(
         "Heads: {heads}, tokens: {count}. The weights of the heads and the tokens' vectors (width {width}, so {d_k} for each head)"
@@ -123,7 +123,7 @@ def _about_seeds(seed: int, settings: Settings, seen: Seen) -> Message:
     )
 
 
-def _about(problem: Problem, step: Step, seen: Seen) -> Message:
+def _about(problem: Problem, step: Step, seen: HeadWeights) -> Message:
     return Message(
         "The weights {step} of {problem}. Heads: {heads}, queries: {queries}, keys: {keys}.",
         step=step.id,
@@ -150,7 +150,7 @@ def _further(graph: Graph, first: Step, further: list[Step]) -> Iterator[ReportP
         yield Message("The tables below are about {step}.", step=first.id)
 
 
-def _seen(graph: Graph, step: Step) -> Seen:
+def _seen(graph: Graph, step: Step) -> HeadWeights:
     """The weights of a step with the names of their rows and columns.
 
     Raises
@@ -170,7 +170,7 @@ def _seen(graph: Graph, step: Step) -> Seen:
             most=_MOST_TOKENS,
         )
     weights = graph.evaluate(until=step.id)[step.id]
-    return Seen(weights, _names(graph, queries, "q"), _names(graph, keys, "k"))
+    return HeadWeights(weights, _names(graph, queries, "q"), _names(graph, keys, "k"))
 
 
 def _weights_with_heads(graph: Graph) -> list[Step]:
@@ -188,7 +188,7 @@ def _names(graph: Graph, axis: Axis, letter: str) -> tuple[str, ...]:
     return named if len(named) == axis.size else tuple(f"{letter}{i}" for i in range(1, axis.size + 1))
 
 
-def _favourites(seen: Seen) -> Table:
+def _favourites(seen: HeadWeights) -> Table:
     """For every token, what each head looks at most."""
     columns = [Column("token", Message("who looks"), seen.queries)]
     for head, weights in enumerate(seen.weights):
@@ -204,7 +204,7 @@ def distance(one: FloatArray, other: FloatArray) -> FloatArray:
     return found
 
 
-def _differences(seen: Seen) -> tuple[ReportPart, ...]:
+def _differences(seen: HeadWeights) -> tuple[ReportPart, ...]:
     apart = distance(seen.weights[:, None], seen.weights)
     between = apart.mean(-1)
     heads = range(len(between))
@@ -239,7 +239,7 @@ def _pairs(between: FloatArray) -> Message:
     )
 
 
-def _widest(seen: Seen, apart: FloatArray) -> Message:
+def _widest(seen: HeadWeights, apart: FloatArray) -> Message:
     """The token about which two heads differ most, and where they look instead."""
     pairs = list(combinations(range(len(apart)), 2))
     found = np.array([apart[pair] for pair in pairs])
@@ -260,7 +260,7 @@ def _widest(seen: Seen, apart: FloatArray) -> Message:
     )
 
 
-def _average(seen: Seen) -> Message:
+def _average(seen: HeadWeights) -> Message:
     weights, average = seen.weights, seen.weights.mean(0)
     largest, largest_average = float(weights.max(-1).mean()), float(average.max(-1).mean())
     lost = int((weights.argmax(-1) != average.argmax(-1)).sum())

@@ -421,13 +421,13 @@ def _nearest(near: Sequence[Near], most: int) -> list[Near]:
     for row in sorted({row for one in near for row in one.rows.tolist()}):
         tried = [(i, int(np.searchsorted(one.rows, row))) for i, one in enumerate(near) if row in one.rows]
         distances = [float(near[i].distance[at]) for i, at in tried]
-        for chosen in affordable(distances, [near[i].steps for i, _ in tried], most):
+        for chosen in within_budget(distances, [near[i].steps for i, _ in tried], most):
             i, at = tried[chosen]
             kept[i][at] = True
     return [one.of(which) for one, which in zip(near, kept, strict=True) if which.any()]
 
 
-def affordable(distances: Sequence[float], costs: Sequence[int], most: int) -> list[int]:
+def within_budget(distances: Sequence[float], costs: Sequence[int], most: int) -> list[int]:
     """Which of several calculations are made, in their order: the nearest ones until so many steps are worked out."""
     if sum(costs) <= most:
         return list(range(len(costs)))

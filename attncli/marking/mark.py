@@ -100,12 +100,12 @@ class Marker(Prepared):
         marked: dict[int, Marked] = {}
         for group in _together(papers):
             marked.update(zip(group, self._marked([papers[at] for at in group]), strict=True))
-        marked.update(self._turned(papers, [marked[at] for at in range(len(papers))]))
+        marked.update(self._transposed(papers, [marked[at] for at in range(len(papers))]))
         return [marked[at] for at in range(len(papers))]
 
-    def _turned(self, papers: Sequence[Paper], marked: Sequence[Marked]) -> Iterator[tuple[int, Marked]]:
+    def _transposed(self, papers: Sequence[Paper], marked: Sequence[Marked]) -> Iterator[tuple[int, Marked]]:
         """The marks of the sheets that were written the other way, where reading them so earns more."""
-        turned: list[tuple[int, Paper, int]] = []
+        transposed: list[tuple[int, Paper, int]] = []
         for at, (paper, one) in enumerate(zip(papers, marked, strict=True)):
             answers = paper.sheet.answers
             lines = sum(step.verdict in RIGHT_VERDICTS for step in one.steps)
@@ -113,14 +113,14 @@ class Marker(Prepared):
                 continue
             other = self.reader.paper(paper.sheet, "rows" if paper.layout == "columns" else "columns")
             if sum(not entry.odd for entry in other.entries.values()) > lines:
-                turned.append((at, other, lines))
-        for group in _together([paper for _, paper, _ in turned]):
-            first = RightPass(self, [turned[place][1] for place in group])
-            for row, (at, paper, lines) in enumerate(turned[place] for place in group):
+                transposed.append((at, other, lines))
+        for group in _together([paper for _, paper, _ in transposed]):
+            first = RightPass(self, [transposed[place][1] for place in group])
+            for row, (at, paper, lines) in enumerate(transposed[place] for place in group):
                 if first.lines_right(row) <= lines:
                     continue
                 other_way = self._marked([paper])[0]
-                if other_way.score > marked[at].score and (other_way.ok or _lines_turned(marked[at]) >= _TURNED):
+                if other_way.score > marked[at].score and (other_way.ok or _lines_transposed(marked[at]) >= _TURNED):
                     yield at, other_way.changed(notes=(*other_way.notes, Message(_OTHER_WAY[other_way.layout])))
 
     def _marked(self, papers: Sequence[Paper]) -> list[Marked]:
@@ -211,6 +211,6 @@ def _has_rows(answer: Answer) -> bool:
     return answer.matrix is not None and min(answer.matrix.values.shape[-2:], default=1) > 1
 
 
-def _lines_turned(marked: Marked) -> int:
+def _lines_transposed(marked: Marked) -> int:
     """Steps that are right, but transposed."""
     return sum(any(named.id == "layout-transposed" for named in step.mistakes) for step in marked.steps)

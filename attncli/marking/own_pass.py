@@ -414,11 +414,11 @@ class OwnPass:
         if not found:
             return
         self._mark_bad(step_id, row)
-        turned = values.swapaxes(-1, -2)
+        transposed = values.swapaxes(-1, -2)
         if any(one.named[0].id == "layout-transposed" for one in found) and (
-            turned.shape[1:] == self.lineage.shapes[step_id]
+            transposed.shape[1:] == self.lineage.shapes[step_id]
         ):
-            self._remember(index, {}, [step_id], {step_id: turned})
+            self._remember(index, {}, [step_id], {step_id: transposed})
             return
         for one in found:
             self._remember(index, _elsewhere(one, step_id), [step_id], {step_id: values})

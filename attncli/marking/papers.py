@@ -202,9 +202,9 @@ def in_rows(answer: Answer, name: str, shape: tuple[int, ...], layout: str) -> t
     shape : of its step
     layout : which way tokens run on the sheet
     """
-    is_turned = layout == "columns"
-    found, note = _in_shape(answer, name, (*shape[:-2], *reversed(shape[-2:])) if is_turned else shape)
-    return found.transposed() if is_turned else found, note
+    has_columns = layout == "columns"
+    found, note = _in_shape(answer, name, (*shape[:-2], *reversed(shape[-2:])) if has_columns else shape)
+    return found.transposed() if has_columns else found, note
 
 
 def _in_shape(answer: Answer, name: str, shape: tuple[int, ...]) -> tuple[Answer, Message | None]:

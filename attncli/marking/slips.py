@@ -172,9 +172,9 @@ def slips(line: Line, against: Against, rules: Rules) -> list[list[Slip]]:
     found: list[list[Slip]] = [[] for _ in line.values]
     exactly = rules.changed(short=False)
     if line.values.ndim > 2:
-        turned = against.judged(line.at(_turned), exactly)
-        for row in np.flatnonzero(turned.worst > WRONG).tolist():
-            found[row].append(Slip("layout-transposed", _turned))
+        transposed = against.judged(line.at(_transposed), exactly)
+        for row in np.flatnonzero(transposed.worst > WRONG).tolist():
+            found[row].append(Slip("layout-transposed", _transposed))
     if line.values.shape[1:] != against.witnesses[0].shape[1:]:
         return found
     cells = against.judged(line, rules).cells == WRONG
@@ -211,7 +211,7 @@ def cell_slips(line: Line, against: Against, wrong: BoolArray, rules: Rules) -> 
     return found
 
 
-def _turned(cells: Value) -> Value:
+def _transposed(cells: Value) -> Value:
     return cells.swapaxes(-1, -2)
 
 
@@ -233,8 +233,12 @@ def _exchanged(line: Line, against: Against, wrong: BoolArray, rules: Rules) -> 
 def _orders(wrong: BoolArray) -> Iterator[Indices]:
     """The orders of cells in which the two wrong cells, rows or columns stand in each other's place."""
     order: Indices = np.reshape(np.arange(wrong.size), wrong.shape)
-    turned = order.swapaxes(-1, -2) if order.ndim > 1 else order
-    for lines in (order.reshape(-1, 1), order.reshape(-1, order.shape[-1]), turned.reshape(-1, turned.shape[-1])):
+    transposed = order.swapaxes(-1, -2) if order.ndim > 1 else order
+    for lines in (
+        order.reshape(-1, 1),
+        order.reshape(-1, order.shape[-1]),
+        transposed.reshape(-1, transposed.shape[-1]),
+    ):
         apart = np.flatnonzero(wrong.ravel()[lines].any(1))
         if len(apart) == 2:
             swapped = order.ravel().copy()
@@ -271,8 +275,8 @@ def may_hold_slips(wrong: WrongLine) -> BoolArray:
 
 def _may_be_slips(line: Line, right: Value, close: FloatArray) -> BoolArray:
     """The same by the numbers of one family: a sign, a point, a place."""
-    turned = _turned(right) if right.ndim > 2 else right
-    found: BoolArray = off(line, turned) <= close
+    transposed = _transposed(right) if right.ndim > 2 else right
+    found: BoolArray = off(line, transposed) <= close
     if right.shape[1:] != line.values.shape[1:]:
         return found
     wide = beside(close, line.values)

@@ -160,10 +160,10 @@ def _mixed(exchange: str, step: Step, slope: bool = False) -> dict[str, Swap]:
     slope : on the way back, the slope of that; it is no rotation, so turning back is something else
     """
     reverse = bool(step.params.get("reverse"))
-    return instead(step, _exchanged_and_turned, *step.inputs, exchange=exchange, reverse=reverse, slope=slope)
+    return instead(step, _exchanged_and_rotated, *step.inputs, exchange=exchange, reverse=reverse, slope=slope)
 
 
-def _exchanged_and_turned(
+def _exchanged_and_rotated(
     xp: Arithmetic, a: Value, cos: Value, sin: Value, exchange: str, reverse: bool, slope: bool
 ) -> Value:
     pairs = cos.shape[-1]
@@ -176,9 +176,9 @@ def _exchanged_and_turned(
     own = xp.multiply(whole, columns_of(xp, cos, of_angle))
     other = xp.multiply(columns_of(xp, whole, partner), columns_of(xp, sin, of_angle[partner] if slope else of_angle))
     minus = is_first != reverse
-    turned = xp.where(minus, xp.subtract(own, other), xp.add(own, other))
+    rotated = xp.where(minus, xp.subtract(own, other), xp.add(own, other))
     rest = a.shape[-1] - 2 * pairs
-    return xp.concatenate([turned, xp.slice(a, -1, 2 * pairs, a.shape[-1])], -1) if rest else turned
+    return xp.concatenate([rotated, xp.slice(a, -1, 2 * pairs, a.shape[-1])], -1) if rest else rotated
 
 
 def _habit(wrong: Callable[[Step], dict[str, Swap]], graph: Graph, step: Step) -> Iterator[Swaps]:
@@ -205,10 +205,10 @@ def _pairings_mixed_back(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     return and_back(wrong, "rotate")(graph, step, swap)
 
 
-def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:
+def _value_rotated(graph: Graph, step: Step) -> Iterator[Swaps]:
     """At the step that weighs values (O = A V): the values turned like the keys that met the queries."""
     weights, values = step.inputs[:2]
-    keys = _turned_keys(graph, weights) if step.phase == "forward" else None
+    keys = _rotated_keys(graph, weights) if step.phase == "forward" else None
     if keys is None:
         return
     _, cos, sin = keys.inputs
@@ -218,10 +218,10 @@ def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:
         return
 
     def mixed(xp: Arithmetic, a: Value, v: Value, c: Value, s: Value) -> Value:
-        turned = ROTATE.compute(xp, xp.slice(v, -2, rows - new, rows), c, s, **keys.params)
+        rotated = ROTATE.compute(xp, xp.slice(v, -2, rows - new, rows), c, s, **keys.params)
         if rows > new:  # what comes from a cache stays as it is
-            turned = xp.concatenate([xp.slice(v, -2, 0, rows - new), turned], -2)
-        return xp.matmul(a, xp.round_step(turned))
+            rotated = xp.concatenate([xp.slice(v, -2, 0, rows - new), rotated], -2)
+        return xp.matmul(a, xp.round_step(rotated))
 
     yield instead(step, mixed, weights, values, cos, sin)
 
@@ -230,7 +230,7 @@ def _value_turned(graph: Graph, step: Step) -> Iterator[Swaps]:
 _ON_THE_WAY = ("join_rows", "repeat_kv")
 
 
-def _turned_keys(graph: Graph, weights: str) -> Step | None:
+def _rotated_keys(graph: Graph, weights: str) -> Step | None:
     """The step that turned the keys which these attention weights come from, if one did."""
     scores = graph.steps.get(source_of_softmax(graph, weights) or "")
     while scores is not None and scores.op.name != "product":
@@ -254,5 +254,5 @@ MISTAKES = (
     MistakeKind("adjacent-pairs", 5, N_("You paired neighbouring {columns}. Here the first half goes with the second half."), _PAIRS, ("rotate",), partial(_with_pairs, "adjacent"), and_back(_other_pairing, "rotate")),
     MistakeKind("pairings-mixed", 2, N_("You mixed two ways of pairing: the angles of one, the partners of the other."), N_("Look again at which two {columns} are turned together, and that both of them get the angle of their pair."), ("rotate",), _pairings_mixed, _pairings_mixed_back),
     MistakeKind("rotation-reversed", 3, N_("You turned the other way round."), N_("Look again at the signs: (x cos θ − y sin θ, x sin θ + y cos θ)."), ("rotate",), partial(_habit, _reversed), and_back(_reversed, "rotate")),
-    MistakeKind("value-rotated", 1, N_("You turned the values too. What a token hands over does not depend on its place."), N_("Look again at what is turned by position: queries and keys, never values."), ("product",), _value_turned),
+    MistakeKind("value-rotated", 1, N_("You turned the values too. What a token hands over does not depend on its place."), N_("Look again at what is turned by position: queries and keys, never values."), ("product",), _value_rotated),
 )  # fmt: skip

@@ -55,9 +55,9 @@ def _slopes(graph: Graph, step: Step, swap: Swaps) -> Swaps:
     if step.phase != "forward" or arriving not in graph:
         return {}
     a, b = wrong.inputs[:2]
-    turned = (bool(wrong.params.get("transpose_a")), bool(wrong.params.get("transpose_b")))
+    transposed = (bool(wrong.params.get("transpose_a")), bool(wrong.params.get("transpose_b")))
     found = dict[str, Swap]()
-    for source, gradient in zip((a, b), factor_gradients(a, b, arriving, *turned), strict=True):
+    for source, gradient in zip((a, b), factor_gradients(a, b, arriving, *transposed), strict=True):
         left, right, turned_left, turned_right = gradient
         back = backward_of(graph, source, step)
         if back is not None and back.op.name == "product":
@@ -90,7 +90,7 @@ def _is(kind: str) -> Callable[[Graph, Step], tuple[()] | None]:
     return where(lambda step: _kind(step) == kind)
 
 
-def _weight_turned(step: Step) -> dict[str, Swap]:
+def _weight_transposed(step: Step) -> dict[str, Swap]:
     return _transposed(transpose_b=not step.params.get("transpose_b"))(step)
 
 
@@ -216,7 +216,7 @@ def _loses_scale(step: Step) -> bool:
 
 
 MISTAKES = (
-    MistakeKind("weight-transposed", 4, N_("You multiplied by the transposed weight matrix."), _TRANSPOSE, _PRODUCTS, ways(_is("projection"), _weight_turned), _slopes),
+    MistakeKind("weight-transposed", 4, N_("You multiplied by the transposed weight matrix."), _TRANSPOSE, _PRODUCTS, ways(_is("projection"), _weight_transposed), _slopes),
     MistakeKind("wrong-weight", 2, N_("You multiplied by another projection's weight matrix."), N_("Look again at which of W_Q, W_K and W_V belongs here."), _PRODUCTS, _wrong_weight),
     MistakeKind("other-sequence", 0, N_("You worked from the other sequence. Across two sequences, queries come from the tokens that look, keys and values from those that are looked at."), N_("Look again at which sequence this is made of: the one that looks, or the one that is looked at?"), _PRODUCTS, _of_other_sequence),
     MistakeKind("key-not-transposed", 1, N_("You multiplied Q by K, without transposing K."), _TRANSPOSE, _PRODUCTS, ways(_is("scores"), _transposed()), _slopes),

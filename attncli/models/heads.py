@@ -76,7 +76,7 @@ def multi_head(part: Part, x: str, x_kv: str, out: str = "d_out") -> str:
     own = {"Q": heads, "K": kv_heads, "V": kv_heads}
     q, k, v = (split(part, whole[name], name, "d_v" if name == "V" else "d_k", own[name], heads) for name in "QKV")
     if part.setting("rotary") and x == x_kv:
-        q, k = _turned(part, q, k)
+        q, k = _rotated(part, q, k)
     attended = attend(part, q, k, v)
     concat = joined(part, attended)
     if "W_O" in part:
@@ -178,7 +178,7 @@ def _split_why(name: str, heads: int, width: int) -> Message:
     )
 
 
-def _turned(part: Part, q: str, k: str) -> tuple[str, str]:
+def _rotated(part: Part, q: str, k: str) -> tuple[str, str]:
     """Queries and new keys turned by their positions, counted from the length of the cache, whose keys are turned already."""
     cos, sin = rotation(part, q, past_keys(part))
     why = N_(

@@ -112,8 +112,8 @@ def positions(part: Part, rows: int, width: int, past: int = 0) -> str:
             "exponents = columns goes with sine and cosine in turn: with all sines first, the number of a column says nothing"
             " of its pair. Write arrangement = interleaved, or leave exponents out."
         )
-    turned = _angles(part, rows, width, past, exponents)
-    return part.apply(SINUSOID, "PE", turned, symbol="P", width=width, arrangement=arrangement)
+    theta = _angles(part, rows, width, past, exponents)
+    return part.apply(SINUSOID, "PE", theta, symbol="P", width=width, arrangement=arrangement)
 
 
 def rotation(part: Part, x: str, past: int = 0) -> tuple[str, str]:
@@ -128,17 +128,17 @@ def rotation(part: Part, x: str, past: int = 0) -> tuple[str, str]:
     """
     graph = part.graph
     *_, rows, width = graph.axes(x)
-    turned = int(part.setting("rotary_dim", width.size))
-    if turned % 2 or turned > width.size:
+    rotary_width = int(part.setting("rotary_dim", width.size))
+    if rotary_width % 2 or rotary_width > width.size:
         raise ShapeError(
             "{name} is {shape}: rotary turns pairs of columns, and {count} columns cannot be paired. Give {name} an even"
             " number of columns, or set rotary_dim to an even number up to {most}.",
             name=x,
             shape=show_shape(graph.shape(x)),
-            count=turned,
+            count=rotary_width,
             most=width.size,
         )
-    theta = _angles(part, rows.size, turned, past)
+    theta = _angles(part, rows.size, rotary_width, past)
     found = {step.op: step.id for step in graph.steps.values() if step.inputs == (theta,)}
     cos = found.get(COSINE) or part.apply(COSINE, "cos", theta, symbol=r"\cos\theta")
     return cos, found.get(SINE) or part.apply(SINE, "sin", theta, symbol=r"\sin\theta")
@@ -191,7 +191,7 @@ def _rotary(part: Part) -> str:
     queries = rotated(part, x, cos, sin, "X", name="rotated")
     if keys is None:
         return queries
-    turned = rotated(part, keys, cos, sin, "K")
+    rotated_keys = rotated(part, keys, cos, sin, "K")
     note = N_(
         "A query turned by its position meets a key turned by its own: what is left in their score is the distance"
         " between them. Start both elsewhere, and every score stays the same."
@@ -201,7 +201,9 @@ def _rotary(part: Part) -> str:
         "Compare every rotated query with every rotated key: of the positions, only the "
         "distance between the two still matters."
     )
-    return part.apply(PRODUCT, "scores", queries, turned, symbol="S", gradient_order=(0, 1), transpose_b=True, why=why)
+    return part.apply(
+        PRODUCT, "scores", queries, rotated_keys, symbol="S", gradient_order=(0, 1), transpose_b=True, why=why
+    )
 
 
 #: Angles of one's own, or their cosines and sines from a table.

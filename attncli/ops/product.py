@@ -46,10 +46,10 @@ def factor_gradients(
 def _to_factor(position: int) -> Rule:
     def gradient(graph: Graph, step: Step, upstream: str, target: str) -> None:
         a, b = step.inputs[:2]
-        turned = (bool(step.params.get("transpose_a")), bool(step.params.get("transpose_b")))
-        left, right, turned_left, turned_right = factor_gradients(a, b, upstream, *turned)[position]
-        why = _why(*((b, a) if position else (a, b)), transposed=turned_left or turned_right)
-        graph.apply(PRODUCT, target, left, right, transpose_a=turned_left, transpose_b=turned_right, why=why)
+        transposed = (bool(step.params.get("transpose_a")), bool(step.params.get("transpose_b")))
+        left, right, transposed_left, transposed_right = factor_gradients(a, b, upstream, *transposed)[position]
+        why = _why(*((b, a) if position else (a, b)), transposed=transposed_left or transposed_right)
+        graph.apply(PRODUCT, target, left, right, transpose_a=transposed_left, transpose_b=transposed_right, why=why)
 
     return gradient
 

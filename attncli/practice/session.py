@@ -283,20 +283,20 @@ class Exercise:
         return Message("{step} is not what is asked for. Now write {asked}.", step=step, asked=self.step)
 
     def _judge(self, text: str, given: Answer) -> Iterator[Reply]:
-        turned, _ = in_rows(given, self.step, self.graph.shape(self.step), self.problem.layout)
-        marked = self.marker.mark(Sheet(None, {**self.lines, self.step: turned}))
+        in_layout, _ = in_rows(given, self.step, self.graph.shape(self.step), self.problem.layout)
+        marked = self.marker.mark(Sheet(None, {**self.lines, self.step: in_layout}))
         mark = next(step for step in marked.steps if step.id == self.step)
-        if mark.verdict == "blank" or (turned.matrix is not None and np.isnan(turned.matrix.values).any()):
+        if mark.verdict == "blank" or (in_layout.matrix is not None and np.isnan(in_layout.matrix.values).any()):
             yield from _remarks(Message("Some cells are still blank."))
         elif mark.verdict == "malformed":
             yield from _remarks(*mark.said)
-        elif mark.verdict in RIGHT and self._is_short(turned):
+        elif mark.verdict in RIGHT and self._is_short(in_layout):
             yield from _remarks(counted(self.problem.decimals_of(self.step), *_TOO_SHORT))
         else:
             self.tries += 1
             self._log(mark.verdict, text, tuple(dict.fromkeys(named.id for named in mark.mistakes)))
-            self.last, self.mark = turned, mark
-            yield from self._right(mark, turned) if mark.verdict in RIGHT else self._wrong(mark)
+            self.last, self.mark = in_layout, mark
+            yield from self._right(mark, in_layout) if mark.verdict in RIGHT else self._wrong(mark)
 
     def _is_short(self, given: Answer) -> bool:
         """Whether a cell has fewer digits than are asked for and is not all of its number: 0.07 for 0.0702, not 0.5 for ½."""

@@ -266,8 +266,8 @@ def index_of(
     problem : the problem as it was named, for the command in a message
     """
     axes = graph.axes(step_id)
-    turned = layout == "columns"
-    shown = tuple([*axes[:-2], *reversed(axes[-2:])] if turned else axes)
+    as_columns = layout == "columns"
+    shown = tuple([*axes[:-2], *reversed(axes[-2:])] if as_columns else axes)
     sizes = tuple(axis.size for axis in shown)
     if not places and set(sizes) <= {1}:
         return (0,) * len(sizes)
@@ -277,7 +277,7 @@ def index_of(
     index = tuple(
         _line(step_id, place, axis.size, names(axis), none) for place, axis in zip(places, shown, strict=True)
     )
-    return (*index[:-2], *reversed(index[-2:])) if turned else index
+    return (*index[:-2], *reversed(index[-2:])) if as_columns else index
 
 
 def _line(step_id: str, place: str, size: int, names: Sequence[str], none: InputError) -> int:

@@ -39,7 +39,7 @@ def read_settings(
             raise unknown(Message("Model {model}: the setting", model=model.name), name, list(kinds))
         with placed((places or {}).get(name, name)):
             read = _READERS[kinds[name].kind](value, kinds[name])
-        out[name] = read if layout == "rows" or kinds[name].kind not in _TURNED else _turned(read)
+        out[name] = read if layout == "rows" or kinds[name].kind not in _TURNED else _transposed(read)
     return out
 
 
@@ -47,7 +47,7 @@ def read_settings(
 _TURNED = ("mask", "booleans")
 
 
-def _turned(read: Matrix | BoolArray) -> Matrix | BoolArray:
+def _transposed(read: Matrix | BoolArray) -> Matrix | BoolArray:
     if isinstance(read, Matrix):
         return read.transposed()
     return read.swapaxes(-1, -2) if read.ndim > 1 else read

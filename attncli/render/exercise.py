@@ -234,7 +234,7 @@ class _Worksheet:
         self.problem, self.graph = question.problem, question.graph
         self.language = language
         self.key = key
-        self.turned = question.problem.layout == "columns"
+        self.as_columns = question.problem.layout == "columns"
 
     def say(self, words: Said) -> str:
         return clean(words.text(self.language) if isinstance(words, Message) else words)
@@ -300,7 +300,7 @@ class _Worksheet:
             return number_text(value, places)
 
         values = np.zeros(self.graph.shape(one.step)) if key is None else key.values
-        panels = panels_of(values, self.graph.axes(one.step), self.graph.labels, turned=self.turned)
+        panels = panels_of(values, self.graph.axes(one.step), self.graph.labels, as_columns=self.as_columns)
         note = f"{show_shape(one.shape)} · {self.say(_points(one.points))}"
         if len(self.question.decimals) > 1:
             note += f" · {self.say(_decimals(one.decimals))}"
@@ -321,7 +321,7 @@ class _Worksheet:
         """The range of right numbers, and what each mistake would have given."""
 
         def shown(values: Value) -> str:
-            as_shown = np.swapaxes(values, -1, -2) if self.turned and np.ndim(values) > 1 else np.atleast_2d(values)
+            as_shown = np.swapaxes(values, -1, -2) if self.as_columns and np.ndim(values) > 1 else np.atleast_2d(values)
             blocks = as_shown if as_shown.ndim == 3 else [as_shown]
             return " | ".join("; ".join(" ".join(map(text, row)) for row in block) for block in blocks)
 

@@ -296,8 +296,8 @@ class Shown:
         texts = [_text(written, step.typed, place, self.places) for place in range(written.size)]
 
         def as_shown(cells: Value) -> Value:
-            turned = marked.layout == "columns" and cells is not None and cells.ndim > 1
-            return cells.swapaxes(-1, -2) if turned else cells
+            as_columns = marked.layout == "columns" and cells is not None and cells.ndim > 1
+            return cells.swapaxes(-1, -2) if as_columns else cells
 
         self.written, self.own = as_shown(written), as_shown(own)
         self.texts: NDArray[np.object_] = as_shown(_in_shape(texts, written.shape))

@@ -27,7 +27,7 @@ class Panel(Record):
 
     Parameters
     ----------
-    values : 2-D array as shown (with tokens as columns it is turned already)
+    values : 2-D array as shown (with tokens as columns transposed already)
     rows, columns : names
     head : its number, counted from 1, or None
     ndim : of the step's own array
@@ -37,7 +37,7 @@ class Panel(Record):
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     head: int | None
-    turned: bool
+    as_columns: bool
     ndim: int
 
     @property
@@ -49,7 +49,7 @@ class Panel(Record):
         """The index in the step's own array of cell (i, j) as shown."""
         if self.ndim == 1:
             return (j,)
-        pair = (j, i) if self.turned else (i, j)
+        pair = (j, i) if self.as_columns else (i, j)
         return pair if self.head is None else (self.head - 1, *pair)
 
 
@@ -87,8 +87,8 @@ class Item(Record):
     @property
     def array(self) -> Value:
         """The numbers as shown: with tokens as columns, the last two axes exchanged."""
-        turned = self.panels[0].turned and self.values.ndim > 1
-        return np.swapaxes(self.values, -1, -2) if turned else self.values
+        as_columns = self.panels[0].as_columns and self.values.ndim > 1
+        return np.swapaxes(self.values, -1, -2) if as_columns else self.values
 
     @property
     def shape(self) -> str:
@@ -237,12 +237,12 @@ def items(run: Run, ids: Sequence[str]) -> tuple[Item, ...]:
 
 
 def _item(run: Run, node: Step | Input, operand: Callable[[str, str], str]) -> Item:
-    values, turned = run.trace.numbers[node.id], run.problem.layout == "columns"
+    values, as_columns = run.trace.numbers[node.id], run.problem.layout == "columns"
     step = node if isinstance(node, Step) else None
     formula = numbers = ""
     if step is not None:
         symbols = [operand(input_id, step.id) for input_id in step.inputs]
-        formula, numbers = put_in(step.formula(turned), symbols), put_in(step.numbers() or "", symbols)
+        formula, numbers = put_in(step.formula(as_columns), symbols), put_in(step.numbers() or "", symbols)
     return Item(
         node.id,
         node.symbol,
@@ -251,7 +251,7 @@ def _item(run: Run, node: Step | Input, operand: Callable[[str, str], str]) -> I
         numbers if numbers != formula else "",
         step.inputs if step else (),
         values,
-        tuple(panels_of(values, node.axes, run.graph.labels, turned=turned)),
+        tuple(panels_of(values, node.axes, run.graph.labels, as_columns=as_columns)),
         node.why,
         run.places(node.id),
         bool(step and step.is_attention),
@@ -260,16 +260,16 @@ def _item(run: Run, node: Step | Input, operand: Callable[[str, str], str]) -> I
 
 
 def panels_of(
-    values: Value, axes: tuple[Axis, ...], labels: Mapping[str, tuple[str, ...]], *, turned: bool
+    values: Value, axes: tuple[Axis, ...], labels: Mapping[str, tuple[str, ...]], *, as_columns: bool
 ) -> Iterator[Panel]:
-    """The matrices of an array, one for each head; `turned`: with tokens as columns."""
+    """The matrices of an array, one for each head; `as_columns`: with tokens as columns."""
     if values.ndim == 1:
         yield Panel(values[None, :], ("",), names(axes[0], labels), None, False, 1)
         return
     rows, columns = names(axes[-2], labels), names(axes[-1], labels)
     for number, head in enumerate(values if values.ndim == 3 else [values], start=1):
         own = number if values.ndim == 3 else None
-        if turned:
+        if as_columns:
             yield Panel(np.swapaxes(head, 0, 1), columns, rows, own, True, values.ndim)
         else:
             yield Panel(head, rows, columns, own, False, values.ndim)

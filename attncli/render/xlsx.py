@@ -122,7 +122,7 @@ class Workbook:
         for i, name in enumerate(block.rows):
             if name:
                 self._write(row + i, name, "name")
-        self.places[item.id, block.head] = row, block.turned and block.ndim > 1
+        self.places[item.id, block.head] = row, block.as_columns and block.ndim > 1
         return int(row + count)
 
     def _numbers(self, item: Item) -> None:
@@ -146,9 +146,9 @@ class Workbook:
 
     def place(self, step_id: str, index: Index) -> tuple[int, int]:
         """Row and column of a number, counted from 0."""
-        row, is_turned = self.places[step_id, index[0] + 1 if len(index) == 3 else None]
+        row, as_columns = self.places[step_id, index[0] + 1 if len(index) == 3 else None]
         i, j = (0, *index)[-2:]
-        return (row + j, 1 + i) if is_turned else (row + i, 1 + j)
+        return (row + j, 1 + i) if as_columns else (row + i, 1 + j)
 
     def address(self, step_id: str, index: Index) -> str:
         """Where a number stands: "C7"."""

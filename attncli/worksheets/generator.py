@@ -352,7 +352,7 @@ def redrawn(problem: Problem, seed: int) -> Problem:
     for _ in range(_MOST_REDRAWS):
         cells, _ = climb.to_friendly(draws, _MOST_RECHANGES if count <= _MOST_CELLS else 0)
         drawn = {
-            name: matrix_of(_turned(values, written[name]).tolist())
+            name: matrix_of(_in_layout_of(values, written[name]).tolist())
             for name, values in _shaped(climb.numbers, cells).items()
         }
         found = problem.changed(
@@ -365,7 +365,7 @@ def redrawn(problem: Problem, seed: int) -> Problem:
     return problem
 
 
-def _turned(values: FloatArray, like: Matrix | None) -> FloatArray:
+def _in_layout_of(values: FloatArray, like: Matrix | None) -> FloatArray:
     """Numbers of the graph as the file writes such a matrix."""
     return values if like is None or values.shape == like.values.shape else values.swapaxes(-1, -2)
 

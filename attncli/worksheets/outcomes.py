@@ -153,8 +153,8 @@ def _proof(wrong: Wrong, marked: Marked) -> Proof:
     others = tuple((one.step, one.id) for one in named if (one.step, one.id) != own)
     if wrong.id not in {one.id for one in named}:  # made alike at several steps, it is named where it begins
         # K Qᵀ for Q Kᵀ, carried on, looks like a sheet that is written with tokens as columns.
-        turned = marked.layout != marked.problem.layout
-        others = ((wrong.step, "layout-transposed"),) if turned else (*others, ("", UNNAMED))
+        is_other_layout = marked.layout != marked.problem.layout
+        others = ((wrong.step, "layout-transposed"),) if is_other_layout else (*others, ("", UNNAMED))
     return Proof(wrong.step, wrong.id, first, others)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attncli.marking.chain import Chain
-from attncli.marking.explain import affordable
+from attncli.marking.explain import within_budget
 from attncli.marking.mark import Marker
 from attncli.problems import library
 from attncli.problems.answers import Sheet, answer
@@ -20,7 +20,7 @@ MOST = 100_000
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(1, 9)), max_size=12), st.integers(0, 40))
 def test_the_nearest_are_looked_into_first(ways: list[tuple[float, int]], most: int) -> None:
     distances, costs = [near for near, _ in ways], [cost for _, cost in ways]
-    chosen = affordable(distances, costs, most)
+    chosen = within_budget(distances, costs, most)
     assert chosen == sorted(set(chosen))
     assert sum(costs[i] for i in chosen) <= most
     left_out = [i for i in range(len(ways)) if i not in chosen]
